@@ -1,0 +1,118 @@
+"""Every error WebRAG raises on purpose; it does not decide how one is shown.
+
+WebRAGError
+├── InputError                 the caller's value cannot be used; change it and call again
+├── ConfigurationError         a setting is wrong, or contradicts the corpus it is used with
+├── FetchError                 a page could not be obtained; nothing was stored
+│   ├── RefusedAddressError    the address is private, special or not allowed to be contacted
+│   ├── RobotsDisallowedError  the site's robots.txt forbids the page
+│   ├── PageGoneError          the site says the page does not exist (404, 410)
+│   └── UnusablePageError      the answer is not a readable page (binary, empty, too large)
+├── ProviderError              an embedding, reranking or language model service failed
+├── StorageError               the database refused or lost an operation
+│   └── DatabaseUnavailableError  the database cannot be reached or started
+└── DeadlineError              the work did not finish in its time
+"""
+
+__all__ = [
+    "ConfigurationError",
+    "DatabaseUnavailableError",
+    "DeadlineError",
+    "FetchError",
+    "InputError",
+    "PageGoneError",
+    "ProviderError",
+    "RefusedAddressError",
+    "RobotsDisallowedError",
+    "StorageError",
+    "UnusablePageError",
+    "WebRAGError",
+]
+
+
+class WebRAGError(Exception):
+    """Base of every error below; catch it to handle anything WebRAG reports.
+
+    Attributes:
+        hint: What the user can do about it, one sentence, or None.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InputError(WebRAGError):
+    """Catch it to ask the caller for another value; the message names it and what is allowed."""
+
+
+class ConfigurationError(WebRAGError):
+    """Catch it at start-up; the message names the setting, its value and what is allowed."""
+
+
+class FetchError(WebRAGError):
+    """Catch it to go on without a page.
+
+    Attributes:
+        url: The address that was asked for.
+        status: HTTP status of the answer, None when there was no answer.
+    """
+
+    def __init__(
+        self, message: str, *, url: str, status: int | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.url = url
+        self.status = status
+
+
+class RefusedAddressError(FetchError):
+    """Catch it to tell an unsafe address from an unreachable one."""
+
+
+class RobotsDisallowedError(FetchError):
+    """Catch it to respect a site's wish; asking again will not help."""
+
+
+class PageGoneError(FetchError):
+    """Catch it to mark a stored page as gone."""
+
+
+class UnusablePageError(FetchError):
+    """Catch it to report that the page exists but holds nothing that can be indexed."""
+
+
+class ProviderError(WebRAGError):
+    """Catch it to degrade to a local method.
+
+    Attributes:
+        provider: Name of the service that failed.
+        status: HTTP status, None when there was no answer.
+    """
+
+    def __init__(
+        self, message: str, *, provider: str, status: int | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.provider = provider
+        self.status = status
+
+
+class StorageError(WebRAGError):
+    """Catch it when a write or a read failed; what was committed before is intact."""
+
+
+class DatabaseUnavailableError(StorageError):
+    """Catch it to tell the user how to start or reach the database."""
+
+
+class DeadlineError(WebRAGError):
+    """Catch it to return what is there so far.
+
+    Attributes:
+        seconds: The time that was allowed.
+    """
+
+    def __init__(self, message: str, *, seconds: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.seconds = seconds

@@ -1,0 +1,159 @@
+"""What the corpus stores and reports. No I/O here."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "AcquiredPage",
+    "CorpusStatus",
+    "DatabaseConfig",
+    "LinkCandidate",
+    "PageStatus",
+    "StoredPage",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DatabaseConfig(_Frozen):
+    """Which Postgres to use and how.
+
+    Attributes:
+        url: `postgresql://` DSN of a server of the user's own; None starts the embedded one.
+        data_dir: Where the embedded server keeps its files.
+        collection: Schema name; one corpus per collection.
+        pool_min_size: Connections kept open per event loop.
+        pool_max_size: Connections at most per event loop.
+        acquire_timeout_s: Longest wait for a free connection.
+    """
+
+    url: str | None = None
+    data_dir: Path
+    collection: str = "webrag"
+    pool_min_size: int = Field(default=1, ge=1)
+    pool_max_size: int = Field(default=10, ge=1)
+    acquire_timeout_s: float = Field(default=10.0, gt=0)
+
+
+class StoredPage(_Frozen):
+    """What is known of one page of the corpus, without its text.
+
+    Attributes:
+        page_id: Row number in this corpus; not stable across corpora.
+        document_id: Stable id, a UUID derived from the canonical URL.
+        depth: Smallest number of links from a page the user named; 0 for named pages.
+        chunk_count: Number of child chunks.
+        token_count: Tokens of the whole markdown.
+        gone_at: When the site was first seen to answer 404 or 410; gone pages are not retrieved.
+    """
+
+    page_id: int
+    document_id: str
+    url: str
+    requested_url: str
+    title: str | None
+    fetched_at: datetime
+    content_hash: str
+    etag: str | None
+    last_modified: str | None
+    depth: int
+    chunk_count: int
+    token_count: int
+    gone_at: datetime | None
+
+
+class AcquiredPage(_Frozen):
+    """Outcome of making sure that a page is in the corpus.
+
+    Attributes:
+        outcome: `stored` no request was made; `unchanged` the site confirmed the stored version;
+            `indexed` the page is new; `updated` a new version replaced the stored one.
+        chunks_added: Child chunks written that the previous version did not have.
+        chunks_embedded: Child chunks that had to be embedded.
+    """
+
+    url: str
+    requested_url: str
+    page_id: int
+    title: str | None
+    outcome: Literal["stored", "unchanged", "indexed", "updated"]
+    depth: int
+    chunk_count: int
+    chunks_added: int = 0
+    chunks_embedded: int = 0
+    token_count: int
+
+
+class LinkCandidate(_Frozen):
+    """A link of a stored page, as a candidate for expansion.
+
+    Attributes:
+        source_url: Page that holds the link.
+        source_page_id: Its row number.
+        url: Canonical target.
+        title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.
+        description: Sentence around the link; empty for navigation.
+        heading: Nearest heading above the link.
+        rel: rel tokens.
+        char_start: Offset of the anchor in the source's markdown; None for navigation.
+        char_end: End of it.
+        source_depth: Depth of the source page.
+    """
+
+    source_url: str
+    source_page_id: int
+    url: str
+    title: str = ""
+    description: str = ""
+    heading: str | None = None
+    rel: tuple[str, ...] = ()
+    char_start: int | None = None
+    char_end: int | None = None
+    source_depth: int = 0
+
+
+class PageStatus(_Frozen):
+    """One line of the status listing."""
+
+    url: str
+    title: str | None
+    chunk_count: int
+    token_count: int
+    fetched_at: datetime
+    depth: int
+    gone_at: datetime | None
+
+
+class CorpusStatus(_Frozen):
+    """What a collection holds.
+
+    Attributes:
+        documents: Pages that can be retrieved.
+        gone: Pages marked gone.
+        chunks: Child chunks.
+        tokens: Tokens of all markdown.
+        links: Link candidates known.
+        embedding_model: Model the corpus was made with; None while it is empty.
+        embedding_dimensions: Its vector size.
+        available_embedding_model: Set when the settings would choose another model for a new
+            corpus.
+        database: `embedded` or `external`, with the server version.
+        pages: The listing, newest first; empty when it was not asked for.
+    """
+
+    collection: str
+    documents: int
+    gone: int
+    chunks: int
+    tokens: int
+    links: int
+    embedding_model: str | None
+    embedding_dimensions: int | None
+    available_embedding_model: str | None = None
+    database: str
+    pages: tuple[PageStatus, ...] = ()

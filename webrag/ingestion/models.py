@@ -1,0 +1,180 @@
+"""What ingestion takes and gives: pages as fetched, documents as normalised. No I/O here."""
+
+from datetime import datetime
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "FetchConfig",
+    "FetchedPage",
+    "NormalizedDocument",
+    "NotModified",
+    "OutgoingLink",
+    "PageSource",
+    "Validators",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FetchConfig(_Frozen):
+    """Limits and manners of the built-in fetcher.
+
+    Attributes:
+        user_agent: Sent with every request; names the product and a contact.
+        allowed_hosts: `host` or `host:port` entries that may be contacted although their address
+            is private; politeness delays are off for them.
+        timeout_s: Whole fetch of one page, redirects included.
+        max_wire_bytes: Cap on what is read from the network for one page.
+        max_decoded_bytes: Cap on the decompressed body.
+        max_redirects: Hops followed; each is checked like a first request.
+        host_concurrency: Requests under way at once to one host.
+        host_delay_s: Least time between two requests to one host (robots.txt may ask for more).
+        extraction_timeout_s: Converting one page, in a worker process.
+    """
+
+    user_agent: str = "WebRAG/0.1 (+https://github.com/webrag/webrag)"
+    allowed_hosts: tuple[str, ...] = ()
+    timeout_s: float = Field(default=20.0, gt=0)
+    max_wire_bytes: int = Field(default=5_000_000, gt=0)
+    max_decoded_bytes: int = Field(default=10_000_000, gt=0)
+    max_redirects: int = Field(default=5, ge=0)
+    host_concurrency: int = Field(default=4, ge=1)
+    host_delay_s: float = Field(default=0.2, ge=0)
+    extraction_timeout_s: float = Field(default=10.0, gt=0)
+
+
+class Validators(_Frozen):
+    """What a conditional request is made with; taken from the stored page."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+class NotModified(_Frozen):
+    """The site says the stored version is current.
+
+    Attributes:
+        url: Address that was asked for.
+        fetched_at: When the site said so (UTC).
+    """
+
+    url: str
+    fetched_at: datetime
+
+
+class FetchedPage(_Frozen):
+    """A page as a source delivered it, decoded but not yet converted.
+
+    Attributes:
+        requested_url: Canonical form of what was asked for.
+        url: Address of the final answer, after redirects.
+        status: HTTP status of the final answer.
+        kind: How `text` is to be read.
+        text: Decoded body; free of NUL and lone surrogates.
+        etag: Validator for the next conditional request.
+        last_modified: Validator for the next conditional request.
+        fetched_at: UTC.
+        source: Name of the page source that delivered it.
+    """
+
+    requested_url: str
+    url: str
+    status: int
+    kind: Literal["html", "markdown", "text"]
+    text: str
+    etag: str | None = None
+    last_modified: str | None = None
+    fetched_at: datetime
+    source: str
+
+
+class PageSource(Protocol):
+    """Where pages come from; the built-in fetcher is one, a scraping service another."""
+
+    @property
+    def name(self) -> str:
+        """Recorded with each page."""
+
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None
+    ) -> FetchedPage | NotModified:
+        """Get one page.
+
+        Raises:
+            FetchError: The page could not be obtained; the subclass says why.
+        """
+
+    async def aclose(self) -> None:
+        """Release connections; the source cannot be used afterwards."""
+
+
+class OutgoingLink(_Frozen):
+    """One link of a page.
+
+    Attributes:
+        url: Canonical absolute target, without fragment.
+        anchor_text: What the link says; may be empty.
+        title: The link's title attribute.
+        sentence: Sentence or list item around the link, at most 300 characters; empty outside
+            the main content.
+        heading: Nearest heading above the link.
+        rel: Tokens of the rel attribute, lower case.
+        char_start: Where the anchor text begins in the document's markdown; None for links
+            outside the main content (navigation, footers).
+        char_end: Where it ends.
+    """
+
+    url: str
+    anchor_text: str
+    title: str | None = None
+    sentence: str = ""
+    heading: str | None = None
+    rel: tuple[str, ...] = ()
+    char_start: int | None = None
+    char_end: int | None = None
+
+
+class NormalizedDocument(_Frozen):
+    """A page ready to be indexed.
+
+    Attributes:
+        url: Canonical URL; the page's identity in the corpus.
+        requested_url: Canonical form of what was asked for; differs after a redirect or
+            `rel=canonical`.
+        title: Best available title; None when the page names none.
+        description: From the page's metadata.
+        language: BCP 47 primary tag, lower case.
+        published_at: When the page says it was published.
+        modified_at: When the page says it was last changed.
+        fetched_at: UTC.
+        markdown: The text everything refers to; all offsets are into this string. Links are
+            unwrapped, images left out, nothing needlessly escaped.
+        html: Main content as HTML, for presentation only.
+        links: Every link of the page, in page order.
+        content_hash: SHA-256 of `markdown`, hex.
+        etag: Validator for the next conditional request.
+        last_modified: Validator for the next conditional request.
+        status: HTTP status.
+        source: Name of the page source.
+    """
+
+    url: str
+    requested_url: str
+    title: str | None = None
+    description: str | None = None
+    language: str | None = None
+    published_at: datetime | None = None
+    modified_at: datetime | None = None
+    fetched_at: datetime
+    markdown: str
+    html: str = ""
+    links: tuple[OutgoingLink, ...] = ()
+    content_hash: str
+    etag: str | None = None
+    last_modified: str | None = None
+    status: int = 200
+    source: str

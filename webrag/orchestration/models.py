@@ -1,0 +1,348 @@
+"""The contract between orchestration and what presents its results. No I/O here."""
+
+from collections.abc import Awaitable
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
+
+__all__ = [
+    "Action",
+    "ConfidenceBand",
+    "EvaluationSignals",
+    "ExpansionConfig",
+    "ExpansionDecision",
+    "ExpansionOutcome",
+    "ExpansionStep",
+    "OrchestrationConfig",
+    "OrchestrationResult",
+    "OrchestrationTiming",
+    "ProgressCallback",
+    "QueryAnalysis",
+    "QueryType",
+    "RankedChunk",
+    "ScoreProfile",
+    "ScoredCandidate",
+    "SubQueryResult",
+]
+
+Action = Literal["stop", "expand_breadth", "expand_recall", "expand_intent"]
+ConfidenceBand = Literal["high", "medium", "low", "none"]
+QueryType = Literal["factual", "comparison", "how_to", "exploratory"]
+
+
+class ProgressCallback(Protocol):
+    """Told at each phase what is being done; must return quickly."""
+
+    def __call__(
+        self, phase: str, detail: str, iteration: int | None = None, total: int | None = None
+    ) -> Awaitable[None]:
+        """Report one phase."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ScoreProfile(_Frozen):
+    """Thresholds that fit the scale of one scorer; docs/scoring.md says how they were found.
+
+    Attributes:
+        name: Scorer the numbers belong to.
+        mediocre_score_floor: Means below it are mediocre.
+        score_cliff_threshold: Gap between rank 1 and rank K that counts as a cliff.
+        plateau_variance_threshold: Variance of the top N below which scores form a plateau.
+        near_top_delta: Chunks within this distance of the best one count as good.
+        confidence_floor: Least mean confidence, where the scorer gives one.
+        answered_score: Top score from which the evidence is taken to hold the answer.
+    """
+
+    name: str
+    mediocre_score_floor: float = 0.5
+    score_cliff_threshold: float = 0.15
+    plateau_variance_threshold: float = 0.02
+    near_top_delta: float = 0.10
+    confidence_floor: float = 0.3
+    answered_score: float = 0.8
+
+
+class ExpansionConfig(_Frozen):
+    """How far and how fast links are followed.
+
+    Attributes:
+        max_depth: Rounds at most.
+        max_candidates_per_iteration: Pages fetched in one round.
+        candidates_to_score_per_iteration: Best-scored candidates kept per round.
+        map_limit: Addresses asked from a site map service.
+        min_candidate_score: Links below it are never followed.
+        scope: Which targets may be followed.
+        allowed_domains: For scope `allow_list`: hosts; a host also admits its subdomains.
+        max_pages_per_run: Pages obtained after the seed.
+        max_bytes_per_run: Markdown bytes obtained after the seed.
+        iteration_timeout_s: One round.
+        signal_weights: Weight of each link signal by name.
+    """
+
+    max_depth: int = Field(default=5, ge=0)
+    max_candidates_per_iteration: int = Field(default=5, ge=1)
+    candidates_to_score_per_iteration: int = Field(default=20, ge=1)
+    map_limit: int = Field(default=100, ge=1)
+    min_candidate_score: float = 0.05
+    scope: Literal["same_site", "allow_list", "any"] = "same_site"
+    allowed_domains: tuple[str, ...] = ()
+    max_pages_per_run: int = Field(default=10, ge=0, le=25)
+    max_bytes_per_run: int = Field(default=20_000_000, gt=0)
+    iteration_timeout_s: float = Field(default=30.0, gt=0)
+    signal_weights: dict[str, float] = Field(
+        default_factory=lambda: {
+            "url_path": 0.15,
+            "title": 0.40,
+            "description": 0.30,
+            "in_degree": 0.05,
+            "depth": 0.10,
+            "passage": 0.30,
+            "similarity": 0.30,
+        }
+    )
+
+
+class OrchestrationConfig(_Frozen):
+    """Numbers that steer the loop.
+
+    Attributes:
+        decomposition_mode: How questions are split.
+        reranker_top_n: Chunks kept after reranking.
+        context_budget: Tokens of evidence at most.
+        token_budget_saturation_ratio: Share of the budget that counts as filled.
+        redundancy_ceiling: Jaccard similarity of word 3-shingles above which a chunk repeats
+            another.
+        high_redundancy_ratio: Share of repeated chunks that counts as high.
+        score_cliff_rank_k: Rank compared with rank 1.
+        plateau_top_n: Scores the variance and the mean are taken over.
+        diminishing_return_delta: Least relative growth of good chunks worth another round.
+        locality_enabled: Whether neighbours of strong chunks are added.
+        locality_radius: Neighbours on each side.
+        timeout_s: Whole run.
+        soft_deadline_s: After it a partial result is assembled; None to work until `timeout_s`.
+        profile: Thresholds of the scorer in use.
+        expansion: Link following.
+    """
+
+    decomposition_mode: Literal["llm", "rule_based", "none"] = "llm"
+    reranker_top_n: int = Field(default=20, ge=1)
+    context_budget: int = Field(default=40_000, ge=1)
+    token_budget_saturation_ratio: float = 0.8
+    redundancy_ceiling: float = 0.85
+    high_redundancy_ratio: float = 0.5
+    score_cliff_rank_k: int = Field(default=5, ge=2)
+    plateau_top_n: int = Field(default=10, ge=3)
+    diminishing_return_delta: float = 0.03
+    locality_enabled: bool = True
+    locality_radius: int = Field(default=1, ge=0)
+    timeout_s: float = Field(default=120.0, gt=0)
+    soft_deadline_s: float | None = None
+    profile: ScoreProfile = ScoreProfile(name="default")
+    expansion: ExpansionConfig = ExpansionConfig()
+
+
+class QueryAnalysis(_Frozen):
+    """What the question asks for.
+
+    Attributes:
+        sub_queries: One to four; the original alone when it is one question.
+        method: Which analyser produced it.
+    """
+
+    original_query: str
+    sub_queries: tuple[str, ...]
+    query_type: QueryType
+    complexity: Literal["simple", "moderate", "complex"]
+    key_concepts: tuple[str, ...]
+    method: Literal["llm", "rule_based", "none"]
+
+
+class RankedChunk(_Frozen):
+    """A retrieved chunk with its reranked score.
+
+    Attributes:
+        chunk: Its `matches` are reordered so that `focus` is the child the scorer liked best.
+        reranked_score: In [0, 1] on the scale of the score profile; 0.0 for adjacent context.
+        confidence: Given by some rerankers only.
+        is_locality_expanded: Neighbour of a strong chunk, not itself matched.
+        source_sub_query: Sub-query that found it, when there were several.
+    """
+
+    chunk: RetrievedChunk
+    reranked_score: float
+    confidence: float | None = None
+    is_locality_expanded: bool = False
+    source_sub_query: str | None = None
+
+
+class SubQueryResult(_Frozen):
+    """One sub-query's retrieval and ranking."""
+
+    sub_query: str
+    retrieval: RetrievalResult
+    ranked: tuple[RankedChunk, ...]
+
+
+class EvaluationSignals(_Frozen):
+    """What the evaluator decides on; every field is computed from scores of one scorer."""
+
+    top_score: float
+    score_at_k: float
+    score_cliff: float
+    score_variance: float
+    score_mean: float
+    chunks_above_threshold: int
+    token_fill_ratio: float
+    redundancy_ratio: float
+    source_document_count: int
+    avg_confidence: float | None
+    is_plateau: bool
+    is_cliff: bool
+    is_saturated: bool
+    is_mediocre_plateau: bool
+    has_high_redundancy: bool
+    is_truncated: bool = False
+
+
+class ExpansionDecision(_Frozen):
+    """What to do next and why.
+
+    Attributes:
+        rule: Name of the rule that decided.
+        rule_number: Its place in the rule table, from 1.
+    """
+
+    action: Action
+    reason: str
+    confidence: Literal["high", "medium", "low"]
+    rule: str
+    rule_number: int
+
+
+class ScoredCandidate(_Frozen):
+    """A link with its score.
+
+    Attributes:
+        parent_url: Page the link was found on; None for derived parent addresses.
+        breakdown: Signal name to unweighted value.
+    """
+
+    url: str
+    parent_url: str | None
+    title: str = ""
+    score: float
+    breakdown: dict[str, float]
+
+
+class ExpansionOutcome(_Frozen):
+    """Result of following links for one round.
+
+    Attributes:
+        ingested: Pages obtained, with the page each link was found on.
+        failed: URL to reason.
+        bytes_ingested: Markdown bytes of the pages obtained.
+    """
+
+    ingested: tuple[ScoredCandidate, ...] = ()
+    failed: dict[str, str] = Field(default_factory=dict)
+    chunks_by_url: dict[str, int] = Field(default_factory=dict)
+    candidates_scored: int = 0
+    candidates_selected: int = 0
+    bytes_ingested: int = 0
+    depth: int = 0
+    timed_out: bool = False
+
+    @property
+    def chunks_added(self) -> int:
+        """Child chunks of all pages obtained."""
+        return sum(self.chunks_by_url.values())
+
+
+class ExpansionStep(_Frozen):
+    """Record of one iteration of the loop.
+
+    Attributes:
+        decision: Action taken in this iteration.
+        reason: Why it was taken.
+        rule: Rule that chose it.
+        candidates_expanded: URLs obtained.
+        candidates_failed: URL to reason.
+        parents: URL obtained to the URL it was found on.
+        chunks_by_url: URL obtained to child chunks added.
+        signals: The signals the decision was made on.
+    """
+
+    iteration: int
+    depth: int
+    source_url: str
+    candidates_scored: int = 0
+    candidates_expanded: tuple[str, ...] = ()
+    candidates_failed: dict[str, str] = Field(default_factory=dict)
+    parents: dict[str, str | None] = Field(default_factory=dict)
+    chunks_by_url: dict[str, int] = Field(default_factory=dict)
+    chunks_added: int = 0
+    top_score_before: float
+    top_score_after: float
+    decision: Action
+    reason: str
+    rule: str
+    signals: EvaluationSignals | None = None
+    duration_ms: float = 0.0
+
+
+class OrchestrationTiming(_Frozen):
+    """Milliseconds spent, cumulative over iterations."""
+
+    ingestion_ms: float = 0.0
+    query_analysis_ms: float = 0.0
+    retrieval_ms: float = 0.0
+    reranking_ms: float = 0.0
+    expansion_ms: float = 0.0
+    locality_ms: float = 0.0
+    merge_ms: float = 0.0
+    total_ms: float = 0.0
+
+
+class OrchestrationResult(_Frozen):
+    """Evidence for a question, how it was found and how far to trust it.
+
+    Attributes:
+        query: The question as asked.
+        seed_urls: Canonical URLs the caller named.
+        chunks: Grouped by source, reading order within; adjacent context in its reading place.
+        citations: One full-chunk span per chunk.
+        term_idf: Weights of the query terms, for choosing quotations.
+        confidence: Probability-like, [0, 1], that the evidence answers the question.
+        confidence_band: `none` means that the corpus seems not to hold the answer.
+        degraded: Sentences naming each component that did not work as configured.
+        warnings: Other sentences for the user.
+        partial: A deadline cut the run short.
+        urls_fetched: Pages obtained from the network in this run, seed included.
+    """
+
+    query: str
+    seed_urls: tuple[str, ...]
+    chunks: tuple[RankedChunk, ...]
+    citations: tuple[CitationSpan, ...]
+    query_analysis: QueryAnalysis
+    expansion_steps: tuple[ExpansionStep, ...] = ()
+    corpus_stats: CorpusStats
+    timing: OrchestrationTiming
+    mode: Literal["full_context", "chunk"]
+    final_decision: ExpansionDecision
+    final_signals: EvaluationSignals | None = None
+    term_idf: dict[str, float] = Field(default_factory=dict)
+    total_iterations: int = 0
+    total_urls_ingested: int = 0
+    urls_fetched: tuple[str, ...] = ()
+    expansion_budget: int | None = None
+    confidence: float
+    confidence_band: ConfidenceBand
+    degraded: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    partial: bool = False

@@ -1,0 +1,216 @@
+"""The contract between retrieval and what is built on it. No I/O here."""
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "ChildMatch",
+    "CitationSpan",
+    "CorpusStats",
+    "RetrievalConfig",
+    "RetrievalResult",
+    "RetrievedChunk",
+    "TimingInfo",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RetrievalConfig(_Frozen):
+    """Numbers that steer retrieval; docs/scoring.md explains each.
+
+    Attributes:
+        full_context_threshold: Corpora of at most this many tokens are returned whole in `auto`
+            mode; clamped to `context_budget` with a warning.
+        context_budget: Tokens of parent text returned at most.
+        children_limit: Candidates taken from each leg and kept after fusion.
+        similarity_floor: Least cosine of a candidate that only the dense leg found.
+        depth_decay_rate: Score lost per link of distance from a named page.
+        depth_floor: Least depth multiplier.
+        hnsw_ef_search: Graph entries visited per dense search.
+        exact_scan_limit: A filter that leaves at most this many children is searched exactly.
+        fusion_method: How the two legs are merged.
+        lexical_weight: Share of BM25 in score fusion, the rest is dense.
+        page_weight: Added share of the whole page's BM25 in a child's fused score.
+    """
+
+    full_context_threshold: int = 30_000
+    context_budget: int = 40_000
+    children_limit: int = 80
+    similarity_floor: float = 0.3
+    depth_decay_rate: float = 0.05
+    depth_floor: float = 0.80
+    hnsw_ef_search: int = 200
+    exact_scan_limit: int = 20_000
+    fusion_method: Literal["score", "rrf"] = "score"
+    lexical_weight: float = 0.4
+    page_weight: float = 0.2
+
+
+class ChildMatch(_Frozen):
+    """A child chunk that matched, with every score it has.
+
+    Attributes:
+        node_id: Id of the child node.
+        char_start: Offset in the page's markdown.
+        char_end: End of it; `markdown[char_start:char_end] == text`.
+        heading_path: Headings above the child, outermost first.
+        similarity: Cosine of query and child embedding, [-1, 1].
+        lexical: BM25 of the child, >= 0.
+        page_lexical: BM25 of the whole page divided by the best page's, [0, 1].
+        fused: The score candidates were ordered by; only comparable within one retrieval.
+    """
+
+    node_id: str
+    char_start: int
+    char_end: int
+    text: str
+    heading_path: tuple[str, ...] = ()
+    similarity: float
+    lexical: float
+    page_lexical: float
+    fused: float
+
+
+class RetrievedChunk(_Frozen):
+    """A parent chunk selected as evidence.
+
+    Attributes:
+        text: The parent's markdown, `document.markdown[char_start:char_end]`.
+        selected_text: What to present: `text`, or the aligned HTML when flags say that
+            markdown is lossy.
+        score: Best child's fused score times the depth multiplier; 1.0 in full-context mode.
+        raw_similarity: Best cosine among the matched children; None in full-context mode.
+        matches: Children that matched, best first; empty in full-context mode.
+        images: Images of the chunk: url, alt, caption, position.
+        site: Host of the page.
+    """
+
+    chunk_id: UUID
+    document_id: UUID
+    parent_id: UUID | None = None
+    source_url: str
+    site: str
+    title: str | None
+    text: str
+    selected_text: str
+    surface: Literal["html", "markdown"]
+    section_heading: str | None
+    heading_path: tuple[str, ...] = ()
+    chunk_index: int
+    char_start: int
+    char_end: int
+    token_start: int
+    token_end: int
+    score: float
+    raw_similarity: float | None
+    depth: int
+    has_table: bool = False
+    has_code: bool = False
+    has_math: bool = False
+    has_definition_list: bool = False
+    has_admonition: bool = False
+    has_steps: bool = False
+    images: tuple[dict[str, str | int | None], ...] = ()
+    published_at: datetime | None = None
+    fetched_at: datetime
+    matches: tuple[ChildMatch, ...] = ()
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of `text`."""
+        return self.token_end - self.token_start
+
+    @property
+    def focus(self) -> ChildMatch | None:
+        """The child that matched best; None in full-context mode."""
+        return self.matches[0] if self.matches else None
+
+
+class CorpusStats(_Frozen):
+    """Size of what was searched.
+
+    Attributes:
+        total_documents: Pages within the filter.
+        total_parent_chunks: Their parents.
+        total_tokens: Sum of parent token spans.
+        documents_matched: URLs that contributed at least one result.
+    """
+
+    total_documents: int
+    total_parent_chunks: int
+    total_tokens: int
+    documents_matched: tuple[str, ...] = ()
+
+
+class TimingInfo(_Frozen):
+    """Milliseconds spent."""
+
+    embed_ms: float = 0.0
+    search_ms: float = 0.0
+    total_ms: float = 0.0
+
+
+class RetrievalResult(_Frozen):
+    """Everything orchestration needs to judge and use one retrieval.
+
+    Attributes:
+        chunks: Grouped by source, groups by best score, reading order within a group.
+        query_embedding: Empty in full-context mode.
+        term_idf: Inverse document frequency of each query term over the searched children.
+        truncated: Results were cut by the child limit or the token budget.
+        warnings: Sentences for the user, for example a clamped setting.
+    """
+
+    mode: Literal["full_context", "chunk"]
+    chunks: tuple[RetrievedChunk, ...]
+    query_embedding: tuple[float, ...] = ()
+    term_idf: dict[str, float] = Field(default_factory=dict)
+    truncated: bool = False
+    warnings: tuple[str, ...] = ()
+    corpus_stats: CorpusStats
+    timing: TimingInfo
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was found: the corpus is empty or the query is off topic."""
+        return not self.chunks
+
+    @property
+    def top_score(self) -> float:
+        """Highest chunk score; 0.0 when empty."""
+        return max((chunk.score for chunk in self.chunks), default=0.0)
+
+    @property
+    def source_urls(self) -> list[str]:
+        """URLs that contributed, in order of first appearance."""
+        return list(dict.fromkeys(chunk.source_url for chunk in self.chunks))
+
+
+class CitationSpan(_Frozen):
+    """A verbatim quotation and where it stands.
+
+    Attributes:
+        verbatim_text: `document.markdown[char_start:char_end]`, exactly.
+        plain_text: The same without markup, as a reader of the page sees it.
+        link: Address that opens the page at the passage (text fragment).
+        token_start: Of the chunk the quotation was taken from.
+        token_end: Of that chunk.
+    """
+
+    verbatim_text: str
+    plain_text: str
+    link: str
+    source_url: str
+    section_heading: str | None
+    char_start: int
+    char_end: int
+    token_start: int
+    token_end: int
+    title: str | None
+    chunk_id: UUID
