@@ -1,0 +1,316 @@
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.errors import UnusablePageError
+from webrag.ingestion.extract import extract
+from webrag.ingestion.models import FetchedPage, NormalizedDocument
+
+Convert = Callable[..., NormalizedDocument]
+
+
+def letters(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())
+
+
+def body(html: str) -> str:
+    return f"<html><head><title>T</title></head><body>{html}</body></html>"
+
+
+def test_links_are_unwrapped_and_located(convert: Convert) -> None:
+    html = body(
+        '<h2>Setup</h2><p>First. See <a href="../b?utm_source=x" title="Tip" rel="Nofollow">'
+        "the <code>b</code> page</a> for more. Last.</p>"
+    )
+    document = convert(html)
+    (link,) = document.links
+
+    assert document.markdown == "## Setup\n\nFirst. See the `b` page for more. Last."
+    assert document.markdown[link.char_start : link.char_end] == "the `b` page"
+    assert link.url == "https://site.test/b"
+    assert (link.anchor_text, link.title, link.rel) == ("the b page", "Tip", ("nofollow",))
+    assert (link.sentence, link.heading) == ("See the b page for more.", "Setup")
+
+
+def test_navigation_links_are_kept_without_a_place(convert: Convert) -> None:
+    document = convert(body('<nav><a href="/n">Menu</a></nav><main><p>Text.</p></main>'))
+
+    assert document.markdown == "Text."
+    assert [(link.url, link.char_start) for link in document.links] == [
+        ("https://site.test/n", None)
+    ]
+
+
+def test_links_to_the_page_itself_and_to_no_page_are_left_out(convert: Convert) -> None:
+    html = body('<p>x <a href="#a">a</a> <a href="mailto:q@q">b</a> <a href="page#z">c</a></p>')
+
+    assert convert(html).links == ()
+
+
+def test_picture_link_takes_its_text_from_alt(convert: Convert) -> None:
+    (link,) = convert(body('<p>x</p><a href="/a"><img src=i alt="Diagram"></a>')).links
+
+    assert (link.anchor_text, link.char_start) == ("Diagram", None)
+
+
+def test_anchor_text_holds_no_hidden_parts(convert: Convert) -> None:
+    html = body('<dl><dt><a href="/a"><b aria-hidden="true">1.</b> Intro</a></dt><dd>d</dd></dl>')
+
+    assert convert(html).links[0].anchor_text == "Intro"
+
+
+def test_relative_links_follow_the_base_element(convert: Convert) -> None:
+    html = '<head><base href="https://cdn.test/v2/"></head><body><p>a <a href="b">b</a></p>'
+
+    assert convert(html).links[0].url == "https://cdn.test/v2/b"
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<dl><dt>-a</dt><dt>--all</dt><dd>Every file.</dd></dl>", "-a  \n--all  \nEvery file."),
+        ("<dl><dt>t</dt><dd><p>one</p><p>two</p></dd></dl>", "t  \none\n\ntwo"),
+        ("<dl><dt>t</dt><dd><ul><li>a</li></ul></dd></dl>", "t\n\n- a"),
+        (
+            '<div class="admonition note"><p class="admonition-title">Note</p><p>Mind.</p></div>',
+            "**Note**  \nMind.",
+        ),
+        ('<div class="tip"><h3 class="title">Tip</h3><p>Do.</p></div>', "**Tip**  \nDo."),
+        (
+            '<div class="admonitionblock"><table><tr><td class="icon"><div class="title">Note'
+            '</div></td><td class="content">Mind.</td></tr></table></div>',
+            "**Note**  \nMind.",
+        ),
+        ("<p>10<sup>3</sup> H<sub>2</sub>O x<sub>i</sub> 1<sup>st</sup></p>", "10^3 H2O x_i 1st"),
+        ('<p>so<sup><a href="#f">1</a></sup> on</p>', "so[1] on"),
+        ('<p><math alttext="x^2"><mi>x</mi></math> a</p>', "$x^2$ a"),
+        ("<p><math><mfrac><mi>a</mi><mn>2</mn></mfrac></math> b</p>", "a/2 b"),
+        ("<details><summary>More</summary><p>in</p></details>", "**More**\n\nin"),
+        ("<details><summary><h3>Head</h3></summary><p>in</p></details>", "### Head\n\nin"),
+        (
+            '<pre><code class="language-py">a = "\\("\n\n\nb</code></pre>',
+            '```py\na = "\\("\n\n\nb\n```',
+        ),
+        ('<div class="highlight-c"><pre>int <a href="/i">x</a>;</pre></div>', "```c\nint x;\n```"),
+        (
+            "<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>x<br>y</td></tr></table>",
+            "| A | B |\n| --- | --- |\n| 1 | x y |",
+        ),
+        ('<h1>Top<a class="headerlink" href="#t">¶</a></h1><p>x</p>', "# Top\n\nx"),
+        ("<ul><li><p>a</p></li><li><p>b</p></li></ul>", "- a\n- b"),
+        ("<p>one\n  line\n- not a list</p>", "one line - not a list"),
+        ("<p>a</p><blockquote><p>b</p></blockquote>", "a\n\n> b"),
+        ('<p>a <img src="x" alt="pic"> b</p>', "a b"),
+    ],
+)
+def test_structure_is_kept_readable(convert: Convert, html: str, markdown: str) -> None:
+    assert convert(body(html)).markdown == markdown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a_b_c 2*3*4 [x](y) ![z](w)",
+        r"\( x_1 \) \_ \* \\ \d+",
+        "1. not a list",
+        "- nor this",
+        "$ ls | wc -l > out.txt",
+        "f(x) = `y` ~ z & <T>",
+    ],
+)
+def test_nothing_is_escaped_that_reads_otherwise(convert: Convert, text: str) -> None:
+    source = text.replace("&", "&amp;").replace("<", "&lt;")
+
+    assert convert(body(f"<p>{source}</p>")).markdown == text
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<p hidden>SECRET</p>",
+        '<p aria-hidden="true">SECRET</p>',
+        '<p style="display: none">SECRET</p>',
+        '<p style="visibility:hidden">SECRET</p>',
+        '<p style="font-size:0px">SECRET</p>',
+        '<p style="opacity:0">SECRET</p>',
+        '<p style="color:#fff">SECRET</p>',
+        '<p style="color:red;background-color:red">SECRET</p>',
+        '<p style="position:absolute;left:-9999px">SECRET</p>',
+        "<!-- SECRET -->",
+        "<noscript>SECRET</noscript>",
+        "<template>SECRET</template>",
+        "<script>SECRET</script>",
+        '<img src=x alt="SECRET">',
+        '<span class="sr-only">SECRET</span>',
+        "<footer>SECRET</footer>",
+        '<div role="navigation">SECRET</div>',
+    ],
+)
+def test_what_a_reader_does_not_see_is_not_stored(convert: Convert, hidden: str) -> None:
+    assert convert(body(f"<p>Seen.</p>{hidden}")).markdown == "Seen."
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        '<p style="font-size:0.9em">Also.</p>',
+        '<div style="background:navy"><p style="color:white">Also.</p></div>',
+        '<div role="tabpanel" hidden>Also.</div>',
+        '<aside class="admonition">Also.</aside>',
+    ],
+)
+def test_what_a_reader_sees_is_stored(convert: Convert, shown: str) -> None:
+    assert convert(body(f"<p>Seen.</p>{shown}")).markdown == "Seen.\n\nAlso."
+
+
+def test_title_above_the_main_element_is_kept(convert: Convert) -> None:
+    html = body("<header><nav>Menu</nav><h1>Name</h1></header><main><p>Long text.</p></main>")
+
+    assert convert(html).markdown == "# Name\n\nLong text."
+
+
+def test_small_main_element_is_not_trusted(convert: Convert) -> None:
+    html = body(f"<main><p>Teaser.</p></main><div><p>{'Real text. ' * 20}</p></div>")
+
+    assert "Real text." in convert(html).markdown
+
+
+def test_invisible_characters_are_removed(convert: Convert) -> None:
+    html = body("<p>a\u200bb\u202ec\U000e0041d\u0007e&#xe000;f&#8203;g &#0;cafe\u0301</p>")
+
+    assert convert(html).markdown == "abcdefg \ufffdcafé"
+
+
+def test_marks_in_the_page_cannot_forge_links(convert: Convert) -> None:
+    html = body('<p>\U000f0000x\U00100000 &#983040;y <a href="/z">z</a></p>')
+    document = convert(html)
+    (link,) = document.links
+
+    assert document.markdown == "x y z"
+    assert document.markdown[link.char_start : link.char_end] == "z"
+
+
+def test_html_field_has_working_picture_addresses_and_no_scripts(convert: Convert) -> None:
+    html = body('<main onclick="evil()"><p>Text.</p><img src="i.png"><script>x</script></main>')
+
+    assert convert(html).html == '<main><p>Text.</p><img src="https://site.test/docs/i.png"></main>'
+
+
+def test_same_site_canonical_address_is_the_identity(convert: Convert) -> None:
+    html = '<head><link rel="canonical" href="/real"></head><body><p>Text.</p></body>'
+    document = convert(html)
+
+    assert document.url == "https://site.test/real"
+    assert document.requested_url == "https://site.test/docs/page"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<body></body>",
+        "",
+        "<body><script>app()</script></body>",
+        "<body><p>!!! --- ???</p></body>",
+        "<body>You need to enable JavaScript to run this app.</body>",
+        "<body><h1>Just a moment...</h1></body>",
+    ],
+)
+def test_pages_without_content_are_unusable(convert: Convert, page: str) -> None:
+    with pytest.raises(UnusablePageError, match=r"no readable text|only shows"):
+        convert(page)
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ("<div>" * 600 + "x", "nested more than 512"),
+        ("<p " + " ".join(f"a{n}=1" for n in range(2_000)) + ">x", "more than 1,000 attributes"),
+    ],
+)
+def test_parser_bombs_are_named(convert: Convert, page: str, reason: str) -> None:
+    with pytest.raises(UnusablePageError, match=reason):
+        convert(page)
+
+
+def test_markdown_page_takes_the_same_form(convert: Convert) -> None:
+    text = (
+        "---\ntitle: Guide\ndate: 2024-03-01\n---\n"
+        "# Head\n\nSee [the *b* page](../b.md) \\_x\\_.\n\n"
+        "![pic](i.png)\n\n```sh\nls \\*\n```\n\n> [!WARNING]\n> Mind.\n"
+    )
+    document = convert(text, kind="markdown", url="https://site.test/docs/a.md")
+    (link,) = document.links
+
+    assert document.markdown == (
+        "# Head\n\nSee the *b* page _x_.\n\n```sh\nls \\*\n```\n\n**Warning**  \nMind."
+    )
+    assert document.title == "Guide"
+    assert document.published_at is not None
+    assert link.url == "https://site.test/b.md"
+    assert document.markdown[link.char_start : link.char_end] == "the *b* page"
+
+
+def test_plain_text_page_stays_as_it_is(convert: Convert) -> None:
+    text = "RFC 9999\r\n\r\n   Indented * text, see https://a.test/x.\r\n"
+    document = convert(text, kind="text")
+    (link,) = document.links
+
+    assert document.markdown == "RFC 9999\n\n   Indented * text, see https://a.test/x."
+    assert document.title == "RFC 9999"
+    assert document.markdown[link.char_start : link.char_end] == "https://a.test/x"
+
+
+def test_sentence_is_cut_to_300_characters(convert: Convert) -> None:
+    html = body(f"<p>{'word ' * 200}<a href='/a'>link</a> {'word ' * 200}</p>")
+
+    assert len(convert(html).links[0].sentence) <= 300
+
+
+WORDS = st.sampled_from(["alpha", "Béta.", "γ", "1.", "a_b", "*", "\\", "#", "end. Next", "日本"])
+INLINE = st.recursive(
+    st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
+    lambda inner: st.tuples(st.sampled_from(["b", "em", "code", "a href=/x", "span"]), inner).map(
+        lambda made: f"<{made[0]}>{made[1]}</{made[0].split()[0]}> "
+    ),
+    max_leaves=3,
+)
+BLOCKS = st.lists(
+    st.tuples(
+        st.sampled_from(["p", "h2", "li", "blockquote", "pre", "dt", "dd", "td", "div"]), INLINE
+    ).map(lambda made: f"<{made[0]}>{made[1]}</{made[0]}>"),
+    min_size=1,
+    max_size=6,
+).map("".join)
+
+
+@given(BLOCKS)
+def test_every_located_link_is_exactly_its_text(html: str) -> None:
+    document = _extracted(html)
+    for link in document.links:
+        if link.char_start is not None:
+            located = document.markdown[link.char_start : link.char_end]
+            assert letters(located) == letters(link.anchor_text)
+
+
+@given(BLOCKS)
+def test_text_of_the_page_is_kept_in_order(html: str) -> None:
+    visible = letters(re.sub(r"<[^>]*>", "", html))
+
+    assert letters(_extracted(html).markdown) == f"start{visible}"
+
+
+def _extracted(html: str) -> NormalizedDocument:
+    page = FetchedPage(
+        requested_url="https://site.test/p",
+        url="https://site.test/p",
+        status=200,
+        kind="html",
+        text=f"<body><p>start</p>{html}</body>",
+        fetched_at=datetime(2026, 1, 1, tzinfo=UTC),
+        source="test",
+    )
+    return extract(page)

@@ -1,0 +1,145 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from webrag.errors import UnusablePageError
+from webrag.ingestion.extraction_pool import ExtractionPool
+from webrag.ingestion.models import FetchedPage
+
+MakePage = Callable[..., FetchedPage]
+# Quadratic in the converter, and yet nothing a scan can tell from a real page.
+SLOW = "<table>" + "<tr><td>a<td>b<sup>2</sup>" * 300_000
+
+
+def children() -> set[int]:
+    """Processes this one has started and that still run."""
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    if tasks.exists():
+        listed = " ".join((task / "children").read_text() for task in tasks.iterdir())
+        return {int(pid) for pid in listed.split()}
+    command = ["pgrep", "-P", str(os.getpid()), "-f", "extraction_worker"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return {int(pid) for pid in listed.split()}
+
+
+async def test_page_is_converted_in_another_process(
+    pool: ExtractionPool, make_page: MakePage
+) -> None:
+    document = await pool.extract(make_page("<body><p>Hello <a href='/x'>you</a>.</p></body>"))
+
+    assert document.markdown == "Hello you."
+    assert document.links[0].url == "https://site.test/x"
+
+
+async def test_failures_come_back_with_their_message(
+    pool: ExtractionPool, make_page: MakePage
+) -> None:
+    with pytest.raises(UnusablePageError, match="holds no readable text") as caught:
+        await pool.extract(make_page("<body></body>"))
+
+    assert caught.value.url == "https://site.test/docs/page"
+
+
+async def test_pages_share_the_workers(pool: ExtractionPool, make_page: MakePage) -> None:
+    pages = [make_page(f"<body><p>page {number}</p>") for number in range(20)]
+
+    documents = await asyncio.gather(*map(pool.extract, pages))
+
+    assert [document.markdown for document in documents] == [f"page {n}" for n in range(20)]
+
+
+async def test_deadline_kills_the_worker_and_the_next_page_gets_another(
+    make_page: MakePage,
+) -> None:
+    before = children()
+    pool = ExtractionPool(workers=1, timeout_s=0.5)
+    started = time.monotonic()
+
+    with pytest.raises(UnusablePageError, match=r"longer than 0\.5 seconds"):
+        await pool.extract(make_page(SLOW))
+
+    assert time.monotonic() - started < 15
+    assert children() == before
+    assert (await pool.extract(make_page("<body><p>ok</p>"))).markdown == "ok"
+    await pool.aclose()
+
+
+async def test_cancelling_leaves_no_process_behind(make_page: MakePage) -> None:
+    before = children()
+    pool = ExtractionPool(workers=1, timeout_s=20)
+    await pool.extract(make_page("<body><p>warm</p>"))
+    task = asyncio.create_task(pool.extract(make_page(SLOW)))
+    await asyncio.sleep(0.2)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert children() == before
+    await pool.aclose()
+
+
+async def test_worker_that_died_idle_is_replaced(pool: ExtractionPool, make_page: MakePage) -> None:
+    before = children()
+    await pool.extract(make_page("<body><p>one</p>"))
+    for pid in children() - before:
+        os.kill(pid, signal.SIGKILL)
+
+    assert (await pool.extract(make_page("<body><p>two</p>"))).markdown == "two"
+
+
+async def test_closing_ends_every_process(make_page: MakePage) -> None:
+    before = children()
+    pool = ExtractionPool(workers=2, timeout_s=20)
+    await asyncio.gather(*(pool.extract(make_page("<body><p>x</p>")) for _ in range(4)))
+    await pool.aclose()
+
+    assert children() == before
+
+
+async def test_closing_ends_a_conversion_under_way(make_page: MakePage) -> None:
+    before = children()
+    pool = ExtractionPool(workers=1, timeout_s=30)
+    await pool.extract(make_page("<body><p>warm</p>"))
+    task = asyncio.create_task(pool.extract(make_page(SLOW)))
+    await asyncio.sleep(0.2)
+    await pool.aclose()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        await task
+
+    assert children() == before
+
+
+async def test_closed_pool_converts_nothing(make_page: MakePage) -> None:
+    pool = ExtractionPool(workers=1, timeout_s=20)
+    await pool.aclose()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        await pool.extract(make_page("<p>x"))
+
+
+def test_worker_ends_when_its_input_ends() -> None:
+    command = [sys.executable, "-m", "webrag.ingestion.extraction_worker", "5"]
+
+    result = subprocess.run(command, input=b"", capture_output=True, timeout=30, check=False)
+
+    assert (result.returncode, result.stdout[4:]) == (0, b"\x00ready")
+
+
+def test_worker_starts_without_heavy_imports() -> None:
+    code = (
+        "import sys, webrag.ingestion.extraction_worker;"
+        "print([m for m in ('llama_index', 'httpx2', 'psycopg', 'numpy') if m in sys.modules])"
+    )
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+    assert result.stdout.strip() == b"[]"

@@ -1,0 +1,77 @@
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from webrag.errors import InputError, PageGoneError, UnusablePageError
+from webrag.ingestion.extraction_pool import ExtractionPool
+from webrag.ingestion.fetcher import HttpFetcher
+from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
+from webrag.ingestion.service import IngestionService
+
+PAGE = (
+    '<html lang="en"><title>Guide</title><main><h1>Guide</h1><p>Do <a href="/b">b</a>.</p></main>'
+)
+
+
+@pytest.fixture
+async def service(
+    make_fetcher: Callable[..., HttpFetcher], pool: ExtractionPool
+) -> AsyncIterator[IngestionService]:
+    opened = IngestionService(make_fetcher(), pool)
+    yield opened
+    await opened.aclose()
+
+
+async def test_address_becomes_a_document(service: IngestionService, static_site: Any) -> None:
+    site = static_site({"/a": PAGE}, validators=True)
+
+    document = await service.ingest(f"{site}/a?utm_source=x#top")
+
+    assert isinstance(document, NormalizedDocument)
+    assert document.url == f"{site}/a"
+    assert document.markdown == "# Guide\n\nDo b."
+    assert (document.title, document.language, document.source) == ("Guide", "en", "builtin")
+    assert document.links[0].url == f"{site}/b"
+    assert document.etag
+
+
+async def test_current_version_is_reported(service: IngestionService, static_site: Any) -> None:
+    site = static_site({"/a": PAGE}, validators=True)
+    document = await service.ingest(f"{site}/a")
+    assert isinstance(document, NormalizedDocument)
+
+    again = await service.ingest(f"{site}/a", validators=Validators(etag=document.etag))
+
+    assert isinstance(again, NotModified)
+
+
+async def test_document_after_a_redirect_is_known_by_its_last_address(
+    service: IngestionService, static_site: Any
+) -> None:
+    site = static_site({"/a": lambda _: (301, {"Location": "/b#x"}, ""), "/b": PAGE})
+
+    document = await service.ingest(f"{site}/a")
+
+    assert isinstance(document, NormalizedDocument)
+    assert (document.url, document.requested_url) == (f"{site}/b", f"{site}/a")
+
+
+async def test_errors_keep_their_kind(service: IngestionService, static_site: Any) -> None:
+    site = static_site({"/empty": "<body></body>"})
+
+    with pytest.raises(PageGoneError):
+        await service.ingest(f"{site}/gone")
+    with pytest.raises(UnusablePageError):
+        await service.ingest(f"{site}/empty")
+    with pytest.raises(InputError):
+        await service.ingest("no address")
+
+
+async def test_markdown_page_is_ingested(service: IngestionService, static_site: Any) -> None:
+    site = static_site({"/a.md": "# Head\n\nText with [a link](/x)."})
+
+    document = await service.ingest(f"{site}/a.md")
+
+    assert isinstance(document, NormalizedDocument)
+    assert document.markdown == "# Head\n\nText with a link."

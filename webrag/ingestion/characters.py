@@ -1,0 +1,51 @@
+"""Which characters a stored text may hold; it knows no markup."""
+
+import re
+import unicodedata
+
+__all__ = ["collapse", "normalize_characters", "strip_private_use"]
+
+# Controls except tab and newline; zero-width, bidi and invisible operators; interlinear marks;
+# tag characters; variation selectors. They hide text from people, or instructions in it.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_LINE_BREAKS = re.compile(r"\r\n?|[\u2028\u2029\x0b\x0c\x85]")
+_SPACES = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_PRIVATE_USE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
+_NUMERIC_REFERENCE = re.compile(r"&#(?:x([0-9a-f]{1,8})|([0-9]{1,8}));?", re.IGNORECASE)
+_WHITE_SPACE = re.compile(r"\s+")
+
+
+def normalize_characters(text: str) -> str:
+    r"""Return text with `\n` line breaks, plain spaces, NFC, and nothing invisible in it.
+
+    Applying it twice changes nothing. Joiners inside words of scripts that need them are dropped
+    too: they are invisible, and text that differs only in them must compare equal.
+    """
+    text = _LINE_BREAKS.sub("\n", text)
+    text = _SPACES.sub(" ", _INVISIBLE.sub("", text))
+    return unicodedata.normalize("NFC", text)
+
+
+def strip_private_use(html: str) -> str:
+    """Remove private-use characters, also when written as numeric references.
+
+    Pages use them for icon fonts; the conversion needs them free for its own marks.
+    """
+    if "&#" in html:
+        html = _NUMERIC_REFERENCE.sub(_without_private_use, html)
+    return _PRIVATE_USE.sub("", html)
+
+
+def collapse(text: str) -> str:
+    """Return one line: every run of white space is one space, none at the ends."""
+    return _WHITE_SPACE.sub(" ", text).strip()
+
+
+def _without_private_use(match: re.Match[str]) -> str:
+    code = int(match.group(1), 16) if match.group(1) else int(match.group(2))
+    is_private = 0xE000 <= code <= 0xF8FF or code >= 0xF0000
+    return "" if is_private else match.group()

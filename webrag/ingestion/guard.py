@@ -1,0 +1,223 @@
+"""Keeps requests away from private and special addresses; it knows nothing of HTTP or pages."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, TypeAlias
+
+import httpcore2
+
+__all__ = [
+    "AddressRefused",
+    "AllowList",
+    "GuardedBackend",
+    "NameNotFound",
+    "Resolver",
+    "is_public",
+    "resolve",
+]
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+
+# `is_global` passes several of these on Python 3.11: transition mechanisms that embed a private
+# IPv4 address, and cloud metadata services on public-looking addresses.
+_DENIED = tuple(
+    ip_network(block)
+    for block in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "168.63.129.16/32",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        "2001::/23",
+        "2001:db8::/32",
+        "2620:4f:8000::/48",
+        "3fff::/20",
+        "5f00::/16",
+    )
+)
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_SIX_TO_FOUR = IPv6Network("2002::/16")
+_WEB_PORTS = frozenset({80, 443, 8080, 8443})
+
+
+class AddressRefused(httpcore2.ConnectError):
+    """The address behind a host may not be contacted; raised before anything is sent to it."""
+
+
+class NameNotFound(httpcore2.ConnectError):
+    """The name service knows no address for the host."""
+
+
+def is_public(address: str) -> bool:
+    """Tell whether an IP address belongs to the public internet.
+
+    Addresses that carry another one (IPv4-mapped, NAT64, 6to4) are judged by the one inside.
+
+    Args:
+        address: Textual IPv4 or IPv6 address; a scoped one (`fe80::1%eth0`) is not public.
+    """
+    try:
+        parsed: Address = ip_address(address)
+    except ValueError:
+        return False
+    return _is_public(parsed)
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, IPv6Address):
+        if address.scope_id:
+            return False
+        inner = _embedded(address)
+        if inner is not None:
+            return _is_public(inner)
+        if address not in _GLOBAL_UNICAST:
+            return False
+    in_denied = any(address in net for net in _DENIED if net.version == address.version)
+    return address.is_global and not in_denied and not address.is_multicast
+
+
+def _embedded(address: IPv6Address) -> IPv4Address | None:
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.sixtofour if address in _SIX_TO_FOUR else None
+
+
+class AllowList:
+    """Hosts the operator has opened although they are private or use an unusual port."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._entries = frozenset(entry.strip().lower() for entry in entries if entry.strip())
+
+    def covers(self, host: str, port: int) -> bool:
+        """Tell whether `host` or `host:port` is on the list; IPv6 with or without brackets."""
+        name = host.lower().strip("[]").rstrip(".")
+        forms = {name, f"{name}:{port}", f"[{name}]", f"[{name}]:{port}"}
+        return not self._entries.isdisjoint(forms)
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a host, in the order the system prefers them.
+
+    Raises:
+        OSError: The name does not exist or the resolver failed.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Dials only addresses it has checked itself.
+
+    The name is resolved once, refused if any of its addresses is not public, and the connection
+    goes to one of exactly these addresses, so a second DNS answer cannot lead elsewhere.
+    """
+
+    def __init__(
+        self,
+        allowed: AllowList,
+        *,
+        resolver: Resolver = resolve,
+        dialer: httpcore2.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._allowed = allowed
+        self._resolve = resolver
+        self._dialer = dialer or httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect to a checked address of `host`.
+
+        Raises:
+            AddressRefused: An address or the port is not allowed; nothing was dialled.
+            httpcore2.ConnectError: The name does not resolve or no address answers.
+            httpcore2.ConnectTimeout: Nothing answered within `timeout` seconds.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                addresses = await self._checked_addresses(host, port)
+                return await self._dial_first(
+                    addresses, port, timeout, local_address, socket_options
+                )
+        except TimeoutError as error:
+            raise httpcore2.ConnectTimeout(f"'{host}' did not answer in {timeout:g} s") from error
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, as the connection pool asks between attempts."""
+        await asyncio.sleep(seconds)
+
+    async def _checked_addresses(self, host: str, port: int) -> list[str]:
+        is_allowed = self._allowed.covers(host, port)
+        if not is_allowed and port not in _WEB_PORTS:
+            ports = ", ".join(map(str, sorted(_WEB_PORTS)))
+            raise AddressRefused(f"port {port} is not one of the web's ({ports})")
+        addresses = await self._addresses(host, port)
+        for address in addresses:
+            if not is_allowed and not is_public(address):
+                raise AddressRefused(f"its address {address} is private or reserved")
+        return addresses
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        with contextlib.suppress(ValueError):
+            literal: Address = ip_address(host)
+            mapped = literal.ipv4_mapped if isinstance(literal, IPv6Address) else None
+            return [str(mapped or literal)]
+        try:
+            addresses = list(await self._resolve(host, port))
+        except (OSError, UnicodeError) as error:
+            raise NameNotFound(f"the name '{host}' was not found") from error
+        if not addresses:
+            raise NameNotFound(f"the name '{host}' has no address")
+        return addresses
+
+    async def _dial_first(
+        self,
+        addresses: list[str],
+        port: int,
+        timeout: float | None,
+        local_address: str | None,
+        socket_options: Iterable[Any] | None,
+    ) -> httpcore2.AsyncNetworkStream:
+        # A dead first address must leave time for the next one.
+        share = None if timeout is None else timeout / len(addresses[:4])
+        failure: Exception | None = None
+        for address in addresses[:4]:
+            try:
+                return await self._dialer.connect_tcp(
+                    address,
+                    port,
+                    timeout=share,
+                    local_address=local_address,
+                    socket_options=socket_options,
+                )
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        assert failure is not None
+        raise failure

@@ -1,0 +1,153 @@
+"""URL identity: one canonical form per page; it fetches nothing and judges no address."""
+
+import hashlib
+import re
+from urllib.parse import unquote
+
+from ada_url import URL
+
+from webrag.errors import InputError
+
+__all__ = ["MAX_URL_CHARS", "canonical_url", "content_hash", "parent_urls", "site_of"]
+
+MAX_URL_CHARS = 2_000
+
+_EXPECTED = "give a full web address such as https://example.com/page"
+_TRACKING_PREFIXES = ("utm_", "hsa_", "mtm_", "piwik_", "matomo_")
+_TRACKING_WORDS = """
+_bta_c _bta_tid _ga _gac _gl _hsenc _hsmi _ke _openstat dclid dm_i ef_id epik fbclid fb_action_ids
+fb_action_types fb_ref fb_source gbraid gclid gclsrc hsctatracking igsh igshid li_fat_id mc_cid
+mc_eid mkt_tok msclkid oly_anon_id oly_enc_id rb_clickid s_kwcid sc_campaign srsltid trk_contact
+trk_msg ttclid twclid vero_conv vero_id wbraid wickedid wt_mc wt_zmc yclid ysclid zanpid
+"""
+_TRACKING_NAMES = frozenset(_TRACKING_WORDS.split())
+_PERCENT_TRIPLET = re.compile(r"%[0-9A-Fa-f]{2}")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_HREF_NOISE = re.compile(r"[\t\n\r]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# Browsers read these, other parsers differ on where the host ends: not worth the doubt.
+_DOUBTFUL_AUTHORITY = re.compile(r"(?:[a-z]+:)?[/\\]*[^/?#]*[\\ ]", re.IGNORECASE)
+_HTTP_AUTHORITY = re.compile(r"https?:[/\\]{2}", re.IGNORECASE)
+
+
+def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = False) -> str:
+    """Return the one form under which a page is known.
+
+    The fragment (except `#!`), user name and password, default port and tracking parameters are
+    dropped; percent-encoding is normalised. The query's order, trailing slashes and doubled
+    slashes mean something to servers and stay. Applying it twice changes nothing.
+
+    Args:
+        href: An absolute address, or with `base` also a relative one.
+        base: Address of the page that holds the link.
+        keep_tracking: Leave tracking parameters in place, as following a redirect needs.
+
+    Raises:
+        InputError: Not an http(s) address; the message names the value and what is allowed.
+    """
+    text = _checked_text(href, is_link=base is not None)
+    try:
+        url = URL(text, base)
+    except ValueError as error:
+        raise InputError(f"The URL {_shown(href)} cannot be read; {_EXPECTED}.") from error
+    if url.protocol not in ("http:", "https:"):
+        raise InputError(
+            f"The URL {_shown(href)} uses '{url.protocol[:20]}'; only http and https are allowed."
+        )
+    if url.port == "0":
+        raise InputError(f"The URL {_shown(href)} names port 0; allowed are 1 to 65535.")
+    fragment = url.hash if url.hash.startswith("#!") else ""
+    query = _normal_percent(url.search[1:] if keep_tracking else _untracked(url.search[1:]))
+    path = _normal_percent(url.pathname)
+    result = f"{url.protocol}//{url.host}{path}{f'?{query}' if query else ''}{fragment}"
+    if len(result) > MAX_URL_CHARS:
+        raise InputError(_too_long(result))
+    return result
+
+
+def site_of(url: str) -> str:
+    """Return `host` or `host:port` in lower case, without a leading `www.`.
+
+    Args:
+        url: A canonical URL.
+    """
+    return URL(url).host.removeprefix("www.")
+
+
+def parent_urls(url: str) -> list[str]:
+    """Return the folders above a page, nearest first, without the site's root.
+
+    Args:
+        url: A canonical URL; its query is ignored.
+    """
+    parsed = URL(url)
+    segments = [part for part in parsed.pathname.split("/") if part][:-1]
+    origin = f"{parsed.protocol}//{parsed.host}"
+    return [f"{origin}/{'/'.join(segments[:count])}/" for count in range(len(segments), 0, -1)]
+
+
+def content_hash(markdown: str) -> str:
+    """Return the SHA-256 of a document's markdown, in hex."""
+    return hashlib.sha256(markdown.encode()).hexdigest()
+
+
+def _checked_text(href: str, *, is_link: bool) -> str:
+    text = href.strip(" \t\n\r\f")
+    if is_link:
+        text = _HREF_NOISE.sub("", text)
+    elif not text:
+        raise InputError(f"The URL is empty; {_EXPECTED}.")
+    elif not _HTTP_AUTHORITY.match(text):
+        raise InputError(_not_absolute(text))
+    if _FORBIDDEN.search(text):
+        raise InputError(
+            f"The URL {_shown(text)} holds a control character; remove it or percent-encode it."
+        )
+    if _HTTP_AUTHORITY.match(text) and _DOUBTFUL_AUTHORITY.match(text):
+        raise InputError(
+            f"The URL {_shown(text)} has a space or backslash in its host; {_EXPECTED}."
+        )
+    if len(text) > MAX_URL_CHARS:
+        raise InputError(_too_long(text))
+    return text
+
+
+def _not_absolute(text: str) -> str:
+    scheme = _SCHEME.match(text)
+    is_host_and_port = re.match(r"[\w.-]+:\d+(/|$)", text)
+    if scheme and not is_host_and_port and not scheme.group().lower().startswith("http"):
+        name = scheme.group()[:20]
+        return f"The URL {_shown(text)} uses '{name}'; only http and https are allowed."
+    return f"The URL {_shown(text)} does not start with http:// or https://; {_EXPECTED}."
+
+
+def _too_long(text: str) -> str:
+    return (
+        f"The URL {_shown(text)} has {len(text):,} characters; "
+        f"at most {MAX_URL_CHARS:,} are allowed."
+    )
+
+
+def _shown(text: str) -> str:
+    """A short form for messages that no control character can disturb."""
+    clean = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+    return f"'{clean[:80]}...'" if len(clean) > 80 else f"'{clean}'"
+
+
+def _untracked(query: str) -> str:
+    return "&".join(part for part in query.split("&") if not _is_tracking(part)) if query else ""
+
+
+def _is_tracking(part: str) -> bool:
+    name = unquote(part.partition("=")[0]).lower()
+    return name in _TRACKING_NAMES or name.startswith(_TRACKING_PREFIXES)
+
+
+def _normal_percent(text: str) -> str:
+    return _PERCENT_TRIPLET.sub(_normal_triplet, text) if "%" in text else text
+
+
+def _normal_triplet(match: re.Match[str]) -> str:
+    char = chr(int(match.group()[1:], 16))
+    return char if char in _UNRESERVED else match.group().upper()

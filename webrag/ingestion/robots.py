@@ -1,0 +1,91 @@
+"""What each site's robots.txt allows, remembered per site; it does not fetch the file itself."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from protego import Protego
+
+__all__ = ["RobotsAnswer", "RobotsCache", "RobotsRules"]
+
+_KEPT_S = 3_600.0
+# A site in trouble is asked again soon; a working one at most once per hour.
+_FAILURE_KEPT_S = 60.0
+_REMEMBERED_SITES = 500
+
+
+@dataclass(frozen=True)
+class RobotsAnswer:
+    """What came back for a robots.txt.
+
+    Attributes:
+        text: The file; "" when the site has none, which allows everything.
+        failure: Why it could not be read, None when it could.
+    """
+
+    text: str = ""
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class RobotsRules:
+    """One site's rules for one crawler.
+
+    Attributes:
+        failure: Why the rules are unknown; then nothing may be fetched (RFC 9309, 2.3.1.4).
+        crawl_delay_s: Least time between two requests the site asks for.
+    """
+
+    failure: str | None
+    crawl_delay_s: float | None
+    _parsed: Protego
+    _agent: str
+
+    def allows(self, url: str) -> bool:
+        """Tell whether the rules let this crawler fetch `url`."""
+        return self.failure is None and bool(self._parsed.can_fetch(url, self._agent))
+
+
+Fetch: TypeAlias = Callable[[str], Awaitable[RobotsAnswer]]
+
+
+class _Entry:
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.rules: RobotsRules | None = None
+        self.expires = 0.0
+
+
+class RobotsCache:
+    """Rules per site, fetched once however many pages of it are wanted at the same time."""
+
+    def __init__(self, fetch: Fetch, user_agent: str) -> None:
+        self._fetch = fetch
+        self._agent = user_agent.partition("/")[0].strip() or user_agent
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    async def rules(self, origin: str) -> RobotsRules:
+        """Return the rules of a site, asking for them when they are not known or too old.
+
+        Args:
+            origin: `https://host[:port]`.
+        """
+        entry = self._entries.setdefault(origin, _Entry())
+        self._entries.move_to_end(origin)
+        while len(self._entries) > _REMEMBERED_SITES:
+            self._entries.popitem(last=False)
+        async with entry.lock:
+            if entry.rules is None or time.monotonic() > entry.expires:
+                answer = await self._fetch(f"{origin}/robots.txt")
+                entry.rules = self._parse(answer)
+                kept = _KEPT_S if answer.failure is None else _FAILURE_KEPT_S
+                entry.expires = time.monotonic() + kept
+        return entry.rules
+
+    def _parse(self, answer: RobotsAnswer) -> RobotsRules:
+        parsed = Protego.parse(answer.text)
+        delay = parsed.crawl_delay(self._agent)
+        return RobotsRules(answer.failure, delay, parsed, self._agent)
