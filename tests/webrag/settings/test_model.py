@@ -1,0 +1,346 @@
+# ruff: noqa: E501 - the table below has one line per setting
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from webrag.errors import ConfigurationError
+from webrag.indexing.models import DatabaseConfig
+from webrag.ingestion.models import FetchConfig
+from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
+from webrag.presentation.models import BriefConfig
+from webrag.retrieval.models import RetrievalConfig
+from webrag.settings import Settings, load_settings
+from webrag.settings.sources import ORIGINS
+
+SECRET = "sk-very-secret"
+
+# variable, field, default, a value that fits, what it becomes, a value that does not, the range
+TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
+    ("WEBRAG_DATABASE_POOL_SIZE", "database_pool_size", 10, "3", 3, "0", "from 1 to 100"),
+    ("WEBRAG_DATABASE_ACQUIRE_TIMEOUT", "database_acquire_timeout", 10.0, "2.5", 2.5, "0", "from 0.1 to 3600 seconds"),
+    ("WEBRAG_DATA_DIR", "data_dir", ..., "/srv/corpus", Path("/srv/corpus"), ..., "a path"),
+    ("WEBRAG_COLLECTION", "collection", "webrag", "my_docs2", "my_docs2", 'a"; DROP', "1 to 48 lower-case letters"),
+    ("WEBRAG_LOG_LEVEL", "log_level", "WARNING", "debug", "DEBUG", "loud", "one of DEBUG, INFO"),
+    ("WEBRAG_ALLOW_HOSTS", "allow_hosts", (), "LocalHost:8000, [::1]:80,10.0.0.1,", ("localhost:8000", "[::1]:80", "10.0.0.1"), "http://localhost", "comma-separated `host`"),
+    ("WEBRAG_RECRAWL_AFTER", "recrawl_after", 86_400.0, "never", None, "-1", "a number of seconds from 0"),
+    ("WEBRAG_USER_AGENT", "user_agent", FetchConfig().user_agent, "Me/1 (me@example.com)", "Me/1 (me@example.com)", "a\tb", "printable ASCII"),
+    ("WEBRAG_FETCH_TIMEOUT", "fetch_timeout", 20.0, "5", 5.0, "inf", "from 0.1 to 3600 seconds"),
+    ("WEBRAG_FETCH_MAX_BYTES", "fetch_max_bytes", 5_000_000, "1024", 1024, "1023", "from 1024"),
+    ("WEBRAG_FETCH_MAX_DECODED_BYTES", "fetch_max_decoded_bytes", 10_000_000, "2048", 2048, "5MB", "from 1024"),
+    ("WEBRAG_FETCH_MAX_REDIRECTS", "fetch_max_redirects", 5, "0", 0, "21", "from 0 to 20"),
+    ("WEBRAG_FETCH_HOST_CONCURRENCY", "fetch_host_concurrency", 4, "1", 1, "0", "from 1 to 64"),
+    ("WEBRAG_FETCH_HOST_DELAY", "fetch_host_delay", 0.2, "0", 0.0, "-0.1", "from 0 to 3600 seconds"),
+    ("WEBRAG_EXTRACTION_TIMEOUT", "extraction_timeout", 10.0, "1", 1.0, "nan", "from 0.1 to 3600 seconds"),
+    ("EMBEDDING_PROVIDER", "embedding_provider", "auto", "bundled", "bundled", "magic", "one of auto, bundled, openai, openai_compatible"),
+    ("EMBEDDING_MODEL", "embedding_model", None, "text-embedding-3-large", "text-embedding-3-large", "m" * 201, "a model name"),
+    ("EMBEDDING_DIMENSIONS", "embedding_dimensions", None, "4000", 4000, "4001", "from 1 to 4000"),
+    ("EMBEDDING_BASE_URL", "embedding_base_url", None, "http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1", "localhost:11434", "an http:// or https:// URL"),
+    ("EMBEDDING_TOKENIZER_KIND", "embedding_tokenizer_kind", "tiktoken", "huggingface", "huggingface", "spacy", "one of tiktoken, huggingface"),
+    ("EMBEDDING_TOKENIZER_NAME", "embedding_tokenizer_name", "cl100k_base", "o200k_base", "o200k_base", "x" * 201, "a tokenizer name"),
+    ("RETRIEVAL_FULL_CONTEXT_THRESHOLD", "retrieval_full_context_threshold", 30_000, "0", 0, "-1", "from 0 to"),
+    ("RETRIEVAL_CONTEXT_BUDGET", "retrieval_context_budget", 40_000, "1", 1, "0", "from 1 to"),
+    ("RETRIEVAL_TOP_K_CHILDREN_LIMIT", "retrieval_top_k_children_limit", 80, "60", 60, "1001", "from 1 to 1000"),
+    ("RETRIEVAL_SIMILARITY_FLOOR", "retrieval_similarity_floor", 0.3, "1", 1.0, "1.1", "a number from 0 to 1"),
+    ("RETRIEVAL_DEPTH_DECAY_RATE", "retrieval_depth_decay_rate", 0.05, "0", 0.0, "-0.01", "a number from 0 to 1"),
+    ("RETRIEVAL_DEPTH_FLOOR", "retrieval_depth_floor", 0.8, "0.5", 0.5, "2", "a number from 0 to 1"),
+    ("RETRIEVAL_HNSW_EF_SEARCH", "retrieval_hnsw_ef_search", 200, "1000", 1000, "1001", "from 1 to 1000"),
+    ("FUSION_METHOD", "fusion_method", "score", "rrf", "rrf", "RRF", "one of score, rrf"),
+    ("RERANKER_PROVIDER", "reranker_provider", "auto", "none", "none", "openai", "one of auto, zeroentropy, cohere, jina, local, none"),
+    ("RERANKER_MODEL", "reranker_model", None, "zerank-1", "zerank-1", "z" * 201, "a model name"),
+    ("RERANKER_TOP_N", "reranker_top_n", 20, "5", 5, "0", "from 1 to 1000"),
+    ("DECOMPOSITION_MODE", "decomposition_mode", "llm", "none", "none", "off", "one of llm, rule_based, none"),
+    ("ORCHESTRATION_LLM_BASE_URL", "orchestration_llm_base_url", "https://api.openai.com/v1", "http://localhost:8000/v1", "http://localhost:8000/v1", "http://me:pw@h/", "an http:// or https:// URL"),
+    ("ORCHESTRATION_LLM_MODEL", "orchestration_llm_model", "gpt-4o-mini", "qwen3", "qwen3", "q" * 201, "a model name"),
+    ("ORCHESTRATION_TIMEOUT", "orchestration_timeout", 120.0, "60", 60.0, "0", "from 0.1 to 3600 seconds"),
+    ("MAX_EXPANSION_DEPTH", "max_expansion_depth", 5, "0", 0, "21", "from 0 to 20"),
+    ("MAX_CANDIDATES_PER_ITERATION", "max_candidates_per_iteration", 5, "3", 3, "0", "from 1 to 25"),
+    ("CANDIDATES_TO_SCORE_PER_ITERATION", "candidates_to_score_per_iteration", 20, "40", 40, "0", "from 1 to 1000"),
+    ("EXPANSION_MAP_LIMIT", "expansion_map_limit", 100, "5000", 5000, "5001", "from 1 to 5000"),
+    ("EXPANSION_MIN_CANDIDATE_SCORE", "expansion_min_candidate_score", 0.05, "0.2", 0.2, "-1", "a number from 0 to 1"),
+    ("EXPANSION_SCOPE", "expansion_scope", "same_site", "any", "any", "world", "one of same_site, allow_list, any"),
+    ("EXPANSION_ALLOWED_DOMAINS", "expansion_allowed_domains", (), "a.example,b.example", ("a.example", "b.example"), "a.example/x", "comma-separated hosts"),
+    ("MAX_PAGES_PER_RUN", "max_pages_per_run", 10, "25", 25, "26", "from 0 to 25"),
+    ("MAX_BYTES_PER_RUN", "max_bytes_per_run", 20_000_000, "1", 1, "0", "from 1 to"),
+    ("EXPANSION_ITERATION_TIMEOUT", "expansion_iteration_timeout", 30.0, "10", 10.0, "3601", "from 0.1 to 3600 seconds"),
+    ("LOCALITY_EXPANSION_ENABLED", "locality_expansion_enabled", True, "no", False, "maybe", "true or false"),
+    ("LOCALITY_EXPANSION_RADIUS", "locality_expansion_radius", 1, "0", 0, "11", "from 0 to 10"),
+    ("TOKEN_BUDGET_SATURATION_RATIO", "token_budget_saturation_ratio", 0.8, "1", 1.0, "0", "above 0 and at most 1"),
+    ("REDUNDANCY_CEILING", "redundancy_ceiling", 0.85, "0.9", 0.9, "1.5", "a number from 0 to 1"),
+    ("SCORE_CLIFF_RANK_K", "score_cliff_rank_k", 5, "2", 2, "1", "from 2 to 100"),
+    ("PLATEAU_TOP_N", "plateau_top_n", 10, "3", 3, "2", "from 3 to 100"),
+    ("DIMINISHING_RETURN_DELTA", "diminishing_return_delta", 0.03, "0.1", 0.1, "x", "a number from 0 to 1"),
+    ("SCORE_CLIFF_THRESHOLD", "score_cliff_threshold", None, "0.15", 0.15, "-0.1", "a number from 0 to 1"),
+    ("PLATEAU_VARIANCE_THRESHOLD", "plateau_variance_threshold", None, "0.02", 0.02, "2", "a number from 0 to 1"),
+    ("MEDIOCRE_SCORE_FLOOR", "mediocre_score_floor", None, "0.5", 0.5, "5", "a number from 0 to 1"),
+    ("CONFIDENCE_FLOOR", "confidence_floor", None, "0.3", 0.3, "30%", "a number from 0 to 1"),
+    ("NEAR_TOP_DELTA", "near_top_delta", None, "0.1", 0.1, "1.01", "a number from 0 to 1"),
+    ("ANSWERED_SCORE", "answered_score", None, "0.9", 0.9, "-1", "a number from 0 to 1"),
+    ("WEBRAG_MCP_TRANSPORT", "mcp_transport", "stdio", "streamable-http", "streamable-http", "sse", "one of stdio, streamable-http"),
+    ("WEBRAG_MCP_HOST", "mcp_host", None, "0.0.0.0", "0.0.0.0", "a b", "a host name or address"),
+    ("WEBRAG_MCP_PORT", "mcp_port", 8765, "65535", 65535, "65536", "from 1 to 65535"),
+    ("MCP_PUBLIC_URL", "mcp_public_url", None, "https://rag.example.com/", "https://rag.example.com", "rag.example.com", "an http:// or https:// URL"),
+    ("MCP_ALLOWED_HOSTS", "mcp_allowed_hosts", (), "rag.example.com", ("rag.example.com",), "https://rag.example.com", "comma-separated `host`"),
+    ("MCP_ALLOWED_ORIGINS", "mcp_allowed_origins", (), "https://a.example, https://b.example/", ("https://a.example", "https://b.example"), "a.example", "comma-separated origins"),
+    ("MCP_RESPONSE_TOKEN_BUDGET", "mcp_response_token_budget", 20_000, "1000", 1000, "999", "from 1000 to"),
+    ("WEBRAG_MCP_TOOL_TIMEOUT", "mcp_tool_timeout", 120.0, "90", 90.0, "60000", "from 0.1 to 3600 seconds"),
+    ("MCP_SOFT_DEADLINE", "mcp_soft_deadline", 50.0, "20", 20.0, "0", "from 0.1 to 3600 seconds"),
+    ("WEBRAG_MCP_LOG_LEVEL", "mcp_log_level", "INFO", "error", "ERROR", "verbose", "one of DEBUG, INFO"),
+    ("MCP_STRUCTURED_OUTPUT", "mcp_structured_output", False, "1", True, "2", "true or false"),
+    ("MCP_ENABLE_FORGET", "mcp_enable_forget", False, "true", True, "please", "true or false"),
+    ("ANSWER_LLM_BASE_URL", "answer_llm_base_url", None, "http://localhost:1/v1", "http://localhost:1/v1", "ftp://x/", "an http:// or https:// URL"),
+    ("ANSWER_LLM_MODEL", "answer_llm_model", None, "qwen3", "qwen3", "q" * 201, "a model name"),
+    ("AGENT_RERANK_RECENCY_BOOST", "agent_rerank_recency_boost", 0.05, "0", 0.0, "2", "a number from 0 to 1"),
+    ("AGENT_RECENT_YEAR_WINDOW", "agent_recent_year_window", 3, "1", 1, "0", "from 1 to 100"),
+    ("AGENT_REFLECTION_TEMPERATURE", "agent_reflection_temperature", 0.0, "0.7", 0.7, "2.1", "from 0 to 2"),
+    ("WEBRAG_FIRECRAWL_API_URL", "firecrawl_api_url", "https://api.firecrawl.dev", "http://127.0.0.1:3002", "http://127.0.0.1:3002", "127.0.0.1:3002", "an http:// or https:// URL"),
+]  # fmt: skip
+SECRETS = [
+    ("WEBRAG_FIRECRAWL_API_KEY", "firecrawl_api_key"),
+    ("EMBEDDING_API_KEY", "embedding_api_key"),
+    ("WEBRAG_OPENAI_API_KEY", "openai_api_key"),
+    ("RERANKER_API_KEY", "reranker_api_key"),
+    ("WEBRAG_ZEROENTROPY_API_KEY", "zeroentropy_api_key"),
+    ("WEBRAG_COHERE_API_KEY", "cohere_api_key"),
+    ("WEBRAG_JINA_API_KEY", "jina_api_key"),
+    ("ORCHESTRATION_LLM_API_KEY", "orchestration_llm_api_key"),
+    ("MCP_AUTH_TOKEN", "mcp_auth_token"),
+    ("ANSWER_LLM_API_KEY", "answer_llm_api_key"),
+]
+IDS = [row[0] for row in TABLE]
+
+
+@pytest.fixture(scope="module")
+def defaults() -> Settings:
+    return Settings()
+
+
+def test_table_of_this_test_names_every_setting() -> None:
+    tested = {row[1] for row in TABLE} | {field for _, field in SECRETS} | {"database_url"}
+
+    assert tested == set(Settings.model_fields) - {ORIGINS}
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row[2] is not ...], ids=lambda r: r[0])
+def test_setting_has_its_documented_default(row: Any, defaults: Settings) -> None:
+    assert getattr(defaults, row[1]) == row[2]
+
+
+@pytest.mark.parametrize("field", [field for _, field in SECRETS])
+def test_no_key_is_set_by_default(field: str, defaults: Settings) -> None:
+    assert getattr(defaults, field) is None
+
+
+@pytest.mark.parametrize("row", TABLE, ids=IDS)
+def test_setting_takes_a_fitting_value_from_its_variable(
+    row: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(row[0], row[3])
+
+    assert getattr(load_settings(), row[1]) == row[4]
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row[5] is not ...], ids=lambda r: r[0])
+def test_wrong_value_is_refused_with_variable_value_and_range(
+    row: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable, wrong, allowed = row[0], row[5], row[6]
+    monkeypatch.setenv(variable, wrong)
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings()
+
+    message = str(caught.value)
+    shown = wrong.replace(":pw@", ":********@")
+    assert message.startswith(f"{variable} is ")
+    assert repr(shown)[:70] in message
+    assert allowed in message
+    assert message.count("\n") == 0
+
+
+@pytest.mark.parametrize(("variable", "field"), SECRETS)
+def test_key_is_read_and_masked(variable: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, f" {SECRET} ")
+
+    settings = load_settings()
+
+    assert getattr(settings, field).get_secret_value() == SECRET
+    assert settings.shown(field) == "********"
+    assert SECRET not in repr(settings) + str(settings) + settings.model_dump_json()
+
+
+@pytest.mark.parametrize(("variable", "field"), SECRETS)
+def test_unusable_key_is_refused_without_showing_it(
+    variable: str, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, f"{SECRET} with spaces")
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings()
+
+    assert variable in str(caught.value)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_database_url_is_shown_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"postgresql://me:{SECRET}@db.example:5432/rag")
+
+    settings = load_settings()
+
+    assert settings.database_config().url == f"postgresql://me:{SECRET}@db.example:5432/rag"
+    assert settings.shown("database_url") == "postgresql://me:********@db.example:5432/rag"
+    assert SECRET not in repr(settings)
+
+
+def test_wrong_database_url_is_refused_without_showing_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WEBRAG_DATABASE_URL", f"mysql://me:{SECRET}@db/rag")
+
+    with pytest.raises(ConfigurationError, match=r"^WEBRAG_DATABASE_URL must be") as caught:
+        load_settings()
+
+    assert SECRET not in str(caught.value)
+
+
+def test_every_wrong_value_is_named_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RERANKER_TOP_N", "many")
+    monkeypatch.setenv("FUSION_METHOD", "magic")
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings()
+
+    assert str(caught.value).count(";") == 1
+    assert {"RERANKER_TOP_N", "FUSION_METHOD"} <= set(str(caught.value).split())
+
+
+def test_allow_list_scope_without_hosts_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="EXPANSION_ALLOWED_DOMAINS names no host"):
+        load_settings(expansion_scope="allow_list")
+
+
+def test_unknown_argument_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="colection is not a setting"):
+        load_settings(colection="x")
+
+
+def test_settings_cannot_be_changed(defaults: Settings) -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        defaults.collection = "other"  # type: ignore[misc]
+
+
+def test_argument_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEBRAG_COLLECTION", "from_environment")
+
+    settings = load_settings(collection="from_argument")
+
+    assert (settings.collection, settings.origin("collection")) == ("from_argument", "argument")
+
+
+def test_origin_names_the_variable_that_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_PORT", "1000")
+
+    settings = load_settings()
+
+    assert settings.origin("mcp_port") == "MCP_PORT in the environment"
+    assert settings.origin("mcp_host") == "default"
+
+
+def test_data_folder_follows_the_user_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    assert load_settings().data_dir == tmp_path / "webrag"
+
+
+def test_relative_user_folder_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+
+    assert load_settings().data_dir.is_absolute()
+
+
+def test_data_folder_becomes_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert load_settings(data_dir="corpus").data_dir == tmp_path / "corpus"
+
+
+@pytest.mark.parametrize(
+    ("token", "host", "bound"),
+    [
+        pytest.param(None, None, "127.0.0.1", id="no-token-stays-local"),
+        pytest.param("t", None, "0.0.0.0", id="token-allows-public"),
+        pytest.param("t", "127.0.0.1", "127.0.0.1", id="explicit-wins-with-token"),
+        pytest.param(None, "0.0.0.0", "0.0.0.0", id="explicit-wins-without-token"),
+    ],
+)
+def test_http_server_is_public_only_with_a_token_or_by_wish(
+    token: str | None, host: str | None, bound: str
+) -> None:
+    assert load_settings(mcp_auth_token=token, mcp_host=host).mcp_bind_host == bound
+
+
+def test_more_hosts_can_be_allowed() -> None:
+    settings = load_settings(allow_hosts="a.example").allowing(["B.example:80", "a.example"])
+
+    assert settings.allow_hosts == ("a.example", "b.example:80")
+    assert settings.origin("allow_hosts") == "argument"
+
+
+def test_allowing_something_else_than_a_host_is_refused(defaults: Settings) -> None:
+    with pytest.raises(ConfigurationError, match=r"^'http://a\.example' is not a host"):
+        defaults.allowing(["http://a.example"])
+
+
+def test_default_configurations_are_those_of_the_layers(defaults: Settings) -> None:
+    profile = ScoreProfile(name="any", answered_score=0.42)
+
+    assert defaults.fetch_config() == FetchConfig()
+    assert defaults.retrieval_config() == RetrievalConfig()
+    assert defaults.expansion_config() == ExpansionConfig()
+    assert defaults.orchestration_config(profile) == OrchestrationConfig(profile=profile)
+    assert defaults.brief_config() == BriefConfig()
+    assert defaults.database_config() == DatabaseConfig(data_dir=defaults.data_dir)
+
+
+def test_threshold_set_by_the_user_replaces_the_profiles_one() -> None:
+    profile = ScoreProfile(name="local", mediocre_score_floor=0.1, near_top_delta=0.2)
+
+    config = load_settings(mediocre_score_floor=0.0).orchestration_config(profile)
+
+    assert config.profile == profile.model_copy(update={"mediocre_score_floor": 0.0})
+
+
+def test_configurations_carry_the_users_values() -> None:
+    settings = load_settings(
+        allow_hosts="localhost:8000",
+        user_agent="Me/1",
+        fusion_method="rrf",
+        max_pages_per_run=3,
+        reranker_top_n=7,
+        mcp_response_token_budget=5000,
+        database_url=SecretStr("postgresql://db/x"),
+        collection="mine",
+    )
+
+    assert settings.fetch_config().allowed_hosts == ("localhost:8000",)
+    assert settings.fetch_config().user_agent == "Me/1"
+    assert settings.retrieval_config().fusion_method == "rrf"
+    assert settings.expansion_config().max_pages_per_run == 3
+    assert settings.orchestration_config(ScoreProfile(name="x")).reranker_top_n == 7
+    assert settings.brief_config(caller="cli") == BriefConfig(token_budget=5000, caller="cli")
+    assert settings.database_config().url == "postgresql://db/x"
+    assert settings.database_config().collection == "mine"
+
+
+def test_setting_that_nothing_acts_on_yet_is_named_in_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("RERANKER_MODEL", "zerank-1")
+
+    Settings()
+
+    assert "RERANKER_MODEL is set, but nothing in this version acts on it." in caplog.messages

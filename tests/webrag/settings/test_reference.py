@@ -1,0 +1,63 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dotenv import dotenv_values
+
+from webrag.settings import Settings, load_settings
+from webrag.settings.reference import configuration_page, env_example, sections
+from webrag.settings.sources import ORIGINS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_configuration_page_is_current() -> None:
+    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+
+    assert page == configuration_page(), "run docs/generate_configuration.py"
+
+
+def test_env_example_is_current() -> None:
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+
+    assert example == env_example(), "run docs/generate_configuration.py"
+
+
+def test_every_setting_is_in_exactly_one_section() -> None:
+    fields = [item.field for _, items in sections() for item in items]
+
+    assert sorted(fields) == sorted(set(Settings.model_fields) - {ORIGINS})
+
+
+@pytest.mark.parametrize("item", [item for _, items in sections() for item in items])
+def test_reference_is_complete(item: object) -> None:
+    described = {name: getattr(item, name) for name in ("description", "allowed", "read_by")}
+
+    assert all(described.values())
+    assert str(described["description"]).endswith(".")
+
+
+def test_env_example_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "example.env"
+    path.write_text(env_example(), encoding="utf-8")
+
+    assert dotenv_values(path) == {}
+
+
+def test_env_example_with_every_line_in_force_keeps_the_defaults(tmp_path: Path) -> None:
+    lines = [line[2:] for line in env_example().splitlines() if line[2:].split("=")[0].isupper()]
+    path = tmp_path / "all.env"
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+    assert load_settings(path) == load_settings().model_copy(
+        update={"origins": load_settings(path).origins}
+    )
+
+
+def test_settings_load_neither_llama_index_nor_a_database_driver() -> None:
+    code = "import sys, webrag.settings; print(sorted({'llama_index', 'psycopg', 'numpy', 'rich', "
+    code += "'selectolax', 'mcp'} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,171 @@
+"""How one setting is declared: its type, range, unit and reader. It reads no environment."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+
+if TYPE_CHECKING:
+    from pydantic.config import JsonDict
+
+__all__ = [
+    "HOSTS_TEXT",
+    "HTTP_URL_TEXT",
+    "KEY_TEXT",
+    "LEVELS_TEXT",
+    "MASK",
+    "CommaList",
+    "HostList",
+    "HttpUrl",
+    "LogLevel",
+    "OriginList",
+    "PostgresUrl",
+    "Seconds",
+    "SecondsOrNever",
+    "Secret",
+    "Share",
+    "checked_hosts",
+    "mask_url",
+    "setting",
+]
+
+HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
+HTTP_URL_TEXT = "an http:// or https:// URL without a user name or password"
+KEY_TEXT = "printable ASCII characters without spaces"
+LEVELS_TEXT = "one of DEBUG, INFO, WARNING, ERROR, CRITICAL"
+MASK = "********"
+
+_HOST = re.compile(
+    r"(?:\[[0-9a-f:.]+\]|[^\s/:@\[\]?#,]+)(?::[0-9]{1,5})?\Z", re.IGNORECASE | re.ASCII
+)
+_MAX_PORT = 65_535
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def setting(
+    default: Any,
+    description: str,
+    *,
+    read_by: str,
+    env: str | None = None,
+    unit: str = "",
+    allowed: str | None = None,
+    default_text: str | None = None,
+    shared: bool = False,
+    default_factory: Callable[[], Any] | None = None,
+    **limits: Any,
+) -> Any:
+    """Declare one setting.
+
+    Args:
+        default: Used when no source gives a value.
+        description: One line for the reference table.
+        read_by: Component that acts on it.
+        env: Variable name; None means the field's name in capitals. A name without the prefix
+            `WEBRAG_` can also be given with it, and then wins.
+        unit: Of the number, for people.
+        allowed: What a value must be, as it reads after "must be"; None derives it from the type.
+        default_text: What the reference shows when the default depends on something.
+        shared: Other software reads the unprefixed variable too, so that a value which does not
+            fit is ignored with a warning.
+        default_factory: Computes the default; `default` is then ignored.
+        limits: `ge`, `gt`, `le`, `lt`, `pattern`, as for pydantic's Field.
+    """
+    extra: JsonDict = {
+        "env": env,
+        "unit": unit,
+        "read_by": read_by,
+        "allowed": allowed,
+        "default_text": default_text,
+        "shared": shared,
+    }
+    if default_factory is not None:
+        return Field(
+            default_factory=default_factory,
+            description=description,
+            json_schema_extra=extra,
+            **limits,
+        )
+    return Field(default, description=description, json_schema_extra=extra, **limits)
+
+
+def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
+    """The hosts in lower case, each once.
+
+    Raises:
+        ValueError: One of them is not `host` or `host:port`.
+    """
+    for host in hosts:
+        if not _HOST.match(host):
+            raise ValueError(f"{host!r} is not a host")
+        port = re.search(r":([0-9]+)\Z", host.rpartition("]")[2] or host)
+        if port and not 1 <= int(port[1]) <= _MAX_PORT:
+            raise ValueError(f"{host!r} names an impossible port")
+    return tuple(dict.fromkeys(host.lower() for host in hosts))
+
+
+def mask_url(text: str) -> str:
+    """The text with passwords of URLs in it replaced."""
+    text = re.sub(r"(://[^/?#\s:@]*):[^/?#\s]*@", rf"\1:{MASK}@", text)
+    return re.sub(r"(?i)([?&](?:ssl)?password=)[^&\s]*", rf"\1{MASK}", text)
+
+
+def _split(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
+    origins = [_http_url(value) for value in values]
+    if any(urlsplit(origin).path or urlsplit(origin).query for origin in origins):
+        raise ValueError("holds more than scheme, host and port")
+    return tuple(dict.fromkeys(origins))
+
+
+def _http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("not an http(s) URL")
+    if re.search(r"[\s\x00-\x1f\x7f]", value):
+        raise ValueError("holds white space")
+    return value.rstrip("/")
+
+
+def _postgres_url(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value().strip()
+    if urlsplit(text).scheme not in ("postgresql", "postgres") or "://" not in text:
+        raise ValueError("not a Postgres URL")
+    return SecretStr(text)
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value().strip()
+    if not re.fullmatch(r"[!-~]+", text):
+        raise ValueError("cannot be sent in a header")
+    return SecretStr(text)
+
+
+def _level(value: Any) -> Any:
+    level = value.strip().upper() if isinstance(value, str) else value
+    if level not in _LEVELS:
+        raise ValueError("not a level")
+    return level
+
+
+def _never(value: Any) -> Any:
+    return None if isinstance(value, str) and value.strip().lower() == "never" else value
+
+
+CommaList = Annotated[tuple[str, ...], BeforeValidator(_split)]
+HostList = Annotated[CommaList, AfterValidator(checked_hosts)]
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+LogLevel = Annotated[str, BeforeValidator(_level)]
+OriginList = Annotated[CommaList, AfterValidator(_origins)]
+PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres_url)]
+Seconds = Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)]
+Secret = Annotated[SecretStr, AfterValidator(_secret)]
+SecondsOrNever = Annotated[float | None, BeforeValidator(_never)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

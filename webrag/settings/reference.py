@@ -1,0 +1,148 @@
+"""The reference of all settings as text, for the documentation and `.env.example`. No I/O."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings
+
+from webrag.settings.explain import allowed_text
+from webrag.settings.model import Settings
+from webrag.settings.planned import PLANNED
+from webrag.settings.sources import extra_of, is_secret, variable_names
+
+__all__ = ["SettingReference", "configuration_page", "env_example", "sections"]
+
+_INTRODUCTION = """\
+# Configuration
+
+WebRAG needs no configuration. Every value below can be changed by an environment variable, by a
+line in a settings file, or in Python by an argument of `load_settings`, named like the variable in
+lower case, without the prefix `WEBRAG_` where the variable always has it.
+
+## Where values come from
+
+An argument or a command-line option wins over the environment, the environment over the settings
+file, and that over the default. An empty value counts as not set. `webrag config` prints every
+value with its origin, with secrets masked.
+
+The settings file holds `NAME=value` lines, like `.env.example`. WebRAG reads one file: the one
+that `--env-file` names, else the one that `WEBRAG_ENV_FILE` names, else `webrag/.env` in your
+configuration folder (`$XDG_CONFIG_HOME`, by default `~/.config`). It never reads a file from the
+current directory, because an MCP server is started inside other people's projects. Names in the
+file that are not settings are ignored.
+
+Every variable whose name does not start with `WEBRAG_` can also be given with that prefix, which
+then wins: `WEBRAG_MCP_PORT` over `MCP_PORT`. Use it when another program reads the same name.
+
+A value that does not fit stops WebRAG at start with a sentence that names the variable, the value
+and what is allowed, and exit code 2. The variables marked *shared* are ones that other software
+reads too, for example with another unit; a value of theirs that does not fit is ignored with a
+warning, unless it was given with the prefix.
+
+Where "Read by" says "nothing yet", the setting is checked but has no effect in this version;
+setting it gives a warning unless the variable is shared.
+
+Lists are comma-separated. Truth values are `true` or `false`, also `1` or `0`, `yes` or `no`.
+"""
+
+
+class SettingReference(NamedTuple):
+    """One setting, in words.
+
+    Attributes:
+        field: Name in `Settings`.
+        variable: Name of the environment variable, the shorter one if there are two.
+        default: As written in a settings file; empty when nothing is set.
+        default_text: As shown to a reader.
+    """
+
+    field: str
+    variable: str
+    default: str
+    default_text: str
+    unit: str
+    allowed: str
+    description: str
+    read_by: str
+    shared: bool
+
+
+def sections() -> Iterator[tuple[str, list[SettingReference]]]:
+    """Title and settings of each group, in the order of the reference."""
+    groups = [base for base in Settings.__mro__ if issubclass(base, BaseModel)]
+    for group in reversed(groups):
+        if group not in (BaseModel, BaseSettings, Settings):
+            own = [name for name in Settings.model_fields if name in group.__annotations__]
+            title = (group.__doc__ or group.__name__).strip().rstrip(".")
+            yield title, [_reference(name, Settings.model_fields[name]) for name in own]
+
+
+def configuration_page() -> str:
+    """The page docs/configuration.md."""
+    parts = [_INTRODUCTION]
+    for title, settings in sections():
+        rows = [
+            "| Variable | Default | Allowed | What it does | Read by |",
+            "| --- | --- | --- | --- | --- |",
+        ]
+        rows += [_row(setting) for setting in settings]
+        parts.append(f"## {title}\n\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def env_example() -> str:
+    """The file .env.example, in which every line is a comment."""
+    lines = [
+        "# Settings of WebRAG. Copy to ~/.config/webrag/.env, or name the copy with --env-file or",
+        "# WEBRAG_ENV_FILE, and remove the # before what you change. docs/configuration.md says",
+        "# more.",
+    ]
+    for title, settings in sections():
+        lines += ["", f"# ---- {title}"]
+        for item in settings:
+            allowed = item.allowed.replace("`", "")
+            unit = f", {item.unit}" if item.unit and item.unit not in allowed else ""
+            lines += ["", f"# {item.description.replace('`', '')} ({allowed}{unit})"]
+            lines.append(f"# {item.variable}={item.default}")
+    return "\n".join(lines) + "\n"
+
+
+def _reference(field: str, info: FieldInfo) -> SettingReference:
+    extra = extra_of(info)
+    default = "" if info.default_factory or is_secret(info) else _written(info.default)
+    return SettingReference(
+        field=field,
+        variable=variable_names(field, info)[-1],
+        default=default,
+        default_text=extra["default_text"] or (f"`{default}`" if default else "not set"),
+        unit=extra["unit"],
+        allowed=allowed_text(info),
+        description=info.description or "",
+        read_by="nothing yet" if field in PLANNED else extra["read_by"],
+        shared=extra["shared"],
+    )
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _row(item: SettingReference) -> str:
+    shared = " (*shared*)" if item.shared else ""
+    unit = f" ({item.unit})" if item.unit and item.unit not in item.allowed else ""
+    cells = (
+        f"`{item.variable}`{shared}",
+        item.default_text,
+        item.allowed + unit,
+        item.description,
+        item.read_by,
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
