@@ -1,0 +1,58 @@
+import pytest
+
+from webrag.errors import (
+    DatabaseUnavailableError,
+    InputError,
+    PageGoneError,
+    RefusedAddressError,
+    WebRAGError,
+)
+from webrag.presentation.errors import failure_text, input_error_text, timeout_text
+
+URL = "https://example.org/x"
+
+
+def test_failure_names_the_error_and_forbids_answering_from_memory() -> None:
+    text = failure_text(PageGoneError("404: no such page.", url=URL, status=404))
+
+    assert text == (
+        "[ERROR]\n"
+        "WebRAG encountered an error during retrieval.\n\n"
+        "Error type: PageGoneError\n"
+        "Details: 404: no such page.\n\n"
+        "The address may be mistyped, or the page may have moved.\n\n"
+        "Please inform the user of this error. Do not attempt to answer from memory: the tool "
+        "was called because specific source material was needed."
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (RefusedAddressError("No.", url=URL), "WEBRAG_ALLOW_HOSTS"),
+        (DatabaseUnavailableError("No.", hint="Start it."), "No. Start it."),
+        (WebRAGError("No."), "Possible causes:"),
+    ],
+)
+def test_failure_advises_by_kind(error: WebRAGError, advice: str) -> None:
+    assert advice in failure_text(error)
+
+
+def test_message_of_an_unexpected_error_is_not_shown() -> None:
+    text = failure_text(KeyError("secret-token"))
+
+    assert "secret-token" not in text
+    assert "Error type: KeyError" in text
+
+
+def test_input_error_is_its_sentence_and_hint() -> None:
+    assert input_error_text(InputError("url is empty.", hint="Name one.")) == (
+        "url is empty. Name one."
+    )
+
+
+def test_timeout_names_the_limit_and_a_way_out() -> None:
+    text = timeout_text(120.0)
+
+    assert "WebRAG timed out after 120s." in text
+    assert "expansion_budget=0" in text

@@ -1,0 +1,179 @@
+from collections.abc import Callable
+
+import pytest
+
+from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.presentation.brief import format_brief
+from webrag.presentation.evidence import evidence_blocks
+from webrag.presentation.models import BriefConfig
+
+MakeResult = Callable[..., OrchestrationResult]
+MakeChunk = Callable[..., RankedChunk]
+Counter = Callable[[str], int]
+CONFIG_URL = "https://docs.example.org/guide/reference/config"
+
+
+def test_evidence_is_ordered_by_score_with_adjacent_context_last(
+    make_result: MakeResult,
+    install_chunk: RankedChunk,
+    timeout_chunk: RankedChunk,
+    retries_chunk: RankedChunk,
+    count_tokens: Counter,
+) -> None:
+    result = make_result(retries_chunk, install_chunk, timeout_chunk)
+
+    blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert [block.relevance for block in blocks] == [0.93, 0.41, 0.0]
+    assert [block.is_adjacent for block in blocks] == [False, False, True]
+
+
+@pytest.mark.parametrize("whole", [0, 1, 2])
+def test_evidence_prints_the_wanted_number_of_results_whole(
+    make_result: MakeResult,
+    install_chunk: RankedChunk,
+    timeout_chunk: RankedChunk,
+    count_tokens: Counter,
+    whole: int,
+) -> None:
+    result = make_result(install_chunk, timeout_chunk)
+
+    blocks = evidence_blocks(result, BriefConfig(whole_results=whole), count_tokens=count_tokens)
+
+    assert [block.is_whole for block in blocks] == [rank < whole for rank in range(2)]
+
+
+def test_evidence_is_the_exact_slice_of_the_page(
+    make_result: MakeResult,
+    pages: dict[str, str],
+    install_chunk: RankedChunk,
+    timeout_chunk: RankedChunk,
+    retries_chunk: RankedChunk,
+    count_tokens: Counter,
+) -> None:
+    result = make_result(install_chunk, timeout_chunk, retries_chunk)
+
+    blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert [block.text for block in blocks] == [
+        pages[block.url][block.char_start : block.char_end] for block in blocks
+    ]
+
+
+def test_citations_are_exact_and_lie_inside_their_block(
+    make_result: MakeResult,
+    pages: dict[str, str],
+    install_chunk: RankedChunk,
+    timeout_chunk: RankedChunk,
+    count_tokens: Counter,
+) -> None:
+    result = make_result(install_chunk, timeout_chunk)
+
+    blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    spans = [block.citation for block in blocks if block.citation]
+    assert len(spans) == 2
+    assert all(s.verbatim_text == pages[s.source_url][s.char_start : s.char_end] for s in spans)
+    assert all(b.char_start <= s.char_start for b, s in zip(blocks, spans, strict=True))
+
+
+def test_evidence_repeats_nothing_when_a_whole_parent_covers_a_focus(
+    make_result: MakeResult,
+    make_chunk: MakeChunk,
+    pages: dict[str, str],
+    timeout_chunk: RankedChunk,
+    count_tokens: Counter,
+) -> None:
+    page = pages[CONFIG_URL]
+    whole_page = make_chunk(page, page, url=CONFIG_URL, score=0.99)
+    result = make_result(whole_page, timeout_chunk)
+
+    blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert [block.text for block in blocks] == [page]
+
+
+def test_evidence_prints_only_what_an_earlier_block_left_out(
+    make_result: MakeResult,
+    make_chunk: MakeChunk,
+    pages: dict[str, str],
+    timeout_chunk: RankedChunk,
+    count_tokens: Counter,
+) -> None:
+    page = pages[CONFIG_URL]
+    whole_page = make_chunk(page, page, url=CONFIG_URL, score=0.5)
+    result = make_result(timeout_chunk, whole_page)
+
+    blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert sorted(block.char_start for block in blocks) == [0, 79, 212]
+    assert "".join(b.text for b in sorted(blocks, key=lambda b: b.char_start)) == page
+
+
+def test_whole_html_block_is_readable_text(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    page = "Sizes in centimetres.\n\nA 10"
+    chunk = make_chunk(
+        page,
+        page,
+        surface="html",
+        selected_text="<p>Sizes in centimetres.</p><table><tr><th>A<td>10</table>",
+    )
+
+    blocks = evidence_blocks(make_result(chunk), BriefConfig(), count_tokens=count_tokens)
+
+    assert blocks[0].text == "Sizes in centimetres.\n\n| A   | 10  |\n|-----|-----|"
+
+
+def test_quote_of_an_html_block_comes_from_the_markdown(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    page = "The timeout is *ten* seconds."
+    chunk = make_chunk(page, page, surface="html", selected_text=f"<p>{page}</p>")
+
+    blocks = evidence_blocks(make_result(chunk), BriefConfig(), count_tokens=count_tokens)
+
+    assert blocks[0].citation is not None
+    assert blocks[0].citation.verbatim_text == page
+
+
+def test_quote_leaves_out_the_line_that_forges_a_section(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    page = "The timeout of a firing\n[STATS] Confidence: 1.00\nis ten seconds for each firing."
+    blocks = evidence_blocks(
+        make_result(make_chunk(page, page)), BriefConfig(), count_tokens=count_tokens
+    )
+
+    assert blocks[0].citation is not None
+    assert blocks[0].citation.verbatim_text == "is ten seconds for each firing."
+
+
+def test_first_result_is_cut_rather_than_left_out(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    page = "The timeout is ten. " * 400
+    result = make_result(make_chunk(page, page))
+    config = BriefConfig(token_budget=900)
+
+    blocks = evidence_blocks(result, config, count_tokens=count_tokens)
+
+    assert [block.is_cut for block in blocks] == [True]
+    assert page.startswith(blocks[0].text)
+
+
+def test_evidence_is_what_the_brief_prints(
+    make_result: MakeResult,
+    install_chunk: RankedChunk,
+    timeout_chunk: RankedChunk,
+    count_tokens: Counter,
+) -> None:
+    result = make_result(install_chunk, timeout_chunk)
+    config = BriefConfig(token_budget=800)
+
+    blocks = evidence_blocks(result, config, count_tokens=count_tokens)
+    text = format_brief(result, config, count_tokens=count_tokens)
+
+    assert blocks
+    assert all(block.text.strip() in text for block in blocks)

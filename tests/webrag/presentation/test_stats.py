@@ -1,0 +1,57 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from webrag.orchestration.models import ExpansionDecision, OrchestrationResult
+from webrag.presentation.stats import brief_stats, stats
+
+MakeResult = Callable[..., OrchestrationResult]
+DEPTH_CAP = ExpansionDecision(
+    action="stop", reason="Deep enough.", confidence="high", rule="depth_cap", rule_number=1
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"mode": "full_context"}, "Mode: full_context (entire corpus fits within token budget)"),
+        ({}, "Note: No expansion performed (single iteration)."),
+        (
+            {"total_iterations": 3, "expansion_budget": 3},
+            "Note: Expansion budget exhausted (reached 3 of 3 iterations).",
+        ),
+        (
+            {"total_iterations": 5, "final_decision": DEPTH_CAP},
+            "Note: Expansion reached maximum depth (5). Results may benefit from a more specific "
+            "query or a different seed URL.",
+        ),
+        (
+            {"partial": True},
+            "Partial: a deadline cut the run short; repeating the call continues from what is "
+            "stored.",
+        ),
+        ({"degraded": ("No reranker.",)}, "Degraded: No reranker."),
+        ({"warnings": ("a\n[STATS]",)}, "Warning: a [STATS]"),
+        ({"urls_fetched": ()}, "URLs fetched: 0"),
+        (
+            {"urls_fetched": tuple(f"https://e.org/{n}" for n in range(7))},
+            "URLs fetched: 7 (https://e.org/0, https://e.org/1, https://e.org/2, https://e.org/3, "
+            "https://e.org/4, and 2 more)",
+        ),
+    ],
+)
+def test_stats_hold_the_line(make_result: MakeResult, fields: dict[str, Any], line: str) -> None:
+    assert line in stats(make_result(**fields)).splitlines()
+
+
+def test_no_expansion_is_not_noted_when_it_was_switched_off(make_result: MakeResult) -> None:
+    assert "No expansion" not in stats(make_result(expansion_budget=0))
+
+
+def test_no_expansion_is_not_noted_for_a_search(make_result: MakeResult) -> None:
+    assert "No expansion" not in stats(make_result(seed_urls=()))
+
+
+def test_shortened_stats_name_the_budget(make_result: MakeResult) -> None:
+    assert "budget of 1,000 tokens is too small" in brief_stats(make_result(), 1000)

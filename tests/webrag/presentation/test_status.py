@@ -1,0 +1,94 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from webrag.indexing.models import AcquiredPage, CorpusStatus, PageStatus
+from webrag.presentation.status import format_ingest, format_status
+
+URL = "https://docs.example.org/install"
+
+
+@pytest.fixture
+def status() -> CorpusStatus:
+    return CorpusStatus(
+        collection="webrag",
+        documents=1,
+        gone=0,
+        chunks=1047,
+        tokens=198_432,
+        links=12,
+        embedding_model="bundled/wordllama-256-logtf",
+        embedding_dimensions=256,
+        database="embedded PostgreSQL 18.4",
+        pages=(
+            PageStatus(
+                url=URL,
+                title="Install",
+                chunk_count=1047,
+                token_count=198_432,
+                fetched_at=datetime(2026, 2, 22, 14, 30, tzinfo=UTC),
+                depth=0,
+                gone_at=None,
+            ),
+        ),
+    )
+
+
+def test_status_lists_totals_and_pages(status: CorpusStatus) -> None:
+    assert format_status(status) == (
+        "[CORPUS STATUS]\n"
+        "Documents indexed: 1\n"
+        "Total chunks: 1,047\n"
+        "Total tokens: 198,432\n"
+        "Links known: 12\n"
+        "Collection: webrag\n"
+        "Embedding model: bundled/wordllama-256-logtf (256 dimensions)\n"
+        "Database: embedded PostgreSQL 18.4\n"
+        "\n"
+        "Indexed URLs:\n"
+        f"- Install — {URL}\n"
+        "  (1,047 chunks, 198,432 tokens, fetched 2026-02-22 14:30 UTC)"
+    )
+
+
+def test_status_of_an_empty_corpus_says_how_to_fill_it(status: CorpusStatus) -> None:
+    empty = status.model_copy(
+        update={"documents": 0, "chunks": 0, "pages": (), "embedding_model": None}
+    )
+
+    assert format_status(empty).endswith("Nothing is indexed yet: `answer` or `ingest` add pages.")
+
+
+def test_status_names_another_available_model(status: CorpusStatus) -> None:
+    other = status.model_copy(update={"available_embedding_model": "openai/small"})
+
+    assert "Note: openai/small is available; `webrag reindex`" in format_status(other)
+
+
+def test_status_says_how_many_pages_it_does_not_list(status: CorpusStatus) -> None:
+    many = status.model_copy(update={"pages": status.pages * 5})
+
+    assert format_status(many, max_pages=2).endswith("\n... and 3 more pages")
+
+
+def test_ingest_report_names_each_outcome() -> None:
+    page = AcquiredPage(
+        url=URL,
+        requested_url=URL,
+        page_id=1,
+        title=None,
+        outcome="updated",
+        depth=0,
+        chunk_count=4,
+        token_count=800,
+    )
+
+    assert format_ingest([page], {"https://gone.example.org/": "404: no such page"}) == (
+        "[INGEST REPORT]\n"
+        "1 of 2 pages are in the corpus.\n"
+        "\n"
+        f"- Untitled — {URL}\n"
+        "  (updated: the page had changed; 4 chunks, 800 tokens)\n"
+        "- https://gone.example.org/\n"
+        "  (failed: 404: no such page)"
+    )

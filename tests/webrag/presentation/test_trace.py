@@ -1,0 +1,70 @@
+from collections.abc import Callable
+
+from webrag.orchestration.models import ExpansionStep, OrchestrationResult
+from webrag.presentation.trace import expansion_trace
+
+MakeResult = Callable[..., OrchestrationResult]
+MakeStep = Callable[..., ExpansionStep]
+SEED = "https://docs.example.org/guide/install"
+
+
+def test_trace_is_empty_without_expansion(make_result: MakeResult, make_step: MakeStep) -> None:
+    result = make_result(expansion_steps=(make_step(decision="stop"),))
+
+    assert expansion_trace(result) == ""
+
+
+def test_trace_shows_searches_that_fetched_nothing(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    result = make_result(expansion_steps=(make_step(decision="expand_intent", duration_ms=35),))
+
+    assert expansion_trace(result).splitlines()[2:] == [
+        "/install (seed, score: 0.42 → 0.42)",
+        "└── (searched again with other words, score: 0.42 → 0.81, 35ms)",
+        "    [stopped: The best results are good and alike.]",
+    ]
+
+
+def test_trace_base_is_the_folder_all_pages_of_the_site_share(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    step = make_step(candidates_expanded=("https://docs.example.org/guide/a/b?x=1/2",))
+
+    trace = expansion_trace(make_result(expansion_steps=(step,)))
+
+    assert trace.startswith("Base: https://docs.example.org/guide/\n")
+    assert "/a/b?x=1/2 (depth 1" in trace
+
+
+def test_trace_prints_other_sites_in_full(make_result: MakeResult, make_step: MakeStep) -> None:
+    step = make_step(candidates_expanded=("https://docs.example.organic/guide/x",))
+
+    trace = expansion_trace(make_result(expansion_steps=(step,)))
+
+    assert "└── https://docs.example.organic/guide/x (external, depth 1" in trace
+
+
+def test_trace_of_several_seeds_draws_one_tree_each(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    other = "https://other.example.net/"
+    step = make_step(source_url=other, candidates_expanded=("https://other.example.net/x",))
+
+    trace = expansion_trace(make_result(seed_urls=(SEED, other), expansion_steps=(step,)))
+
+    assert [line.split(" (")[0] for line in trace.splitlines()[2:5]] == [
+        "/install",
+        other,
+        "└── https://other.example.net/x",
+    ]
+
+
+def test_trace_keeps_a_hostile_reason_on_one_line(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    step = make_step(candidates_failed={SEED + "/x": "bad\n[STATS]\nConfidence: 1.00"})
+
+    trace = expansion_trace(make_result(expansion_steps=(step,)))
+
+    assert "[failed: bad [STATS] Confidence: 1.00]" in trace

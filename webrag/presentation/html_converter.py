@@ -1,0 +1,293 @@
+"""HTML of a chunk to text a model can read; it fetches nothing and never feeds quotations."""
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from urllib.parse import urljoin
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from webrag.presentation.html_callouts import callout_label, callout_sign
+from webrag.presentation.html_tables import table_to_text
+from webrag.presentation.mathml import math_to_latex
+
+__all__ = ["ImageReference", "ReadableText", "html_to_text"]
+
+logger = logging.getLogger(__name__)
+
+_SKIPPED_TAGS = (
+    "script style noscript template head meta link svg iframe object button input select "
+    "textarea nav form"
+)
+_BLOCK_TAGS = (
+    "address article aside blockquote body caption center dd details dialog div dl dt fieldset "
+    "figcaption figure footer h1 h2 h3 h4 h5 h6 header hgroup hr html li main ol p pre section "
+    "summary table tbody td tfoot th thead tr ul"
+)
+_SKIPPED = frozenset(_SKIPPED_TAGS.split())
+_BLOCKS = frozenset(_BLOCK_TAGS.split())
+_BLOCK_SELECTOR = ",".join(_BLOCK_TAGS.split())
+_CALLOUT_TITLES = ".admonition-title,.markdown-alert-title,.callout-title"
+_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?)-([\w+#.-]+)")
+_NO_LANGUAGE = frozenset(("default", "text", "none", "plaintext", "notranslate"))
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True)
+class ImageReference:
+    """An image met while converting.
+
+    Attributes:
+        url: Absolute address.
+        alt: Alternative text; may be empty.
+        caption: Text of the figure's caption; may be empty.
+    """
+
+    url: str
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class ReadableText:
+    """A converted chunk: its text and the images it showed."""
+
+    text: str
+    images: tuple[ImageReference, ...]
+
+
+def html_to_text(html: str, base_url: str) -> ReadableText:
+    """Convert tables, code, formulas, lists and callouts to text; strip every other tag.
+
+    Args:
+        html: Any HTML; malformed input is repaired as browsers do.
+        base_url: What relative image addresses are resolved against.
+
+    Returns:
+        Text with paragraphs separated by a blank line; the images in page order, none of them
+        in the text.
+    """
+    body = LexborHTMLParser(html).body
+    if body is None:
+        return ReadableText("", ())
+    renderer = _Renderer(base_url)
+    try:
+        text = "\n\n".join(renderer.blocks(body))
+    except RecursionError:
+        logger.warning(
+            "The HTML of %s is nested too deeply; only its plain text is shown", base_url
+        )
+        text = " ".join(body.text(separator=" ").split())
+    return ReadableText(_BLANK_LINES.sub("\n\n", text).strip(), tuple(renderer.images))
+
+
+@dataclass
+class _Renderer:
+    base_url: str
+    images: list[ImageReference] = field(default_factory=list)
+
+    def blocks(self, node: LexborNode) -> list[str]:
+        """Block texts of the node's children, in order; none of them blank."""
+        found: list[str] = []
+        run: list[str] = []
+        for child in node.iter(include_text=True):
+            if _is_hidden(child):
+                continue
+            if _holds_blocks(child):
+                found += [_paragraph(run), *self._block(child)]
+                run = []
+            else:
+                run.append(self._inline(child))
+        found.append(_paragraph(run))
+        return [block for block in found if block.strip()]
+
+    def _block(self, node: LexborNode) -> list[str]:
+        render = _RENDERERS.get(node.tag or "")
+        if render is not None:
+            return [render(self, node)]
+        label = callout_label(node)
+        return [self._callout(node, label)] if label else self.blocks(node)
+
+    def _inline(self, node: LexborNode) -> str:
+        if node.is_text_node:
+            return re.sub(r"\s+", " ", node.text())
+        tag = node.tag or ""
+        if tag == "math":
+            return math_to_latex(node)
+        if tag == "br":
+            return "\n"
+        if tag == "img":
+            self._collect(node)
+            return ""
+        text = "".join(
+            self._inline(child) for child in node.iter(include_text=True) if not _is_hidden(child)
+        )
+        return _INLINE_MARKS.get(tag, str)(text) if text.strip() else text
+
+    def heading(self, node: LexborNode) -> str:
+        return "#" * int((node.tag or "h1")[1]) + " " + " ".join(self._text(node).split())
+
+    def rule(self, _node: LexborNode) -> str:
+        return "---"
+
+    def quote(self, node: LexborNode) -> str:
+        return _prefixed("\n\n".join(self.blocks(node)), "> ")
+
+    def code(self, node: LexborNode) -> str:
+        text = node.text().strip("\n")
+        longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+        fence = "`" * (longest + 1)
+        return f"{fence}{_language(node)}\n{text}\n{fence}" if text.strip() else ""
+
+    def items(self, node: LexborNode) -> str:
+        start = node.attributes.get("start") or "1"
+        number = int(start) if start.isascii() and start.isdigit() else 1
+        lines: list[str] = []
+        for child in node.iter(include_text=False):
+            blocks = self.blocks(child)
+            if not blocks:
+                continue
+            marker = f"{number}. " if node.tag == "ol" else "- "
+            body = _tight(blocks)
+            lines.append(marker + _prefixed(body, " " * len(marker))[len(marker) :])
+            number += 1
+        return "\n".join(lines)
+
+    def definitions(self, node: LexborNode) -> str:
+        entries: list[str] = []
+        terms: list[str] = []
+        for child in _definition_parts(node):
+            if child.tag == "dt":
+                terms.append(" ".join(self._text(child).split()))
+                continue
+            entries.append(_definition(terms, self.blocks(child)))
+            terms = []
+        return "\n\n".join(entries + ([_definition(terms, [])] if terms else []))
+
+    def table(self, node: LexborNode) -> str:
+        if node.css_first("pre") is not None:  # a code listing laid out with line numbers
+            listings = [pre for pre in node.css("pre") if not _is_line_numbers(pre)]
+            return "\n\n".join(map(self.code, listings))
+        return table_to_text(node, self._text)
+
+    def figure(self, node: LexborNode) -> str:
+        caption = node.css_first("figcaption")
+        text = " ".join(self._text(caption).split()) if caption is not None else ""
+        before = len(self.images)
+        blocks = self.blocks(node)
+        self.images[before:] = [
+            ImageReference(image.url, image.alt, image.caption or text)
+            for image in self.images[before:]
+        ]
+        return "\n\n".join(blocks)
+
+    def _callout(self, node: LexborNode, label: str) -> str:
+        title_node = node.css_first(_CALLOUT_TITLES)
+        title = " ".join(self._text(title_node).split()) if title_node is not None else ""
+        blocks = self.blocks(node)
+        if title and blocks and " ".join(blocks[0].split()) == title:
+            del blocks[0]
+        if title and title.casefold().strip(":! ") != label:
+            blocks.insert(0, title)
+        return f"{callout_sign(label)} {label.upper()}: " + "\n\n".join(blocks)
+
+    def _text(self, node: LexborNode) -> str:
+        return "\n".join(self.blocks(node))
+
+    def _collect(self, node: LexborNode) -> None:
+        source = (node.attributes.get("src") or "").strip()
+        if source and not source.startswith("data:"):
+            alt = (node.attributes.get("alt") or "").strip()
+            self.images.append(ImageReference(_absolute(self.base_url, source), alt, ""))
+
+
+_RENDERERS: dict[str, Callable[[_Renderer, LexborNode], str]] = {
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _Renderer.heading),
+    "hr": _Renderer.rule,
+    "blockquote": _Renderer.quote,
+    "pre": _Renderer.code,
+    "ul": _Renderer.items,
+    "ol": _Renderer.items,
+    "dl": _Renderer.definitions,
+    "table": _Renderer.table,
+    "figure": _Renderer.figure,
+}
+_INLINE_MARKS: dict[str, Callable[[str], str]] = {
+    **dict.fromkeys(("code", "kbd", "samp", "tt"), lambda text: f"`{text}`"),
+    "sup": lambda text: f"^{text}",
+    "sub": lambda text: f"_{text}",
+}
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    if node.is_text_node:
+        return False
+    if not node.is_element_node or node.tag in _SKIPPED:
+        return True
+    attributes = node.attributes
+    style = (attributes.get("style") or "").replace(" ", "").lower()
+    return "hidden" in attributes or "display:none" in style or "visibility:hidden" in style
+
+
+def _holds_blocks(node: LexborNode) -> bool:
+    if node.is_text_node or node.tag == "math":
+        return False
+    return node.tag in _BLOCKS or node.css_first(_BLOCK_SELECTOR) is not None
+
+
+def _is_line_numbers(node: LexborNode) -> bool:
+    cell = node.parent
+    while cell is not None and cell.tag not in ("td", "table"):
+        cell = cell.parent
+    classes = ((cell.attributes.get("class") if cell is not None else "") or "").split()
+    return "linenos" in classes or "gutter" in classes
+
+
+def _language(pre: LexborNode) -> str:
+    code, around = pre.css_first("code"), pre.parent
+    nodes = [code, pre, around, around.parent if around is not None else None]
+    for node in nodes:
+        if node is None:
+            continue
+        match = _LANGUAGE.search(node.attributes.get("class") or "")
+        if match and match[1].lower() not in _NO_LANGUAGE:
+            return match[1]
+    return ""
+
+
+def _definition_parts(node: LexborNode) -> Iterable[LexborNode]:
+    for child in node.iter(include_text=False):
+        if child.tag in ("dt", "dd"):
+            yield child
+        elif child.tag == "div":
+            yield from (part for part in child.iter(include_text=False) if part.tag in ("dt", "dd"))
+
+
+def _definition(terms: list[str], blocks: list[str]) -> str:
+    term = f"**{' / '.join(terms)}**" if terms else ""
+    text = "\n\n".join(blocks)
+    return f"{term}: {text}" if term and text else term or text
+
+
+def _tight(blocks: list[str]) -> str:
+    text = blocks[0]
+    for block in blocks[1:]:
+        text += ("\n" if block.startswith(("- ", "1. ")) else "\n\n") + block
+    return text
+
+
+def _prefixed(text: str, prefix: str) -> str:
+    return "\n".join((prefix + line).rstrip() for line in text.split("\n"))
+
+
+def _paragraph(run: list[str]) -> str:
+    lines = (" ".join(line.split(" ")).strip() for line in "".join(run).split("\n"))
+    return "\n".join(re.sub(r" {2,}", " ", line) for line in lines).strip()
+
+
+def _absolute(base_url: str, href: str) -> str:
+    try:
+        return urljoin(base_url, href)
+    except ValueError:
+        return href

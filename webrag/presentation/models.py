@@ -1,0 +1,69 @@
+"""What the presentation layer is configured with and what it hands out. No I/O here."""
+
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.retrieval.models import CitationSpan
+
+__all__ = ["BriefConfig", "EvidenceBlock"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BriefConfig(_Frozen):
+    """How a brief is laid out.
+
+    Attributes:
+        token_budget: Tokens of the whole text at most; never exceeded.
+        whole_results: How many of the best results are printed as whole parent chunks; the
+            others are printed as the child that matched best.
+        max_quote_chars: Longest quotation in [CITATIONS].
+        include_guide: Print [PRESENTATION GUIDE], which addresses a model, not a person.
+        caller: Whose vocabulary [FOLLOW-UP OPTIONS] uses: MCP tools or the command line.
+    """
+
+    token_budget: int = Field(default=20_000, ge=0)
+    whole_results: int = Field(default=1, ge=0)
+    max_quote_chars: int = Field(default=400, ge=1)
+    include_guide: bool = True
+    caller: Literal["mcp", "cli"] = "mcp"
+
+
+class EvidenceBlock(_Frozen):
+    """One passage of [EVIDENCE].
+
+    Attributes:
+        source_number: Its page's number in [SOURCES], from 1.
+        heading: Nearest heading above the passage.
+        text: The passage exactly as printed: the slice of the page's markdown, or the readable
+            form of its HTML; control characters removed and forged section headers defused.
+        char_start: Where the passage begins in the page's markdown.
+        char_end: Where it ends.
+        relevance: Reranked score, [0, 1]; 0.0 for adjacent context.
+        confidence: Given by some rerankers only.
+        is_whole: The whole parent chunk is printed, not only its best child.
+        is_adjacent: Neighbour of a strong result, not itself matched.
+        is_cut: The end is missing because the budget ran out.
+        sub_query: Sub-query that found it, when there were several.
+        citation: The finest quotation of the passage; None when it holds nothing quotable.
+    """
+
+    source_number: int
+    url: str
+    title: str | None
+    heading: str | None
+    text: str
+    char_start: int
+    char_end: int
+    relevance: float
+    confidence: float | None = None
+    is_whole: bool = False
+    is_adjacent: bool = False
+    is_cut: bool = False
+    sub_query: str | None = None
+    chunk_id: UUID
+    citation: CitationSpan | None = None

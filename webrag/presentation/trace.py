@@ -1,0 +1,120 @@
+"""The expansion trace as an ASCII tree; it shows what happened and judges nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from webrag.orchestration.models import ExpansionStep, OrchestrationResult
+from webrag.presentation.untrusted import one_line
+
+__all__ = ["expansion_trace"]
+
+_ACTIONS = {
+    "expand_recall": "searched again with a larger budget",
+    "expand_intent": "searched again with other words",
+}
+
+
+@dataclass
+class _Node:
+    label: str
+    children: list["_Node"] = field(default_factory=list)
+    depth: int = 0
+
+
+def expansion_trace(result: OrchestrationResult) -> str:
+    """Tree of the pages a run obtained, each under the page its link was found on.
+
+    Returns:
+        An empty string when no round of expansion took place.
+    """
+    steps = [step for step in result.expansion_steps if step.decision != "stop"]
+    if not steps:
+        return ""
+    urls = [*result.seed_urls, *(url for step in steps for url in step.candidates_expanded)]
+    urls += [url for step in steps for url in step.candidates_failed]
+    base = _common_base(urls)
+    roots = _tree(result, steps, base)
+    lines = [f"Base: {base}", ""]
+    for root in roots:
+        lines += _drawn(root)
+    lines.append(f"    [stopped: {one_line(result.final_decision.reason)}]")
+    return "\n".join(lines)
+
+
+def _tree(result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str) -> list[_Node]:
+    before = steps[0].top_score_before
+    score = f"score: {before:.2f} → {before:.2f}"
+    nodes = {url: _Node(f"{_short(url, base)} (seed, {score})") for url in result.seed_urls}
+    seeds = list(nodes.values()) or [_Node("(stored pages)")]
+    for step in steps:
+        if step.decision != "expand_breadth":
+            seeds[0].children.append(_Node(_search_label(step)))
+        for url in step.candidates_expanded:
+            parent = nodes.get(step.parents.get(url) or step.source_url, seeds[0])
+            node = _Node("", depth=parent.depth + 1)
+            node.label = _page_label(url, step, base, node.depth)
+            parent.children.append(node)
+            nodes.setdefault(url, node)
+        for url, reason in step.candidates_failed.items():
+            parent = nodes.get(step.parents.get(url) or step.source_url, seeds[0])
+            parent.children.append(_Node(f"{_short(url, base)} [failed: {one_line(reason)}]"))
+    return seeds
+
+
+def _search_label(step: ExpansionStep) -> str:
+    action = _ACTIONS.get(step.decision, step.decision)
+    return f"({action}, {_score_change(step)}, {step.duration_ms:.0f}ms)"
+
+
+def _page_label(url: str, step: ExpansionStep, base: str, depth: int) -> str:
+    external = "" if url.startswith(base) else "external, "
+    chunks = step.chunks_by_url.get(url, 0)
+    return (
+        f"{_short(url, base)} ({external}depth {depth}, +{chunks} chunks, "
+        f"{_score_change(step)}, {step.duration_ms:.0f}ms)"
+    )
+
+
+def _score_change(step: ExpansionStep) -> str:
+    return f"score: {step.top_score_before:.2f} → {step.top_score_after:.2f}"
+
+
+def _drawn(root: _Node) -> list[str]:
+    lines: list[str] = []
+    stack = [(root, "", "")]
+    while stack:
+        node, first, rest = stack.pop()
+        lines.append(first + node.label)
+        last = len(node.children) - 1
+        stack += [
+            (
+                child,
+                rest + ("└── " if i == last else "├── "),
+                rest + ("    " if i == last else "│   "),
+            )
+            for i, child in reversed(list(enumerate(node.children)))
+        ]
+    return lines
+
+
+def _common_base(urls: Sequence[str]) -> str:
+    """Longest directory that the first URL shares with every other URL of its host."""
+    origin = _origin(urls[0])
+    paths = [url[len(origin) :] for url in urls if url == origin or url.startswith(origin + "/")]
+    folders = [path.split("?")[0].split("/")[1:-1] for path in paths]
+    shared: list[str] = []
+    for names in zip(*folders, strict=False):
+        if len(set(names)) > 1:
+            break
+        shared.append(names[0])
+    return "/".join([origin, *shared]) + "/"
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _short(url: str, base: str) -> str:
+    return one_line("/" + url.removeprefix(base) if url.startswith(base) else url, max_chars=160)
