@@ -1,0 +1,135 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+
+START = """<html><head><title>Kettle manual</title></head><body><main><h1>Kettle manual</h1>
+<p>The kettle heats water for tea and coffee, and for nothing else at all.</p>
+<p>How the filter is cleaned is described in <a href="/care.html">care and cleaning of the
+filter</a>.</p></main></body></html>"""
+CARE = """<html><head><title>Care</title></head><body><main><h1>Care and cleaning</h1>
+<h2>Filter</h2><p>Clean the filter of the kettle every three weeks with citric acid, and rinse
+it twice with cold water.</p></main></body></html>"""
+
+
+@pytest.fixture
+def manual(static_site: Callable[..., Any]) -> Any:
+    """A page, and the page it links to."""
+    return static_site({"/": START, "/care.html": CARE})
+
+
+def test_answer_prints_a_brief_and_tells_progress_on_standard_error(
+    manual: Any, corpus_command: Run
+) -> None:
+    result = corpus_command(manual, "answer", f"{manual}/", "What does the kettle heat?")
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("[SOURCES]\n")
+    assert "heats water for tea and coffee" in result.stdout
+    assert "[PRESENTATION GUIDE]" not in result.stdout
+    assert "\x1b" not in result.output
+    assert result.stderr.startswith("start: opening the corpus\n")
+
+
+def test_quiet_answer_says_nothing_on_standard_error(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(manual, "answer", f"{manual}/", "What does the kettle heat?", "-q")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_deep_answer_follows_links(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(
+        manual, "answer", f"{manual}/", "How often is the filter cleaned?", "--deep"
+    )
+
+    assert "every three weeks with citric acid" in result.stdout
+    assert "[EXPANSION TRACE]" in result.stdout
+
+
+def test_answer_without_deep_reads_the_named_page_only(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "answer", f"{manual}/", "How often is the filter cleaned?")
+
+    assert [r.path for r in manual.requests if r.path != "/robots.txt"] == ["/"]
+
+
+def test_several_pages_can_be_named(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(
+        manual, "answer", f"{manual}/", "How often is the filter cleaned?",
+        "--also", f"{manual}/care.html", "--json",
+    )  # fmt: skip
+
+    assert json.loads(result.stdout)["seed_urls"] == [f"{manual}/", f"{manual}/care.html"]
+
+
+def test_answer_as_json_holds_result_evidence_and_brief(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(manual, "answer", f"{manual}/", "What does the kettle heat?", "--json")
+
+    shown = json.loads(result.stdout)
+    assert shown["query"] == "What does the kettle heat?"
+    assert "heats water" in shown["evidence"][0]["text"]
+    assert shown["brief"].startswith("[SOURCES]")
+    assert 0 <= shown["confidence"] <= 1
+
+
+def test_full_context_returns_the_whole_page(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(
+        manual, "answer", f"{manual}/", "tea", "--mode", "full_context", "--json"
+    )
+
+    assert json.loads(result.stdout)["mode"] == "full_context"
+
+
+def test_search_finds_what_was_stored_and_fetches_nothing(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/care.html")
+    manual.requests.clear()
+
+    result = corpus_command(manual, "search", "How often is the filter cleaned?")
+
+    assert "every three weeks with citric acid" in result.stdout
+    assert manual.requests == []
+
+
+def test_search_can_be_limited_to_a_page(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/", f"{manual}/care.html")
+
+    result = corpus_command(manual, "search", "kettle filter", "--url", f"{manual}/", "--json")
+
+    assert {block["url"] for block in json.loads(result.stdout)["evidence"]} == {f"{manual}/"}
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        pytest.param(" ", "The question is empty", id="empty"),
+        pytest.param("x" * 100_000, "at most 8,000", id="too-long"),
+        pytest.param("a\0b", "NUL", id="nul"),
+    ],
+)
+def test_unusable_question_ends_with_code_2(
+    question: str, reason: str, manual: Any, corpus_command: Run
+) -> None:
+    result = corpus_command(manual, "answer", f"{manual}/", question, "--quiet")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert reason in result.stderr
+    assert manual.requests == []
+
+
+def test_private_address_is_refused_unless_allowed(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(None, "answer", f"{manual}/", "What does it heat?", "--quiet")
+
+    assert (result.exit_code, result.stdout, manual.requests) == (1, "", [])
+    assert result.stderr.startswith("Error: ")
+
+
+def test_missing_page_is_a_json_error_when_json_is_asked_for(
+    manual: Any, corpus_command: Run
+) -> None:
+    result = corpus_command(manual, "answer", f"{manual}/missing", "question", "--json")
+
+    error = json.loads(result.stdout)["error"]
+    assert (result.exit_code, error["type"], error["status"]) == (1, "PageGoneError", 404)

@@ -1,0 +1,195 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+import click
+import pytest
+from click.testing import Result
+
+from webrag.cli.options import json_option, with_settings
+from webrag.errors import (
+    ConfigurationError,
+    DatabaseUnavailableError,
+    InputError,
+    PageGoneError,
+)
+
+Run = Callable[..., Result]
+COMMANDS = ["demo", "answer", "search", "ingest", "status", "config", "mcp", "eval"]
+
+
+def failing(error: BaseException) -> click.Command:
+    @with_settings
+    @click.command("fail")
+    @json_option
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+def test_help_lists_every_command_in_order_of_use(webrag: Run) -> None:
+    result = webrag("--help")
+
+    listed = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines()[1:]]
+    assert (result.exit_code, listed) == (0, COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_is_tidy(command: str, webrag: Run) -> None:
+    result = webrag(command, "--help")
+
+    assert result.exit_code == 0
+    assert "--allow-host" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_version_is_printed(webrag: Run) -> None:
+    assert webrag("--version").stdout.startswith("webrag ")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from webrag.cli import main\n"
+        "main(['answer', '--help'], standalone_mode=False)\n"
+        "heavy = {'llama_index', 'pydantic', 'numpy', 'psycopg', 'mcp', 'rich'}\n"
+        "print('heavy:', sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert result.stdout.endswith("heavy: []\n"), result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["answer"], id="no-url"),
+        pytest.param(["answer", "http://localhost/"], id="no-question"),
+        pytest.param(["answer", "http://localhost/", "q", "--mode", "best"], id="mode"),
+        pytest.param(["answer", "http://localhost/", "q", "--budget", "-1"], id="budget"),
+        pytest.param(["answer", "http://localhost/", "q", "--intent", "x"], id="intent"),
+        pytest.param(["search"], id="no-search-question"),
+        pytest.param(["search", "q", "--top-k", "0"], id="top-k"),
+        pytest.param(["ingest"], id="no-page"),
+        pytest.param(["mcp", "--transport", "pigeon"], id="transport"),
+        pytest.param(["dance"], id="unknown-command"),
+        pytest.param(["status", "--collection", "No!"], id="collection"),
+        pytest.param(["status", "--env-file", "/does/not/exist"], id="env-file"),
+        pytest.param(["status", "--allow-host", "http://localhost"], id="allow-host"),
+    ],
+)
+def test_wrong_usage_ends_with_code_2_and_says_why(arguments: list[str], webrag: Run) -> None:
+    result = webrag(*arguments)
+
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("The question is empty."), 2),
+        (ConfigurationError("A setting is wrong."), 2),
+        (PageGoneError("The page is gone.", url="http://localhost/", status=404), 1),
+        (DatabaseUnavailableError("The database is down."), 1),
+    ],
+)
+def test_error_is_one_sentence_and_an_exit_code(
+    error: Exception, code: int, webrag: Run, added_command: Callable[..., None]
+) -> None:
+    added_command(failing(error))
+
+    result = webrag("fail")
+
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"Error: {error}\n")
+
+
+def test_hint_follows_the_error(webrag: Run, added_command: Callable[..., None]) -> None:
+    added_command(failing(InputError("The URL is wrong.", hint="Give an http(s) URL.")))
+
+    assert webrag("fail").stderr == "Error: The URL is wrong.\nGive an http(s) URL.\n"
+
+
+def test_error_is_json_when_json_is_asked_for(
+    webrag: Run, added_command: Callable[..., None]
+) -> None:
+    added_command(failing(PageGoneError("Gone.", url="http://localhost/é", status=404)))
+
+    result = webrag("fail", "--json")
+
+    assert json.loads(result.stdout) == {
+        "error": {
+            "type": "PageGoneError",
+            "message": "Gone.",
+            "url": "http://localhost/é",
+            "status": 404,
+            "hint": None,
+        }
+    }
+    assert (result.exit_code, result.stderr) == (1, "")
+
+
+def test_wrong_setting_is_json_when_json_is_asked_for(
+    webrag: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RERANKER_TOP_N", "many")
+
+    result = webrag("search", "--json", "question")
+
+    error = json.loads(result.stdout)["error"]
+    assert (result.exit_code, error["type"]) == (2, "ConfigurationError")
+    assert error["message"].startswith("RERANKER_TOP_N is 'many' but must be")
+
+
+def test_defect_is_a_sentence_without_a_traceback(
+    webrag: Run, added_command: Callable[..., None]
+) -> None:
+    added_command(failing(ZeroDivisionError("division by zero")))
+
+    result = webrag("fail")
+
+    assert result.exit_code == 1
+    assert "unexpectedly (ZeroDivisionError: division by zero)" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_verbose_shows_where_an_error_happened(
+    webrag: Run, added_command: Callable[..., None]
+) -> None:
+    added_command(failing(ZeroDivisionError("division by zero")))
+
+    assert "Traceback (most recent call last)" in webrag("fail", "--verbose").stderr
+
+
+def test_interrupt_ends_with_code_130(webrag: Run, added_command: Callable[..., None]) -> None:
+    added_command(failing(KeyboardInterrupt()))
+
+    result = webrag("fail")
+
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.startswith("Interrupted.")
+
+
+def test_output_that_the_terminal_cannot_encode_does_not_fail() -> None:
+    code = (
+        "import click\n"
+        "from webrag.cli import main\n"
+        "main.add_command(click.command('say')(lambda: click.echo('— \\udcff')))\n"
+        "main(['say'])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env={"PYTHONIOENCODING": "latin-1"}
+    )
+
+    assert (result.returncode, result.stdout) == (0, b"\\u2014 \\udcff\n")
+
+
+def test_module_runs_the_same_command() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "webrag", "--version"], capture_output=True, text=True
+    )
+
+    assert result.stdout.startswith("webrag ")

@@ -1,0 +1,49 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+from webrag.indexing.database import Database
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+def test_mcp_speaks_the_protocol_on_standard_output_and_ends_with_its_client(
+    database: Database,
+) -> None:
+    command = [sys.executable, "-m", "webrag", "mcp", "--allow-host", "127.0.0.1:8000"]
+    command += ["--data-dir", str(database.config.data_dir)]
+    result = subprocess.run(
+        [*command, "--collection", database.config.collection],
+        input=json.dumps(INITIALIZE) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    answer = json.loads(result.stdout)
+    assert result.returncode == 0, result.stderr
+    assert answer["result"]["serverInfo"]["name"] == "webrag"
+
+
+def test_transport_option_wins_over_the_environment(
+    webrag: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_TRANSPORT", "stdio")
+
+    result = webrag("mcp", "--transport", "streamable-http")
+
+    assert result.exit_code == 2
+    assert "streamable-http" in result.stderr

@@ -1,0 +1,108 @@
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import Result
+
+from webrag.cli.options import with_settings
+from webrag.settings import Settings
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def seen(added_command: Callable[..., None]) -> list[Settings]:
+    """The settings that the command `look` was given; it logs at every level."""
+    settings_seen: list[Settings] = []
+
+    @click.command("look")
+    @click.option("--port", type=int)
+    @click.pass_obj
+    def look(settings: Settings) -> None:
+        settings_seen.append(settings)
+        log = logging.getLogger("webrag.look")
+        log.debug("a detail")
+        log.info("a step")
+        log.warning("a %s", "doubt")
+        log.error("a failure")
+        logging.getLogger("elsewhere").info("chatter")
+
+    added_command(with_settings(look, port="mcp_port"))
+    return settings_seen
+
+
+def test_options_become_settings(webrag: Run, seen: list[Settings], tmp_path: Path) -> None:
+    webrag("look", "--collection", "mine", "--data-dir", str(tmp_path), "--port", "99", catch=False)
+
+    (settings,) = seen
+    assert (settings.collection, settings.data_dir, settings.mcp_port) == ("mine", tmp_path, 99)
+
+
+def test_options_left_out_change_nothing(webrag: Run, seen: list[Settings]) -> None:
+    webrag("look", catch=False)
+
+    assert seen == [Settings()]
+
+
+def test_allowed_hosts_are_added_to_the_configured_ones(
+    webrag: Run, seen: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBRAG_ALLOW_HOSTS", "intranet")
+
+    webrag("look", "--allow-host", "127.0.0.1:8000", "--allow-host", "other", catch=False)
+
+    assert seen[0].allow_hosts == ("intranet", "127.0.0.1:8000", "other")
+
+
+def test_settings_file_can_be_named(webrag: Run, seen: list[Settings], tmp_path: Path) -> None:
+    path = tmp_path / "my.env"
+    path.write_text("WEBRAG_COLLECTION=from_file\n")
+
+    webrag("look", "--env-file", str(path), catch=False)
+
+    assert seen[0].collection == "from_file"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ["Warning: a doubt", "Error: a failure"]),
+        (["-v"], ["Info: a step", "Warning: a doubt", "Error: a failure"]),
+        (["-vv"], ["Debug: a detail", "Info: a step", "Warning: a doubt", "Error: a failure"]),
+        (["--quiet"], ["Error: a failure"]),
+    ],
+    ids=["default", "verbose", "very-verbose", "quiet"],
+)
+def test_messages_go_to_standard_error_by_level(
+    arguments: list[str], expected: list[str], webrag: Run, seen: list[Settings]
+) -> None:
+    result = webrag("look", *arguments, catch=False)
+
+    assert result.stderr.splitlines() == expected
+    assert result.stdout == ""
+
+
+def test_log_level_can_be_configured(
+    webrag: Run, seen: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBRAG_LOG_LEVEL", "info")
+
+    assert "Info: a step" in webrag("look", catch=False).stderr
+
+
+def test_warnings_of_loading_settings_are_shown(
+    webrag: Run, seen: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_TOOL_TIMEOUT", "60000")
+
+    assert "Warning: MCP_TOOL_TIMEOUT is '60000'" in webrag("look", catch=False).stderr
+
+
+def test_logging_is_as_before_after_a_command(webrag: Run, seen: list[Settings]) -> None:
+    before = (logging.getLogger().handlers[:], logging.getLogger("webrag").level)
+
+    webrag("look", "-vv", catch=False)
+
+    assert (logging.getLogger().handlers, logging.getLogger("webrag").level) == before

@@ -1,0 +1,65 @@
+import pytest
+
+from webrag.cli.progress import evaluation_progress, page_progress, run_progress
+
+
+async def test_phases_are_plain_lines_without_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with run_progress(quiet=False, verbose=False) as report:
+        await report("retrieve", "searching")
+        await report("retrieve", "searching")
+        await report("expand", "following 3 links", 1, 5)
+
+    captured = capsys.readouterr()
+    assert captured.err == "retrieve: searching\nexpand 1 of 5: following 3 links\n"
+    assert captured.out == ""
+
+
+async def test_quiet_run_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    with run_progress(quiet=True, verbose=False) as report:
+        await report("retrieve", "searching")
+
+    assert capsys.readouterr().err == ""
+
+
+async def test_phases_are_live_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+    with run_progress(quiet=False, verbose=False) as report:
+        await report("retrieve", "[link] searching")
+
+    captured = capsys.readouterr()
+    assert "retrieve: [link] searching" in captured.err
+    assert captured.err.endswith("\x1b[2K")
+    assert captured.out == ""
+
+
+def test_pages_are_counted_with_failures(capsys: pytest.CaptureFixture[str]) -> None:
+    with page_progress(2, quiet=False) as report:
+        report(True)
+        report(False)
+
+    assert capsys.readouterr().err == "1 of 2 pages, 0 failed\n2 of 2 pages, 1 failed\n"
+
+
+def test_plain_progress_of_many_pages_is_told_in_tenths(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with page_progress(1000, quiet=False) as report:
+        for _ in range(1000):
+            report(True)
+
+    assert len(capsys.readouterr().err.splitlines()) == 11
+
+
+def test_evaluation_shows_each_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    with evaluation_progress() as report:
+        report("ingesting", 1, 1)
+        report("asking", 1, 2)
+        report("asking", 2, 2)
+
+    assert capsys.readouterr().err == "ingesting: 1 of 1\nasking: 1 of 2\nasking: 2 of 2\n"

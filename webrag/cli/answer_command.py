@@ -1,0 +1,140 @@
+"""`webrag answer` and `webrag search`: a question in, a brief out."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.output import print_brief, print_json
+from webrag.cli.progress import run_progress
+from webrag.cli.running import run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webrag.app import WebRAG
+    from webrag.orchestration.models import OrchestrationResult
+    from webrag.presentation.models import EvidenceBlock
+    from webrag.settings import Settings
+
+__all__ = ["answer_command", "print_result", "search_command"]
+
+_INTENTS = click.Choice(["factual", "comparison", "how_to", "exploratory"])
+_intent_option = click.option("--intent", type=_INTENTS, help="Kind of question, if you know it.")
+
+
+@with_settings
+@click.command("answer", short_help="Answer a question from a web page.")
+@click.argument("url")
+@click.argument("question")
+@click.option("--also", multiple=True, metavar="URL", help="Start from this page too. Repeatable.")
+@click.option("--deep", is_flag=True, help="Follow links where the evidence is too thin.")
+@click.option(
+    "--budget", type=click.IntRange(min=0), metavar="N", help="Rounds of link following at most."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["chunk", "full_context", "auto"]),
+    default="chunk",
+    show_default=True,
+    help="Select passages, return the pages whole, or decide by size.",
+)
+@_intent_option
+@json_option
+@click.pass_context
+def answer_command(ctx: click.Context, /, url: str, question: str, **options: Any) -> None:
+    """Fetch URL, index it, and print the evidence that answers QUESTION.
+
+    \b
+    webrag answer https://docs.python.org/3/library/asyncio.html "How is a task cancelled?"
+    webrag answer URL "question" --deep --budget 3
+    """  # noqa: D301  click takes the backspace for "do not rewrap"
+    run(_answer(ctx, url, question, **options))
+
+
+@with_settings
+@click.command("search", short_help="Search what is stored; fetches nothing.")
+@click.argument("question")
+@click.option("--url", multiple=True, metavar="URL", help="Only this page. Repeatable.")
+@click.option("--site", multiple=True, metavar="HOST", help="Only this host. Repeatable.")
+@click.option("--top-k", type=click.IntRange(min=1), metavar="N", help="Results at most.")
+@_intent_option
+@json_option
+@click.pass_context
+def search_command(ctx: click.Context, /, question: str, **options: Any) -> None:
+    """Print evidence for QUESTION from the pages stored so far."""
+    run(_search(ctx, question, **options))
+
+
+def print_result(
+    result: "OrchestrationResult",
+    brief: str,
+    evidence: "Sequence[EvidenceBlock]",
+    *,
+    as_json: bool,
+) -> None:
+    """Print a result as its brief, or as JSON with everything that is known of it."""
+    if not as_json:
+        print_brief(brief)
+        return
+    blocks = [block.model_dump(mode="json") for block in evidence]
+    print_json(result.model_dump(mode="json") | {"evidence": blocks, "brief": brief})
+
+
+async def _answer(
+    ctx: click.Context,
+    url: str,
+    question: str,
+    *,
+    also: tuple[str, ...],
+    deep: bool,
+    budget: int | None,
+    mode: Any,
+    intent: Any,
+) -> None:
+    options = run_options(ctx)
+    with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
+        await progress("start", "opening the corpus")
+        async with _open(ctx.obj) as rag:
+            result = await rag.answer(
+                [url, *also],
+                question,
+                intent=intent,
+                expansion_budget=budget,
+                research_mode="deep" if deep else "fast",
+                retrieval_mode=mode,
+                on_progress=progress,
+            )
+            text, evidence = rag.brief(result), rag.evidence(result)
+    print_result(result, text, evidence, as_json=options.json)
+
+
+async def _search(
+    ctx: click.Context,
+    question: str,
+    *,
+    url: tuple[str, ...],
+    site: tuple[str, ...],
+    top_k: int | None,
+    intent: Any,
+) -> None:
+    options = run_options(ctx)
+    with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
+        await progress("start", "opening the corpus")
+        async with _open(ctx.obj) as rag:
+            result = await rag.search(
+                question,
+                source_urls=url or None,
+                sites=site or None,
+                intent=intent,
+                top_k=top_k,
+                on_progress=progress,
+            )
+            text, evidence = rag.brief(result), rag.evidence(result)
+    print_result(result, text, evidence, as_json=options.json)
+
+
+def _open(settings: "Settings") -> "WebRAG":
+    from webrag.app import WebRAG
+
+    return WebRAG(settings)

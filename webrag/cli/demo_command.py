@@ -1,0 +1,83 @@
+"""`webrag demo`: the whole job on the bundled site, with no key, no server and no network."""
+
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+import click
+
+from webrag.cli.answer_command import print_result
+from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.progress import run_progress
+from webrag.cli.running import run
+
+if TYPE_CHECKING:
+    from webrag.orchestration.models import OrchestrationResult
+    from webrag.presentation.models import EvidenceBlock
+    from webrag.settings import Settings
+
+__all__ = ["demo_command"]
+
+COLLECTION = "webrag_demo"
+
+_NEXT = f"""
+What to try next:
+  webrag search "How are links scored?" --collection {COLLECTION}
+      searches the pages that the demo has stored; nothing is fetched
+  webrag answer https://docs.python.org/3/library/asyncio-task.html "How do I set a timeout?"
+      a page of your choice; add --deep to follow its links where the evidence is too thin
+  webrag mcp
+      serves the same to an assistant, as an MCP server
+  webrag --help
+      all commands; docs/configuration.md lists every setting"""
+
+
+@with_settings
+@click.command("demo", short_help="See it work: no key, no server, no network.")
+@json_option
+@click.pass_context
+def demo_command(ctx: click.Context) -> None:
+    """Serve the bundled documentation site on loopback and ask it a question.
+
+    The answer is two links away from the start page, so you see links being followed. Keys and
+    DATABASE_URL are not used; the pages go to a collection of their own, made anew on each run.
+    """
+    options = run_options(ctx)
+    result, brief, evidence = run(_demo(ctx))
+    print_result(result, brief, evidence, as_json=options.json)
+    if not options.json and not options.quiet:
+        click.echo(_NEXT)
+
+
+async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[EvidenceBlock]]":
+    from webrag.demo import QUESTION, START_PAGE, serve_demo_site
+
+    options = run_options(ctx)
+    with (
+        serve_demo_site() as base_url,
+        run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress,
+    ):
+        await progress("start", f"serving the demo site at {base_url}")
+        from webrag.app import WebRAG
+
+        settings = _demo_settings(ctx.obj, base_url)
+        async with WebRAG(settings) as rag:
+            await rag.clear()
+            url = urljoin(base_url, START_PAGE)
+            await progress("question", QUESTION)
+            result = await rag.answer(url, QUESTION, research_mode="deep", on_progress=progress)
+            return result, rag.brief(result), rag.evidence(result)
+
+
+def _demo_settings(settings: "Settings", base_url: str) -> "Settings":
+    own = settings.allowing([urlsplit(base_url).netloc])
+    if settings.origin("collection") != "argument":
+        own = own.model_copy(update={"collection": COLLECTION})
+    return own.model_copy(
+        update={
+            "database_url": None,
+            "firecrawl_api_key": None,
+            "embedding_provider": "bundled",
+            "reranker_provider": "local",
+            "decomposition_mode": "rule_based",
+        }
+    )

@@ -1,0 +1,159 @@
+"""`webrag eval`: judge WebRAG on questions of one's own."""
+
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+from urllib.parse import urlsplit
+
+import click
+
+from webrag.cli.running import run
+from webrag.errors import InputError
+
+if TYPE_CHECKING:
+    from webrag.app import WebRAG
+    from webrag.evaluation.questions import Question
+    from webrag.evaluation.runner import EvaluationProgress, Site
+    from webrag.evaluation.runs import RunRecord
+    from webrag.settings import Settings
+
+__all__ = ["eval_command"]
+
+
+@click.command("eval", short_help="Judge it on questions of your own.")
+@click.argument("questions", type=click.Path(path_type=Path))
+@click.option(
+    "--site-root",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder with one folder of HTML files per site; served on loopback.",
+)
+@click.option("--base-url", help="Root of a site that is served already.")
+@click.option(
+    "--setting",
+    type=click.Choice(["whole", "seed"]),
+    default="whole",
+    show_default=True,
+    help="whole: ingest the sites, then search. seed: answer from each question's seed page.",
+)
+@click.option("--deep", is_flag=True, help="With seed: follow links where evidence is too thin.")
+@click.option("--limit", type=click.IntRange(min=1), help="Ask the first so many questions only.")
+@click.option(
+    "--max-pages",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Pages crawled at most with --base-url.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="Run file to write, one JSON object per question.",
+)
+@click.pass_obj
+def eval_command(
+    settings: "Settings",
+    questions: Path,
+    site_root: Path | None,
+    base_url: str | None,
+    setting: str,
+    deep: bool,
+    limit: int | None,
+    max_pages: int,
+    out: Path,
+) -> None:
+    """Ask every question in QUESTIONS and report how good the evidence was.
+
+    QUESTIONS is JSON Lines: id, query, site, seed_url, and gold quotes where you know them.
+    """
+    from webrag.cli.progress import evaluation_progress
+    from webrag.cli.tables import print_figures
+    from webrag.evaluation.metrics import score_question
+    from webrag.evaluation.questions import load_questions
+    from webrag.evaluation.report import figures, figures_by_type
+
+    if (site_root is None) == (base_url is None):
+        raise InputError("Give either --site-root or --base-url.")
+    if deep and setting != "seed":
+        raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
+    asked = load_questions(questions, limit=limit)
+    with (
+        _sites(asked, site_root, base_url) as sites,
+        _open_for_writing(out) as file,
+        evaluation_progress() as progress,
+    ):
+        records = run(_run(settings, asked, sites, setting, deep, max_pages, file, progress))
+    scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
+    print_figures(figures(scores), figures_by_type(scores))
+
+
+async def _run(
+    settings: "Settings",
+    questions: "Sequence[Question]",
+    sites: "Mapping[str, Site]",
+    setting: str,
+    deep: bool,
+    max_pages: int,
+    file: TextIO,
+    progress: "EvaluationProgress",
+) -> "list[RunRecord]":
+    from webrag.app import WebRAG
+    from webrag.evaluation.runner import Evaluation
+
+    own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
+    own = own.model_copy(update={"collection": f"webrag_eval_{os.getpid()}"})
+    async with WebRAG(own) as rag:
+
+        @asynccontextmanager
+        async def open_fresh() -> "AsyncIterator[WebRAG]":
+            await rag.clear()
+            yield rag
+
+        run = Evaluation(sites, open_fresh=open_fresh, out=file, on_progress=progress)
+        try:
+            if setting == "whole":
+                return await run.run_whole(questions, max_pages=max_pages)
+            return await run.run_seed(questions, deep=deep)
+        finally:
+            await rag.drop_collection()
+
+
+@contextmanager
+def _open_for_writing(path: Path) -> Iterator[TextIO]:
+    try:
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"The run file {path} cannot be written: {error.strerror}.") from error
+    with file:
+        yield file
+
+
+@contextmanager
+def _sites(
+    questions: "Sequence[Question]", site_root: Path | None, base_url: str | None
+) -> "Iterator[dict[str, Site]]":
+    from webrag.evaluation.page_text import VisiblePages
+    from webrag.evaluation.runner import Site
+    from webrag.static_site import serve_static_site
+
+    names = list(dict.fromkeys(question.site for question in questions))
+    if base_url is not None:
+        yield {name: Site(base_url=base_url.rstrip("/") + "/") for name in names}
+        return
+    assert site_root is not None
+    with ExitStack() as servers:
+        sites = {}
+        for name in names:
+            folder = site_root / name
+            if not folder.is_dir():
+                raise InputError(f"The site {name!r} has no folder in {site_root}.")
+            pages = sorted(
+                path.relative_to(folder).as_posix()
+                for path in folder.rglob("*")
+                if path.suffix in (".html", ".htm")
+            )
+            address = servers.enter_context(serve_static_site(folder))
+            sites[name] = Site(base_url=address, pages=tuple(pages), visible=VisiblePages(folder))
+        yield sites

@@ -1,0 +1,102 @@
+"""The command group: which commands there are, and how every error ends."""
+
+import json
+import sys
+import traceback
+from typing import Any
+
+import click
+from typing_extensions import override
+
+from webrag.cli.answer_command import answer_command, search_command
+from webrag.cli.config_command import config_command
+from webrag.cli.corpus_commands import ingest_command, status_command
+from webrag.cli.demo_command import demo_command
+from webrag.cli.eval_command import eval_command
+from webrag.cli.mcp_command import mcp_command
+from webrag.cli.options import RunOptions, run_options, with_settings
+from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
+
+__all__ = ["main"]
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+class _Commands(click.Group):
+    """Turns every error of a command into a sentence and an exit code."""
+
+    @override
+    def invoke(self, ctx: click.Context) -> Any:
+        _never_fail_on_output()
+        options = run_options(ctx)
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            click.echo("Interrupted. What was stored completely is kept.", err=True)
+            ctx.exit(_INTERRUPTED)
+        except WebRAGError as error:
+            _report(error, options)
+            ctx.exit(2 if isinstance(error, InputError | ConfigurationError) else 1)
+        # A defect must still end in a sentence; --verbose shows where it happened.
+        except Exception as error:  # noqa: BLE001
+            _report(_defect(error), options)
+            ctx.exit(1)
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="webrag", message="%(prog)s %(version)s")
+def main() -> None:
+    """Ask web pages a question, get verbatim, located, linked evidence.
+
+    Start with `webrag demo`: it needs no key, no server and no network.
+    """
+
+
+main.add_command(demo_command)
+main.add_command(answer_command)
+main.add_command(search_command)
+main.add_command(ingest_command)
+main.add_command(status_command)
+main.add_command(config_command)
+main.add_command(mcp_command)
+main.add_command(with_settings(eval_command))
+
+
+def _never_fail_on_output() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _defect(error: Exception) -> WebRAGError:
+    kind = type(error).__name__
+    said = str(error).strip().splitlines()
+    detail = f"{kind}: {said[0][:300]}" if said else kind
+    return WebRAGError(
+        f"WebRAG failed unexpectedly ({detail}).",
+        hint="This is a defect; run the command again with --verbose and report what it prints.",
+    )
+
+
+def _report(error: WebRAGError, options: RunOptions) -> None:
+    if options.verbose:
+        click.echo(traceback.format_exc().rstrip(), err=True)
+    if options.json:
+        details: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+        if isinstance(error, FetchError):
+            details |= {"url": error.url, "status": error.status}
+        click.echo(json.dumps({"error": details | {"hint": error.hint}}, ensure_ascii=False))
+        return
+    click.echo(f"Error: {error}", err=True)
+    if error.hint:
+        click.echo(error.hint, err=True)

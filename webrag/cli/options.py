@@ -1,0 +1,153 @@
+"""Options that every command takes, and the settings made from them."""
+
+import functools
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["RunOptions", "json_option", "run_options", "with_settings"]
+
+_KEY = "webrag.run_options"
+
+
+@dataclass
+class RunOptions:
+    """How a command talks.
+
+    Attributes:
+        json: Results and errors are JSON objects on standard output.
+        verbose: 1 for messages of what is done and tracebacks, 2 for details.
+        quiet: No progress, and only errors.
+    """
+
+    json: bool = False
+    verbose: int = 0
+    quiet: bool = False
+
+
+def run_options(ctx: click.Context) -> RunOptions:
+    """The options of the running command; the defaults until they are parsed."""
+    options: RunOptions = ctx.meta.setdefault(_KEY, RunOptions())
+    return options
+
+
+class _EchoHandler(logging.Handler):
+    # Looks standard error up for each message, as a progress display replaces it meanwhile.
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            click.echo(f"{record.levelname.capitalize()}: {record.getMessage()}", err=True)
+        except (TypeError, ValueError, OSError):
+            self.handleError(record)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    setattr(run_options(ctx), str(param.name), value)
+    return value
+
+
+json_option = click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_remember,
+    help="Print the result, or the error, as JSON.",
+)
+
+_SETTINGS_OPTIONS = (
+    click.Option(
+        ["--allow-host", "allow_host"],
+        multiple=True,
+        metavar="HOST[:PORT]",
+        help="Also contact this host, although its address is private. Repeatable.",
+    ),
+    click.Option(["--collection"], metavar="NAME", help="Corpus to work on."),
+    click.Option(
+        ["--data-dir"],
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder of the embedded database.",
+    ),
+    click.Option(["--env-file"], type=click.Path(path_type=Path), help="Settings file to read."),
+)
+_RUN_OPTIONS = (
+    click.Option(
+        ["-v", "--verbose"],
+        count=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_remember,
+        help="Say what is done; twice for details.",
+    ),
+    click.Option(
+        ["-q", "--quiet"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_remember,
+        help="No progress, and errors only.",
+    ),
+)
+
+
+def with_settings(command: click.Command, **settings_by_option: str) -> click.Command:
+    """Give a command the common options, and its callback the settings as the context's object.
+
+    Args:
+        command: Its callback takes the settings first, through `click.pass_obj`.
+        settings_by_option: Further options of the command that set a setting, for example
+            `transport="mcp_transport"`.
+    """
+    callback: Callable[..., Any] | None = command.callback
+    assert callback is not None
+    command.params = [*command.params, *_SETTINGS_OPTIONS, *_RUN_OPTIONS]
+    fields = {"collection": "collection", "data_dir": "data_dir", **settings_by_option}
+
+    @functools.wraps(callback)
+    def run(**values: Any) -> Any:
+        from webrag.settings import load_settings
+
+        ctx = click.get_current_context()
+        handler = _log_to_stderr(ctx)
+        overrides = {field: values.pop(option) for option, field in fields.items()}
+        chosen = {field: value for field, value in overrides.items() if value is not None}
+        env_file, hosts = values.pop("env_file"), values.pop("allow_host")
+        ctx.obj = load_settings(env_file, **chosen).allowing(hosts)
+        _set_level(handler, run_options(ctx), ctx.obj.log_level)
+        return callback(**values)
+
+    command.callback = run
+    return command
+
+
+def _log_to_stderr(ctx: click.Context) -> logging.Handler:
+    handler = _EchoHandler()
+    root, ours = logging.getLogger(), logging.getLogger("webrag")
+    level = ours.level
+    _set_level(handler, run_options(ctx), "WARNING")
+    root.addHandler(handler)
+
+    def undo() -> None:
+        root.removeHandler(handler)
+        ours.setLevel(level)
+
+    ctx.call_on_close(undo)
+    return handler
+
+
+def _set_level(handler: logging.Handler, options: RunOptions, configured: str) -> None:
+    level = logging.getLevelNamesMapping()[configured]
+    if options.quiet:
+        level = logging.ERROR
+    elif options.verbose:
+        level = logging.INFO if options.verbose == 1 else logging.DEBUG
+    handler.setLevel(level)
+    # Only our own logger: other libraries write request headers, keys included, at DEBUG.
+    logging.getLogger("webrag").setLevel(min(level, logging.WARNING))

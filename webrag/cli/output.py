@@ -1,0 +1,39 @@
+"""Writes results to standard output: text as it is, tables in columns, JSON."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+__all__ = ["print_brief", "print_columns", "print_json"]
+
+_SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
+
+
+def print_brief(text: str) -> None:
+    """Print a bracketed text, its section headers bold on a terminal that has colours."""
+    from rich.console import Console
+
+    console = Console()
+    if console.is_terminal and not console.no_color and not console.is_dumb_terminal:
+        text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
+    click.echo(text)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
+    """Print rows in aligned columns; nothing is cut, so that output can be piped."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)
+        ]
+        click.echo((indent + "  ".join(cells)).rstrip())

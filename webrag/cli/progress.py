@@ -1,0 +1,152 @@
+"""Shows on standard error what is being done: live on a terminal, in plain lines elsewhere."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from webrag.cli.options import run_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from webrag.evaluation.runner import EvaluationProgress
+    from webrag.orchestration.models import ProgressCallback
+
+__all__ = ["evaluation_progress", "page_progress", "run_progress"]
+
+_PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would be noise
+
+
+def run_progress(*, quiet: bool, verbose: bool) -> "AbstractContextManager[ProgressCallback]":
+    """Progress of one run, phase by phase.
+
+    Args:
+        quiet: Show nothing.
+        verbose: Print a line per phase on terminals too.
+    """
+    if quiet:
+        return _phases(lambda _text: None)
+    console = _console()
+    if console.is_terminal and not verbose:
+        return _live_phases(console)
+    return _phases(_plain_phases())
+
+
+@contextmanager
+def page_progress(total: int, *, quiet: bool) -> "Iterator[Callable[[bool], None]]":
+    """Progress of fetching pages; tell it whether each one was obtained."""
+    done = failed = 0
+
+    def text() -> str:
+        return f"{done} of {total} pages, {failed} failed"
+
+    with _bar(total, text(), quiet=quiet) as advance:
+
+        def report(obtained: bool) -> None:
+            nonlocal done, failed
+            done += 1
+            failed += not obtained
+            advance(text(), done)
+
+        yield report
+
+
+@contextmanager
+def evaluation_progress() -> "Iterator[EvaluationProgress]":
+    """Progress of an evaluation, stage by stage."""
+    ctx = click.get_current_context(silent=True)
+    quiet = ctx is not None and run_options(ctx).quiet
+    stages: dict[str, Callable[[str, int], None]] = {}
+    with ExitStack() as stack:
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stack.close()
+                stages[stage] = stack.enter_context(_bar(total, stage, quiet=quiet))
+            stages[stage](f"{stage}: {done} of {total}", done)
+
+        yield report
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def _phases(show: Callable[[str], None]) -> "Iterator[ProgressCallback]":
+    async def report(
+        phase: str, detail: str, iteration: int | None = None, total: int | None = None
+    ) -> None:
+        show(_sentence(phase, detail, iteration, total))
+
+    yield report
+
+
+def _plain_phases() -> Callable[[str], None]:
+    last = ""
+
+    def show(text: str) -> None:
+        nonlocal last
+        if text != last:
+            click.echo(text, err=True)
+        last = text
+
+    return show
+
+
+@contextmanager
+def _live_phases(console: "Console") -> "Iterator[ProgressCallback]":
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
+    one_line = Column(no_wrap=True, overflow="ellipsis")
+    text = TextColumn("{task.description}", markup=False, table_column=one_line)
+    columns = (SpinnerColumn(), TimeElapsedColumn(), text)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(text: str) -> None:
+            progress.update(task, description=text)
+
+        with _phases(show) as report:
+            yield report
+
+
+def _sentence(phase: str, detail: str, iteration: int | None, total: int | None) -> str:
+    of = f" of {total}" if total else ""
+    number = f" {iteration}{of}" if iteration is not None else ""
+    return f"{phase}{number}: {detail}" if detail else f"{phase}{number}"
+
+
+@contextmanager
+def _bar(total: int, text: str, *, quiet: bool) -> "Iterator[Callable[[str, int], None]]":
+    if quiet:
+        yield lambda _text, _done: None
+        return
+    console = _console()
+    if not console.is_terminal:
+        yield _plain_bar(total)
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task(text, total=total)
+        yield lambda text, done: progress.update(task, description=text, completed=done)
+
+
+def _plain_bar(total: int) -> Callable[[str, int], None]:
+    shown = -1
+
+    def advance(text: str, done: int) -> None:
+        nonlocal shown
+        step = done * _PLAIN_STEPS // total if total else _PLAIN_STEPS
+        if step != shown:
+            click.echo(text, err=True)
+        shown = step
+
+    return advance

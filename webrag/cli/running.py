@@ -1,0 +1,48 @@
+"""Runs a command's coroutine so that every way of stopping it cleans up."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["run"]
+
+_TERMINATED = 143  # 128 + SIGTERM, as shells report it
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`; Ctrl-C and SIGTERM cancel it and let it close what it opened.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+        SystemExit: SIGTERM.
+    """
+    terminated = False
+
+    async def guarded() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def stop() -> None:
+            nonlocal terminated
+            terminated = True
+            task.cancel()
+
+        loop = asyncio.get_running_loop()
+        try:
+            loop.add_signal_handler(signal.SIGTERM, stop)
+        except (NotImplementedError, RuntimeError, ValueError):
+            return await work
+        try:
+            return await work
+        finally:
+            loop.remove_signal_handler(signal.SIGTERM)
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        if terminated:
+            raise SystemExit(_TERMINATED) from None
+        raise
