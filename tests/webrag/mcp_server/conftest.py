@@ -1,0 +1,107 @@
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+
+from webrag.errors import InputError
+from webrag.indexing.models import AcquiredPage, CorpusStatus
+from webrag.orchestration.models import ProgressCallback
+
+
+class ScriptedMemory:
+    """A research memory that does what a test tells it and records how it was used.
+
+    It stands for `webrag.app.WebRAG`, so that failures, delays and cancellations of the server
+    can be tested at will; the real one is used in test_stdio.py.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.error: Exception | None = None
+        self.delay_s = 0.0
+        self.cancelled = asyncio.Event()
+        self.is_open = False
+
+    async def __aenter__(self) -> Self:
+        self.is_open = True
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self.is_open = False
+
+    async def _work(self, name: str, on_progress: ProgressCallback | None, **given: Any) -> Any:
+        self.calls.append((name, given))
+        if on_progress is not None:
+            await on_progress("retrieve", "Searching 3 documents...")
+            await on_progress("expand", "Expanding to linked pages...", 1, 5)
+        try:
+            await asyncio.sleep(self.delay_s)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        if self.error is not None:
+            raise self.error
+        return SimpleNamespace(chunks=("one",))
+
+    async def answer(self, url: Any, question: str, **options: Any) -> Any:
+        progress = options.pop("on_progress")
+        return await self._work("answer", progress, url=url, question=question, **options)
+
+    async def search(self, question: str, **options: Any) -> Any:
+        progress = options.pop("on_progress")
+        return await self._work("search", progress, question=question, **options)
+
+    async def ingest(self, urls: list[str], *, refresh: bool = False) -> Any:
+        await self._work("ingest", None, urls=urls, refresh=refresh)
+        gone = {url: "404: no such page" for url in urls if "gone" in url}
+        pages = [
+            AcquiredPage(
+                url=url,
+                requested_url=url,
+                page_id=1,
+                title="Page",
+                outcome="indexed",
+                depth=0,
+                chunk_count=4,
+                token_count=800,
+            )
+            for url in urls
+            if url not in gone
+        ]
+        return SimpleNamespace(pages=pages, failed=gone)
+
+    async def status(self, source_url: str | None = None, *, include_urls: bool = True) -> Any:
+        await self._work("status", None, source_url=source_url, include_urls=include_urls)
+        if source_url == "ftp://x":
+            raise InputError("The URL scheme is ftp; only http and https can be read.")
+        return CorpusStatus(
+            collection="webrag",
+            documents=0,
+            gone=0,
+            chunks=0,
+            tokens=0,
+            links=0,
+            embedding_model=None,
+            embedding_dimensions=None,
+            database=f"checked {datetime(2026, 1, 1, tzinfo=UTC):%Y}",
+        )
+
+    def brief(self, result: Any, *, include_guide: bool = False, nonce: str | None = None) -> str:
+        return f"brief of {result.chunks[0]} guide={include_guide} nonce={nonce}"
+
+
+Load = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+@pytest.fixture
+def memory() -> ScriptedMemory:
+    return ScriptedMemory()
+
+
+@pytest.fixture
+def load(memory: ScriptedMemory) -> Load:
+    return lambda: memory

@@ -1,0 +1,93 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from webrag.errors import ConfigurationError
+from webrag.indexing.database import Database
+from webrag.mcp_server.server import build_server, serve
+from webrag.settings import Settings
+
+BUILD = """
+import sys
+from webrag.mcp_server.server import build_server
+from webrag.settings import Settings
+build_server(Settings())
+heavy = {"llama_index", "psycopg", "numpy", "selectolax"} & {n.split(".")[0] for n in sys.modules}
+print(sorted(heavy))
+"""
+
+
+def test_building_the_server_imports_nothing_heavy() -> None:
+    built = subprocess.run(
+        [sys.executable, "-c", BUILD], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert built.stdout.strip() == "[]"
+
+
+async def test_server_introduces_itself(load: object) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        assert client.server_info is not None
+        assert client.server_info.name == "webrag"
+        assert len(client.instructions or "") < 512
+
+
+async def test_memory_is_open_while_a_client_is_served(load: object, memory: object) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        await client.call_tool("status", {})
+        assert memory.is_open
+
+    assert not memory.is_open
+
+
+@pytest.fixture
+def site(static_site: Callable[..., Any]) -> str:
+    return str(static_site({"/": "<p>A page.</p>", "/logo.png": b"\x89PNG\r\n\x1a\n\x00\x00"}))
+
+
+@pytest.fixture
+def real_settings(
+    site: str, postgres_dir: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> Settings:
+    monkeypatch.setenv("WEBRAG_DATA_DIR", str(postgres_dir))
+    monkeypatch.setenv("WEBRAG_COLLECTION", database.config.collection)
+    monkeypatch.setenv("WEBRAG_ALLOW_HOSTS", site.removeprefix("http://"))
+    return Settings()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param({"url": "ftp://example.org/"}, "http", id="other scheme"),
+        pytest.param({"url": "http://10.0.0.1/"}, "10.0.0.1", id="private address"),
+        pytest.param({"url": "http://no-such-host.invalid/"}, "no-such-host", id="dead host"),
+        pytest.param({"url": "{site}/missing"}, "404", id="missing page"),
+        pytest.param({"url": "{site}/logo.png"}, "logo.png", id="binary"),
+        pytest.param({"query": " "}, "empty", id="empty question"),
+        pytest.param({"query": "x" * 100_000}, "100,000 characters", id="long question"),
+        pytest.param({"query": "a\x00b"}, "NUL", id="NUL"),
+    ],
+)
+async def test_bad_input_is_an_error_result_and_stores_nothing(
+    real_settings: Settings, site: str, arguments: dict[str, str], words: str
+) -> None:
+    given = {"url": f"{site}/", "query": "What is it?"} | arguments
+    given["url"] = given["url"].replace("{site}", site)
+    async with Client(build_server(real_settings)) as client:
+        before = await client.call_tool("status", {})
+        result = await client.call_tool("answer", given)
+        after = await client.call_tool("status", {})
+
+    assert result.is_error
+    assert words in str(result.content)
+    assert before.content == after.content
+
+
+def test_unserved_transport_is_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match="MCP_TRANSPORT is 'streamable-http'"):
+        serve(Settings(mcp_transport="streamable-http"))

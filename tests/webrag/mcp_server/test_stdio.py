@@ -1,0 +1,97 @@
+"""The server as clients start it: a process of its own, over its standard streams."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.types import CallToolResult, TextContent
+
+FRAME = re.compile(r"\n<page-([0-9a-f]{8})>\n.+?\n</page-\1>\n", re.DOTALL)
+INSTALL = """<html lang="en"><head><title>Install Kiln</title></head><body><main>
+<h1>Install Kiln</h1>
+<p>Kiln needs Python 3.11 or newer, and nothing else. It runs on every desktop system, and most
+people install it in less than a minute.</p>
+<h2>From a package</h2>
+<p>Run <code>pip install kiln</code>. The command downloads one wheel of two megabytes.</p>
+<p>Limits are described under <a href="/config">configuration of a firing</a>.</p>
+</main></body></html>"""
+CONFIG = """<html lang="en"><head><title>Configuration</title></head><body><main>
+<h1>Configuration</h1>
+<p>Kiln reads its settings from the environment once, when it starts.</p>
+<h2>Timeouts</h2>
+<p>KILN_TIMEOUT sets how many seconds a firing may take. The default is 120 seconds.</p>
+</main></body></html>"""
+
+
+def text_of(result: CallToolResult) -> str:
+    content = result.content[0]
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.fixture
+def site(static_site: Callable[..., Any]) -> Any:
+    return static_site({"/": INSTALL, "/config": CONFIG})
+
+
+@pytest.fixture
+def parameters(site: Any, postgres_dir: Path) -> StdioServerParameters:
+    environment = {
+        "WEBRAG_DATA_DIR": str(postgres_dir),
+        "WEBRAG_COLLECTION": f"stdio_{os.getpid()}",
+        "WEBRAG_ALLOW_HOSTS": urlsplit(str(site)).netloc,
+    }
+    return StdioServerParameters(
+        command=sys.executable, args=["-m", "webrag", "mcp"], env=dict(os.environ) | environment
+    )
+
+
+async def test_server_answers_searches_and_reports_over_stdio(
+    parameters: StdioServerParameters, site: Any
+) -> None:
+    question = "How many seconds may a firing take by default?"
+    arguments = {"url": f"{site}/", "query": question, "research_mode": "deep"}
+    progress: list[float] = []
+
+    async def note(value: float, _total: float | None, _message: str | None) -> None:
+        progress.append(value)
+
+    async with Client(stdio_client(parameters)) as client:
+        tools = (await client.list_tools()).tools
+        answer = await client.call_tool("answer", arguments, progress_callback=note)
+        search = await client.call_tool("search", {"query": "How is Kiln installed?"})
+        status = await client.call_tool("status", {})
+
+    assert [tool.name for tool in tools] == ["answer", "search", "status", "ingest"]
+    assert "The default is 120 seconds." in text_of(answer).split("[CITATIONS]")[1]
+    assert FRAME.search(text_of(answer))
+    assert progress == sorted(set(progress))
+    assert len(progress) >= 3
+    assert "pip install kiln" in text_of(search)
+    assert "Install Kiln — " in text_of(status)
+
+
+async def test_server_ends_when_its_input_ends(parameters: StdioServerParameters) -> None:
+    process = await asyncio.create_subprocess_exec(
+        parameters.command,
+        *parameters.args,
+        env=parameters.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+    output, log = await asyncio.wait_for(process.communicate(b""), timeout=30)
+
+    assert process.returncode == 0
+    assert output == b""
+    assert b"WebRAG MCP server stopped" in log

@@ -1,0 +1,253 @@
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, TextContent, Tool
+
+from webrag.errors import InputError, PageGoneError
+from webrag.mcp_server.server import build_server
+from webrag.settings import Settings
+
+URL = "https://docs.example.org/"
+Load = Callable[[], Any]
+Call = Callable[..., Awaitable[CallToolResult]]
+QUESTION = {"url": URL, "query": "What is it?"}
+
+
+def text_of(result: CallToolResult) -> str:
+    content = result.content[0]
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.fixture
+def call(load: Load) -> Call:
+    """Call one tool of a fresh server through a real client."""
+
+    async def call(tool: str, arguments: dict[str, Any], **options: Any) -> CallToolResult:
+        async with Client(build_server(Settings(), load=load)) as client:
+            return await client.call_tool(tool, arguments, **options)
+
+    return call
+
+
+@pytest.fixture
+async def tools(load: Load) -> list[Tool]:
+    async with Client(build_server(Settings(), load=load)) as client:
+        return (await client.list_tools()).tools
+
+
+async def test_tools_are_listed_with_their_annotations(tools: list[Tool]) -> None:
+    by_name = {tool.name: tool for tool in tools}
+
+    assert list(by_name) == ["answer", "search", "status", "ingest"]
+    hints = {name: tool.annotations for name, tool in by_name.items()}
+    assert {n: h.read_only_hint for n, h in hints.items() if h} == {
+        "answer": True,
+        "search": True,
+        "status": True,
+        "ingest": False,
+    }
+    assert {n: h.open_world_hint for n, h in hints.items() if h} == {
+        "answer": True,
+        "search": False,
+        "status": False,
+        "ingest": True,
+    }
+
+
+async def test_tools_offer_no_structured_output(tools: list[Tool]) -> None:
+    assert [tool.output_schema for tool in tools] == [None] * 4
+
+
+async def test_descriptions_and_schemas_stay_small(tools: list[Tool]) -> None:
+    from llama_index.core.utils import get_tokenizer
+
+    listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
+
+    assert max(len(tool.description or "") for tool in tools) < 1024
+    assert len(get_tokenizer()(listed)) < 1500
+
+
+async def test_answer_passes_every_parameter_on(call: Call, memory: Any) -> None:
+    arguments = {
+        "url": [URL, "https://other.example.org/"],
+        "query": "What is it?",
+        "intent": "how_to",
+        "known_context": "Nothing.",
+        "constraints": ["code"],
+        "expansion_budget": 2,
+        "research_mode": "deep",
+        "retrieval_mode": "auto",
+    }
+
+    await call("answer", arguments)
+
+    expected = {"question": arguments.pop("query"), **arguments}
+    assert memory.calls == [("answer", expected)]
+
+
+async def test_answer_defaults_to_a_fast_chunked_pass(call: Call, memory: Any) -> None:
+    await call("answer", QUESTION)
+
+    options = memory.calls[0][1]
+    assert (options["research_mode"], options["retrieval_mode"]) == ("fast", "chunk")
+    assert options["expansion_budget"] is None
+
+
+async def test_answer_is_text_with_guide_and_a_nonce_of_its_own(call: Call) -> None:
+    first = await call("answer", QUESTION)
+    second = await call("answer", QUESTION)
+
+    assert re.fullmatch(r"brief of one guide=True nonce=[0-9a-f]{8}", text_of(first))
+    assert text_of(first) != text_of(second)
+    assert first.structured_content is None
+
+
+async def test_search_passes_every_parameter_on(call: Call, memory: Any) -> None:
+    arguments = {"query": "q", "source_urls": [URL], "intent": "factual", "top_k": 5}
+
+    await call("search", arguments)
+
+    assert memory.calls == [
+        ("search", {"question": "q", "source_urls": [URL], "intent": "factual", "top_k": 5})
+    ]
+
+
+async def test_status_reports_the_corpus(call: Call) -> None:
+    assert text_of(await call("status", {})).startswith("[CORPUS STATUS]")
+
+
+async def test_ingest_reports_pages_and_failures(call: Call) -> None:
+    result = await call("ingest", {"url": [URL, "https://gone.example.org/"]})
+
+    assert not result.is_error
+    assert "1 of 2 pages are in the corpus." in text_of(result)
+
+
+async def test_ingest_that_stored_nothing_is_an_error(call: Call) -> None:
+    result = await call("ingest", {"url": "https://gone.example.org/"})
+
+    assert result.is_error
+    assert "(failed: 404: no such page)" in text_of(result)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("answer", {"query": "q"}, "url is missing: give one text or a list of texts."),
+        ("answer", {"url": URL}, "query is missing: give it as text."),
+        ("answer", QUESTION | {"url": 7}, "url is 7; give one text or a list of texts."),
+        (
+            "answer",
+            QUESTION | {"intent": "poetry"},
+            "intent is 'poetry'; use 'factual', 'comparison', 'how_to' or 'exploratory'.",
+        ),
+        (
+            "answer",
+            QUESTION | {"expansion_budget": -1},
+            "expansion_budget is -1; give a whole number from 0 up.",
+        ),
+        (
+            "answer",
+            QUESTION | {"research_mode": "slow"},
+            "research_mode is 'slow'; use 'fast' or 'deep'.",
+        ),
+        ("search", {"query": ["q"]}, "query is ['q']; give it as text."),
+        (
+            "status",
+            {"source_url": "ftp://x"},
+            "The URL scheme is ftp; only http and https can be read.",
+        ),
+    ],
+)
+async def test_bad_input_is_one_sentence(
+    call: Call, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    result = await call(tool, arguments)
+
+    assert (text_of(result), result.is_error) == (sentence, True)
+
+
+async def test_failure_is_an_error_result_with_advice(call: Call, memory: Any) -> None:
+    memory.error = PageGoneError("The site answered 404.", url=URL, status=404)
+
+    result = await call("answer", QUESTION)
+
+    assert result.is_error
+    assert "Details: The site answered 404." in text_of(result)
+    assert "Do not attempt to answer from memory" in text_of(result)
+
+
+async def test_input_error_of_the_application_is_one_sentence(call: Call, memory: Any) -> None:
+    memory.error = InputError("The question is empty: ask something.")
+
+    result = await call("answer", QUESTION)
+
+    assert (text_of(result), result.is_error) == ("The question is empty: ask something.", True)
+
+
+async def test_unexpected_failure_keeps_its_message_to_the_log(
+    call: Call, memory: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory.error = KeyError("secret-token")
+
+    result = await call("answer", QUESTION)
+
+    assert result.is_error
+    assert "secret-token" not in text_of(result)
+    assert "secret-token" in caplog.text
+
+
+async def test_call_that_takes_too_long_is_ended_and_explained(load: Load, memory: Any) -> None:
+    memory.delay_s = 30
+    async with Client(build_server(Settings(mcp_tool_timeout=0.2), load=load)) as client:
+        result = await client.call_tool("answer", QUESTION)
+
+    assert result.is_error
+    assert "WebRAG timed out after 0.2s." in text_of(result)
+    assert memory.cancelled.is_set()
+
+
+async def test_progress_rises_from_start_through_each_phase(call: Call) -> None:
+    seen: list[tuple[float, str | None]] = []
+
+    async def note(value: float, _total: float | None, message: str | None) -> None:
+        seen.append((value, message))
+
+    await call("answer", QUESTION, progress_callback=note)
+
+    assert [message for _, message in seen][-2:] == [
+        "Searching 3 documents...",
+        "Expanding to linked pages... (1/5)",
+    ]
+    assert [value for value, _ in seen] == sorted({value for value, _ in seen})
+
+
+async def test_silence_is_broken_within_three_seconds(call: Call, memory: Any) -> None:
+    memory.delay_s = 3.0
+    seen: list[str | None] = []
+
+    async def note(_value: float, _total: float | None, message: str | None) -> None:
+        seen.append(message)
+
+    await call("answer", QUESTION, progress_callback=note)
+
+    assert seen[-1] == "Expanding to linked pages... (1/5) (3s so far)"
+
+
+async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
+    memory.delay_s = 30
+    running = asyncio.ensure_future(call("answer", QUESTION))
+    async with asyncio.timeout(5):
+        while not memory.calls:
+            await asyncio.sleep(0.01)
+
+    running.cancel()
+
+    async with asyncio.timeout(5):
+        await memory.cancelled.wait()

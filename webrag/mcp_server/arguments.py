@@ -1,0 +1,145 @@
+"""Tool arguments as clients send them, checked by type; their meaning is checked below."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from webrag.errors import InputError
+
+__all__ = ["Arguments"]
+
+_Choice = TypeVar("_Choice", bound=str)
+_TRUE = ("true", "1", "yes")
+_FALSE = ("false", "0", "no")
+_SHOWN_CHARS = 60
+
+
+class Arguments:
+    """The arguments of one call; lenient where clients are known to be sloppy.
+
+    Lists may arrive as JSON inside a string or as a single value, numbers and flags as strings,
+    and omitted arguments as null or an empty string.
+
+    Args:
+        values: What the client sent.
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def text(self, name: str) -> str:
+        """A required text.
+
+        Raises:
+            InputError: It is missing or not a text.
+        """
+        if self._values.get(name) is None:
+            raise InputError(f"{name} is missing: give it as text.")
+        return self._checked_text(name)
+
+    def optional_text(self, name: str) -> str | None:
+        """A text, or None when it is omitted or blank.
+
+        Raises:
+            InputError: It is not a text.
+        """
+        return self._checked_text(name) if self._is_given(name) else None
+
+    def texts(self, name: str, *, required: bool = False) -> list[str] | None:
+        """A list of texts; None when it is omitted.
+
+        Raises:
+            InputError: It is missing although required, or holds something else.
+        """
+        if not self._is_given(name):
+            if required:
+                raise InputError(f"{name} is missing: give one text or a list of texts.")
+            return None
+        value = self._values[name]
+        items = _parsed_list(value) if isinstance(value, str) else value
+        if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):
+            raise InputError(f"{name} is {_shown(value)}; give one text or a list of texts.")
+        if required and not items:
+            raise InputError(f"{name} is an empty list: name at least one.")
+        return list(items)
+
+    def choice(self, name: str, allowed: Sequence[_Choice]) -> _Choice | None:
+        """One of the allowed words, in any letter case; None when it is omitted.
+
+        Raises:
+            InputError: It is another word; the message names those allowed.
+        """
+        if not self._is_given(name):
+            return None
+        word = str(self._values[name]).strip().lower()
+        for each in allowed:
+            if each == word:
+                return each
+        raise InputError(f"{name} is {_shown(self._values[name])}; use {_either(allowed)}.")
+
+    def integer(self, name: str, *, minimum: int) -> int | None:
+        """A whole number; None when it is omitted.
+
+        Raises:
+            InputError: It is no whole number or below the minimum.
+        """
+        if not self._is_given(name):
+            return None
+        value = self._values[name]
+        number = _parsed_integer(value)
+        if number is None or number < minimum:
+            raise InputError(f"{name} is {_shown(value)}; give a whole number from {minimum} up.")
+        return number
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false.
+
+        Raises:
+            InputError: It is something else.
+        """
+        if not self._is_given(name):
+            return default
+        word = str(self._values[name]).strip().lower()
+        if word not in _TRUE + _FALSE:
+            raise InputError(f"{name} is {_shown(self._values[name])}; use true or false.")
+        return word in _TRUE
+
+    def _is_given(self, name: str) -> bool:
+        value = self._values.get(name)
+        return value is not None and not (isinstance(value, str) and not value.strip())
+
+    def _checked_text(self, name: str) -> str:
+        value = self._values[name]
+        if not isinstance(value, str):
+            raise InputError(f"{name} is {_shown(value)}; give it as text.")
+        return value
+
+
+def _parsed_list(value: str) -> object:
+    if value.lstrip().startswith("["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return [value]
+    return [value]
+
+
+def _parsed_integer(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    text = str(value).strip()
+    return int(text) if text.removeprefix("-").isdecimal() and len(text) < 20 else None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+
+
+def _either(words: Sequence[str]) -> str:
+    *most, last = (f"'{word}'" for word in words)
+    return f"{', '.join(most)} or {last}"

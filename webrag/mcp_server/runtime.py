@@ -1,0 +1,151 @@
+"""Opens WebRAG beside the running server, so that the protocol is answered at once."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol
+
+import anyio
+import anyio.to_thread
+
+from webrag.indexing.models import AcquiredPage, CorpusStatus
+from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
+
+__all__ = ["IngestOutcome", "ResearchMemory", "Runtime"]
+
+logger = logging.getLogger(__name__)
+
+_CLOSE_TIMEOUT_S = 15.0
+
+
+class IngestOutcome(Protocol):
+    """What ingesting a list of pages did."""
+
+    @property
+    def pages(self) -> Sequence[AcquiredPage]:
+        """Pages that are in the corpus now."""
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """URL to reason."""
+
+
+class ResearchMemory(Protocol):
+    """The part of `webrag.app.WebRAG` that the tools use.
+
+    Named here so that the server can be built without importing it.
+    """
+
+    async def answer(
+        self,
+        url: str | Sequence[str],
+        question: str,
+        *,
+        intent: QueryType | None = None,
+        known_context: str | None = None,
+        constraints: Sequence[str] | None = None,
+        expansion_budget: int | None = None,
+        research_mode: Literal["fast", "deep"] = "fast",
+        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        on_progress: ProgressCallback | None = None,
+    ) -> OrchestrationResult:
+        """Find evidence, starting from pages."""
+
+    async def search(
+        self,
+        question: str,
+        *,
+        source_urls: Sequence[str] | None = None,
+        intent: QueryType | None = None,
+        top_k: int | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> OrchestrationResult:
+        """Find evidence in what is stored."""
+
+    async def ingest(self, urls: str | Sequence[str], *, refresh: bool = False) -> IngestOutcome:
+        """Fetch and index pages."""
+
+    async def status(
+        self, source_url: str | None = None, *, include_urls: bool = True
+    ) -> CorpusStatus:
+        """Tell what the corpus holds."""
+
+    def brief(
+        self, result: OrchestrationResult, *, include_guide: bool = False, nonce: str | None = None
+    ) -> str:
+        """The result as text for a model."""
+
+
+LoadMemory = Callable[[], AbstractAsyncContextManager[ResearchMemory]]
+
+
+class Runtime:
+    """One research memory, opened in the background and shared by all calls.
+
+    Opening is tried again by the next call after a failure, so a database that was down when
+    the server started needs no restart of the server.
+
+    Args:
+        load: Imports what is needed and makes the memory, unopened; runs in a thread because
+            the imports take more than a second.
+    """
+
+    def __init__(self, load: LoadMemory) -> None:
+        self._load = load
+        self._stop = asyncio.Event()
+        self._owner: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[ResearchMemory] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `memory` returns without waiting."""
+        return self._opened is not None and self._opened.done()
+
+    def start(self) -> None:
+        """Begin to open the memory; returns at once."""
+        self._opened = asyncio.get_running_loop().create_future()
+        self._owner = asyncio.create_task(self._own(self._opened), name="webrag-memory")
+        self._owner.add_done_callback(_log_failure)
+
+    async def memory(self) -> ResearchMemory:
+        """The open memory; waits until it is.
+
+        Raises:
+            WebRAGError: It cannot be opened, for example for want of a database.
+        """
+        if self._owner is None or self._owner.done():
+            self.start()
+        owner, opened = self._owner, self._opened
+        assert owner is not None
+        assert opened is not None
+        waiting: set[asyncio.Future[Any]] = {owner, opened}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if not opened.done():
+            owner.result()
+        return opened.result()
+
+    async def close(self) -> None:
+        """Close the memory, or stop opening it; abandoned after 15 s."""
+        self._stop.set()
+        owner = self._owner
+        if owner is None:
+            return
+        if not self.is_ready:
+            owner.cancel()
+        with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
+            await asyncio.wait({owner})
+        owner.cancel()
+
+    async def _own(self, opened: asyncio.Future[ResearchMemory]) -> None:
+        # One task enters and leaves the context: cancel scopes must not change tasks.
+        context = await anyio.to_thread.run_sync(self._load, abandon_on_cancel=True)
+        async with context as memory:
+            opened.set_result(memory)
+            logger.info("WebRAG is ready")
+            await self._stop.wait()
+
+
+def _log_failure(owner: asyncio.Task[None]) -> None:
+    if not owner.cancelled() and (error := owner.exception()) is not None:
+        logger.error("WebRAG could not be opened: %s: %s", type(error).__name__, error)
