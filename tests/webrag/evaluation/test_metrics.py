@@ -1,0 +1,123 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.evaluation.metrics import comparison_key, score_question, summarise
+from webrag.evaluation.questions import Question
+from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord
+
+
+def question(*quotes: str, page: str = "a.html", type: str = "factual") -> Question:
+    return Question.model_validate(
+        {
+            "id": "q",
+            "query": "why?",
+            "type": type,
+            "gold": [{"page": page, "quote": quote} for quote in quotes],
+        }
+    )
+
+
+def record(*texts: str, url: str = "http://127.0.0.1:1/a.html", **fields: object) -> RunRecord:
+    retrieved = [ResultRecord(url=url, text=text) for text in texts]
+    return RunRecord.model_validate({"id": "q", "retrieved": retrieved, **fields})
+
+
+def test_comparison_ignores_case_markup_and_width() -> None:
+    assert comparison_key("The **Ｗａｌ**-level\nis `on`.") == "thewallevelison"
+
+
+@given(st.text())
+def test_comparison_key_of_a_key_is_the_key(text: str) -> None:
+    assert comparison_key(comparison_key(text)) == comparison_key(text)
+
+
+def test_evidence_at_rank_counts_only_the_first_results() -> None:
+    score = score_question(question("needle"), record("hay", "the needle"))
+
+    assert (score.evidence[1], score.evidence[3]) == (0.0, 1.0)
+
+
+def test_evidence_is_the_share_of_gold_quotes_found() -> None:
+    score = score_question(question("one", "two"), record("one only"))
+
+    assert (score.evidence[1], score.all_evidence[1]) == (0.5, 0.0)
+
+
+def test_alternative_passage_counts_as_the_gold() -> None:
+    asked = Question.model_validate(
+        {
+            "id": "q",
+            "query": "why?",
+            "gold": [{"page": "a", "quote": "x1", "alts": [{"page": "b", "quote": "y1"}]}],
+        }
+    )
+
+    assert score_question(asked, record("y1")).evidence[1] == 1.0
+
+
+def test_word_budget_cuts_a_long_result() -> None:
+    score = score_question(question("needle"), record("hay " * 600 + "needle"))
+
+    assert (score.words[500], score.words[1000]) == (0.0, 1.0)
+
+
+def test_word_budget_spans_results() -> None:
+    score = score_question(question("needle"), record("hay " * 499, "x needle", "needle"))
+
+    assert score.words[500] == 0.0
+
+
+def test_page_recall_matches_pages_below_a_site_folder() -> None:
+    score = score_question(question("x"), record("y", url="http://127.0.0.1:1/site/a.html#top"))
+
+    assert score.pages[1] == 1.0
+
+
+def test_reciprocal_rank_is_of_the_first_result_with_a_gold_quote() -> None:
+    score = score_question(question("needle"), record("hay", "needle", "needle"))
+
+    assert score.reciprocal_rank == 0.5
+
+
+def test_question_without_gold_is_not_judged() -> None:
+    asked = Question.model_validate({"id": "q", "query": "why?"})
+
+    assert score_question(asked, record("x")).answerable is None
+
+
+def test_citation_fidelity_is_the_verbatim_share() -> None:
+    citations = [
+        CitationRecord(url="u", verbatim_text="x", verbatim=True),
+        CitationRecord(url="u", verbatim_text="y", verbatim=False),
+    ]
+    score = score_question(question("x"), record("x", citations=citations))
+
+    assert summarise([score]).citation_fidelity == 0.5
+
+
+def test_abstention_is_reported_apart_for_unanswerable_questions() -> None:
+    answerable = score_question(question("x"), record("x", abstained=False))
+    hopeless = score_question(
+        Question.model_validate({"id": "q", "query": "why?", "gold": []}),
+        record("x", abstained=True),
+    )
+    summary = summarise([answerable, hopeless])
+
+    assert (summary.abstained_unanswerable, summary.abstained_answerable) == (1.0, 0.0)
+
+
+def test_means_without_anything_to_average_are_nan() -> None:
+    asked = Question.model_validate({"id": "q", "query": "why?"})
+
+    assert math.isnan(summarise([score_question(asked, record("x"))]).mrr)
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(50, 2.0), (95, 4.0)])
+def test_percentiles_are_taken_by_nearest_rank(percent: int, expected: float) -> None:
+    scores = [score_question(question("x"), record("x", ms=float(ms))) for ms in (4, 1, 3, 2)]
+    summary = summarise(scores)
+
+    assert {50: summary.ms_p50, 95: summary.ms_p95}[percent] == expected

@@ -1,0 +1,194 @@
+"""Scores of a run against its questions; pure functions over text and numbers."""
+
+import math
+import statistics
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict
+
+from webrag.evaluation.questions import Gold, Question
+from webrag.evaluation.runs import RunRecord
+
+__all__ = ["QuestionScore", "Summary", "comparison_key", "score_question", "summarise"]
+
+RANKS = (1, 3, 5, 10)
+WORD_BUDGETS = (500, 1000, 2000)
+
+
+def comparison_key(text: str) -> str:
+    """Reduce text to what a reader would call the same words: letters and digits, case folded."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(character for character in folded if character.isalnum())
+
+
+class QuestionScore(BaseModel):
+    """Scores of one question; shares are in [0, 1], None where the question has no gold.
+
+    Attributes:
+        evidence: Rank to share of the gold quotes within the first so many results.
+        pages: Rank to share of the gold pages among them.
+        words: Word budget to share of the gold quotes within the first so many words.
+        reciprocal_rank: 1 / rank of the first result that holds a gold quote, else 0.
+        all_evidence: Rank to 1.0 when every gold quote is within the first so many results.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    type: str
+    answerable: bool | None
+    evidence: dict[int, float] = {}
+    all_evidence: dict[int, float] = {}
+    pages: dict[int, float] = {}
+    words: dict[int, float] = {}
+    reciprocal_rank: float | None = None
+    citations: int = 0
+    citations_verbatim: int = 0
+    pages_fetched: int = 0
+    ms: float = 0.0
+    abstained: bool = False
+    failed: bool = False
+
+
+def score_question(question: Question, record: RunRecord) -> QuestionScore:
+    """Score one record; matching is on letters and digits only, so markup never decides."""
+    base = QuestionScore(
+        id=question.id,
+        type=question.type,
+        answerable=None if question.gold is None else bool(question.gold),
+        citations=len(record.citations),
+        citations_verbatim=sum(citation.verbatim for citation in record.citations),
+        pages_fetched=len(set(record.urls_fetched)),
+        ms=record.ms,
+        abstained=record.abstained,
+        failed=record.error is not None,
+    )
+    if not question.gold:
+        return base
+    texts = [comparison_key(result.text) for result in record.retrieved]
+    urls = [result.url for result in record.retrieved]
+    return base.model_copy(
+        update={
+            "evidence": {k: _share(question.gold, _quote_in(texts[:k])) for k in RANKS},
+            "all_evidence": {
+                k: float(_share(question.gold, _quote_in(texts[:k])) == 1.0) for k in RANKS
+            },
+            "pages": {k: _share(question.gold, _page_in(urls[:k])) for k in RANKS},
+            "words": {
+                budget: _share(
+                    question.gold,
+                    _quote_in(_first_words((r.text for r in record.retrieved), budget)),
+                )
+                for budget in WORD_BUDGETS
+            },
+            "reciprocal_rank": _reciprocal_rank(question.gold, texts),
+        }
+    )
+
+
+def _share(gold: Sequence[Gold], found: Callable[[Gold], bool]) -> float:
+    return sum(found(item) for item in gold) / len(gold)
+
+
+def _quote_in(texts: Sequence[str]) -> Callable[[Gold], bool]:
+    return lambda gold: any(
+        comparison_key(passage.quote) in text for passage in gold.passages for text in texts
+    )
+
+
+def _page_in(urls: Sequence[str]) -> Callable[[Gold], bool]:
+    paths = [unquote(urlsplit(url).path).lstrip("/") for url in urls]
+    return lambda gold: any(
+        path == passage.page or path.endswith("/" + passage.page)
+        for passage in gold.passages
+        for path in paths
+    )
+
+
+def _first_words(texts: Iterable[str], budget: int) -> list[str]:
+    kept: list[str] = []
+    for text in texts:
+        words = text.split()[:budget]
+        kept.append(comparison_key(" ".join(words)))
+        budget -= len(words)
+        if budget <= 0:
+            break
+    return kept
+
+
+def _reciprocal_rank(gold: Sequence[Gold], texts: Sequence[str]) -> float:
+    for rank, text in enumerate(texts, start=1):
+        if any(_quote_in([text])(item) for item in gold):
+            return 1 / rank
+    return 0.0
+
+
+class Summary(BaseModel):
+    """Means over a group of questions; NaN where a group has none to average.
+
+    Attributes:
+        abstained_unanswerable: Share of the questions without an answer on the site that ended
+            in the lowest confidence.
+        abstained_answerable: The same for questions that have one (lower is better).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    questions: int
+    answerable: int
+    failed: int
+    evidence: dict[int, float]
+    all_evidence: dict[int, float]
+    pages: dict[int, float]
+    words: dict[int, float]
+    mrr: float
+    citations: int
+    citation_fidelity: float
+    abstained_unanswerable: float
+    abstained_answerable: float
+    pages_fetched_mean: float
+    pages_fetched_max: int
+    ms_p50: float
+    ms_p95: float
+
+
+def summarise(scores: Sequence[QuestionScore]) -> Summary:
+    """Average a non-empty group of scores."""
+    judged = [score for score in scores if score.answerable]
+    hopeless = [score for score in scores if score.answerable is False]
+    citations = sum(score.citations for score in scores)
+    return Summary(
+        questions=len(scores),
+        answerable=len(judged),
+        failed=sum(score.failed for score in scores),
+        evidence=_means(RANKS, [score.evidence for score in judged]),
+        all_evidence=_means(RANKS, [score.all_evidence for score in judged]),
+        pages=_means(RANKS, [score.pages for score in judged]),
+        words=_means(WORD_BUDGETS, [score.words for score in judged]),
+        mrr=_mean([score.reciprocal_rank or 0.0 for score in judged]),
+        citations=citations,
+        citation_fidelity=(
+            sum(score.citations_verbatim for score in scores) / citations if citations else math.nan
+        ),
+        abstained_unanswerable=_mean([float(score.abstained) for score in hopeless]),
+        abstained_answerable=_mean([float(score.abstained) for score in judged]),
+        pages_fetched_mean=_mean([float(score.pages_fetched) for score in scores]),
+        pages_fetched_max=max(score.pages_fetched for score in scores),
+        ms_p50=_percentile([score.ms for score in scores], 50),
+        ms_p95=_percentile([score.ms for score in scores], 95),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def _means(keys: Sequence[int], rows: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    return {key: _mean([row[key] for row in rows]) for key in keys}
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

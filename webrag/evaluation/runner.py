@@ -1,0 +1,220 @@
+"""Asks WebRAG every question of a set and records what came back; judging is left to metrics."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Literal, Protocol, TextIO
+from urllib.parse import urljoin
+
+from webrag.errors import WebRAGError
+from webrag.evaluation.crawl import LinkSource, crawl
+from webrag.evaluation.page_text import VisiblePages
+from webrag.evaluation.questions import Question
+from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, write_record
+from webrag.ingestion.links import site_of
+from webrag.orchestration.models import OrchestrationResult
+from webrag.presentation.evidence import EvidenceBlock
+from webrag.retrieval.models import CitationSpan
+
+__all__ = ["Evaluation", "EvaluationProgress", "OpenResearcher", "Researcher", "Site"]
+
+
+class Researcher(LinkSource, Protocol):
+    """The part of WebRAG that evaluation drives."""
+
+    async def answer(
+        self,
+        url: str | Sequence[str],
+        question: str,
+        *,
+        research_mode: Literal["fast", "deep"] = "fast",
+    ) -> OrchestrationResult:
+        """Answer from a page."""
+
+    async def search(
+        self, question: str, *, sites: Sequence[str] | None = None
+    ) -> OrchestrationResult:
+        """Search what is stored."""
+
+    def evidence(self, result: OrchestrationResult) -> list[EvidenceBlock]:
+        """The blocks the brief prints, in its order."""
+
+    async def markdown(self, url: str) -> str | None:
+        """Stored text of a page."""
+
+
+class EvaluationProgress(Protocol):
+    """Told how far the work is; called on the event loop, must return quickly."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Report `done` of `total` in `stage`."""
+
+
+OpenResearcher = Callable[[], AbstractAsyncContextManager[Researcher]]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A documentation site under evaluation.
+
+    Attributes:
+        base_url: Root of the site as served, with a trailing slash.
+        pages: Pages to ingest for the `whole` setting, relative to the root; None to crawl.
+        visible: Text of the pages as a reader sees them; None when only the network has them.
+    """
+
+    base_url: str
+    pages: tuple[str, ...] | None = None
+    visible: VisiblePages | None = None
+
+
+class Evaluation:
+    """One run over a set of questions.
+
+    Args:
+        sites: Site name, as the questions use it, to where it is served.
+        open_fresh: Opens WebRAG on an empty corpus of its own.
+        out: The run file; a line is written as soon as a question is done.
+        on_progress: Told after each page and each question.
+    """
+
+    def __init__(
+        self,
+        sites: Mapping[str, Site],
+        *,
+        open_fresh: OpenResearcher,
+        out: TextIO,
+        on_progress: EvaluationProgress,
+    ) -> None:
+        self._sites = sites
+        self._open_fresh = open_fresh
+        self._out = out
+        self._on_progress = on_progress
+
+    async def run_whole(
+        self, questions: Sequence[Question], *, max_pages: int = 1000
+    ) -> list[RunRecord]:
+        """Ingest each site entirely, then search it for each of its questions.
+
+        Args:
+            questions: In the order they are asked.
+            max_pages: Pages crawled at most for a site without a page list.
+
+        Returns:
+            One record per question; a question that fails has its error recorded.
+        """
+        records = []
+        async with self._open_fresh() as researcher:
+            for name in dict.fromkeys(question.site for question in questions):
+                await self._ingest(researcher, name, max_pages)
+            for done, question in enumerate(questions, start=1):
+                site = self._sites[question.site]
+                ask = researcher.search(question.query, sites=[site_of(site.base_url)])
+                records.append(await self._record(researcher, question, ask))
+                self._on_progress("questions", done, len(questions))
+        return records
+
+    async def run_seed(self, questions: Sequence[Question], *, deep: bool) -> list[RunRecord]:
+        """Answer each question from its seed page alone, each from an empty corpus.
+
+        Args:
+            questions: In the order they are asked.
+            deep: Follow links where the evidence is too thin.
+
+        Returns:
+            One record per question; a question that fails has its error recorded.
+        """
+        records = []
+        for done, question in enumerate(questions, start=1):
+            site = self._sites[question.site]
+            async with self._open_fresh() as researcher:
+                ask = researcher.answer(
+                    urljoin(site.base_url, question.seed_url),
+                    question.query,
+                    research_mode="deep" if deep else "fast",
+                )
+                records.append(await self._record(researcher, question, ask))
+            self._on_progress("questions", done, len(questions))
+        return records
+
+    async def _ingest(self, researcher: Researcher, name: str, max_pages: int) -> None:
+        site = self._sites[name]
+        stage = f"ingest {name or site.base_url}"
+        if site.pages is None:
+            await crawl(
+                researcher,
+                site.base_url,
+                max_pages=max_pages,
+                on_progress=lambda done, total: self._on_progress(stage, done, total),
+            )
+            return
+        urls = [urljoin(site.base_url, page) for page in site.pages]
+        done = 0
+
+        def count(*_: object) -> None:
+            nonlocal done
+            done += 1
+            self._on_progress(stage, done, len(urls))
+
+        await researcher.ingest(urls, on_page=count)
+
+    async def _record(
+        self, researcher: Researcher, question: Question, ask: Awaitable[OrchestrationResult]
+    ) -> RunRecord:
+        started = time.perf_counter()
+        try:
+            result = await ask
+        except WebRAGError as error:
+            ms = (time.perf_counter() - started) * 1000
+            record = RunRecord(id=question.id, ms=ms, abstained=True, error=str(error))
+        else:
+            ms = (time.perf_counter() - started) * 1000
+            record = await self._describe(researcher, question, result, ms)
+        write_record(self._out, record)
+        return record
+
+    async def _describe(
+        self, researcher: Researcher, question: Question, result: OrchestrationResult, ms: float
+    ) -> RunRecord:
+        blocks = researcher.evidence(result)
+        visible = self._sites[question.site].visible
+        citations = [
+            await _check(researcher, block.citation, visible)
+            for block in blocks
+            if block.citation is not None
+        ]
+        return RunRecord(
+            id=question.id,
+            retrieved=tuple(ResultRecord(url=block.url, text=block.text) for block in blocks),
+            citations=tuple(citations),
+            urls_fetched=result.urls_fetched,
+            urls_failed={
+                url: reason
+                for step in result.expansion_steps
+                for url, reason in step.candidates_failed.items()
+            },
+            ms=ms,
+            abstained=result.confidence_band == "none",
+            confidence=result.confidence,
+            confidence_band=result.confidence_band,
+            stop_rule=result.final_decision.rule,
+            iterations=result.total_iterations,
+            partial=result.partial,
+            degraded=result.degraded,
+        )
+
+
+async def _check(
+    researcher: Researcher, citation: CitationSpan, visible: VisiblePages | None
+) -> CitationRecord:
+    stored = await researcher.markdown(citation.source_url) or ""
+    exact = stored[citation.char_start : citation.char_end] == citation.verbatim_text
+    shown = visible is None or visible.shows(citation.source_url, citation.verbatim_text)
+    return CitationRecord(
+        url=citation.source_url,
+        verbatim_text=citation.verbatim_text,
+        char_start=citation.char_start,
+        char_end=citation.char_end,
+        verbatim=bool(citation.verbatim_text) and exact and shown,
+    )

@@ -1,0 +1,78 @@
+"""The run file: what was retrieved for each question, one JSON object a line."""
+
+import json
+from pathlib import Path
+from typing import TextIO
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["CitationRecord", "ResultRecord", "RunRecord", "read_run", "write_record"]
+
+
+class _Lenient(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ResultRecord(_Lenient):
+    """One evidence block as the brief prints it."""
+
+    url: str
+    text: str
+
+
+class CitationRecord(_Lenient):
+    """One printed quotation.
+
+    Attributes:
+        verbatim: The stored page holds exactly these characters at the stated offsets, and the
+            page as served shows the same words.
+    """
+
+    url: str
+    verbatim_text: str
+    char_start: int = 0
+    char_end: int = 0
+    verbatim: bool = False
+
+
+class RunRecord(_Lenient):
+    """What happened for one question.
+
+    Attributes:
+        retrieved: Evidence in the order of the brief, best first.
+        urls_fetched: Pages obtained from the network for this question.
+        ms: Wall time of the question itself, without ingestion done before it.
+        abstained: Confidence ended in the lowest band.
+        error: Why the question could not be asked; None when it was.
+    """
+
+    id: str
+    retrieved: tuple[ResultRecord, ...] = ()
+    citations: tuple[CitationRecord, ...] = ()
+    urls_fetched: tuple[str, ...] = ()
+    urls_failed: dict[str, str] = {}
+    ms: float = 0.0
+    abstained: bool = False
+    confidence: float = 0.0
+    confidence_band: str = "none"
+    stop_rule: str = ""
+    iterations: int = 0
+    partial: bool = False
+    degraded: tuple[str, ...] = ()
+    error: str | None = None
+
+
+def write_record(file: TextIO, record: RunRecord) -> None:
+    """Append one line and flush it, so that an interrupted run keeps what it has."""
+    file.write(json.dumps(record.model_dump(mode="json"), ensure_ascii=False) + "\n")
+    file.flush()
+
+
+def read_run(path: Path) -> dict[str, RunRecord]:
+    """Read a run file by question id; a later line for an id replaces an earlier one."""
+    records = (
+        RunRecord.model_validate_json(line)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    )
+    return {record.id: record for record in records}
