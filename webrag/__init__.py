@@ -1,0 +1,60 @@
+"""Research memory for reasoning models: evidence from the web, verbatim, located and linked."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from webrag.app import IngestReport, WebRAG
+    from webrag.errors import WebRAGError
+    from webrag.indexing.store import CorpusVectorStore
+    from webrag.orchestration.engine import OrchestratorEngine
+    from webrag.orchestration.models import OrchestrationResult
+    from webrag.orchestration.query_engine import WebRAGQueryEngine
+    from webrag.orchestration.workflow import WebRAGWorkflow
+    from webrag.retrieval.retriever import WebRAGRetriever
+    from webrag.settings import Settings, load_settings
+
+__all__ = [
+    "CorpusVectorStore",
+    "IngestReport",
+    "OrchestrationResult",
+    "OrchestratorEngine",
+    "Settings",
+    "WebRAG",
+    "WebRAGError",
+    "WebRAGQueryEngine",
+    "WebRAGRetriever",
+    "WebRAGWorkflow",
+    "__version__",
+    "load_settings",
+]
+
+__version__ = "0.1.0"
+
+# Loaded on first use: LlamaIndex takes more than a second to import, and most commands and the
+# MCP server's first answers do not need it.
+_HOMES = {
+    "CorpusVectorStore": "webrag.indexing.store",
+    "IngestReport": "webrag.app",
+    "OrchestrationResult": "webrag.orchestration.models",
+    "OrchestratorEngine": "webrag.orchestration.engine",
+    "Settings": "webrag.settings",
+    "WebRAG": "webrag.app",
+    "WebRAGError": "webrag.errors",
+    "WebRAGQueryEngine": "webrag.orchestration.query_engine",
+    "WebRAGRetriever": "webrag.retrieval.retriever",
+    "WebRAGWorkflow": "webrag.orchestration.workflow",
+    "load_settings": "webrag.settings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'webrag' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

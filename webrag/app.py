@@ -1,0 +1,336 @@
+"""WebRAG as one object: what the command line, the MCP server and notebooks call."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.errors import InputError, WebRAGError
+from webrag.indexing.models import AcquiredPage, CorpusStatus, LinkCandidate
+from webrag.ingestion.links import canonical_url
+from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
+from webrag.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from webrag.assembly import Parts
+    from webrag.orchestration.engine import OrchestratorEngine
+    from webrag.presentation.evidence import EvidenceBlock
+
+__all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG"]
+
+_log = logging.getLogger(__name__)
+
+MAX_QUESTION_CHARS = 8_000
+_INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
+
+
+class IngestReport(BaseModel):
+    """Outcome of an ingest call.
+
+    Attributes:
+        pages: Pages that are in the corpus now, in the order they were asked for.
+        failed: URL to the reason it was not obtained.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    pages: tuple[AcquiredPage, ...] = ()
+    failed: dict[str, str] = Field(default_factory=dict)
+
+
+class WebRAG:
+    """Research memory: answers from pages with verbatim, located quotations.
+
+    Use it as an async context manager; opening it starts the embedded Postgres unless a
+    server is configured, closing it releases everything. Calls may run concurrently.
+
+        async with WebRAG() as rag:
+            result = await rag.answer("https://example.com/docs/", "How do I ...?")
+            print(rag.brief(result))
+
+    Args:
+        settings: Defaults to what the environment says.
+        soft_deadline_s: Seconds after which `answer` returns what it has, marked as partial;
+            None to use the whole of `ORCHESTRATION_TIMEOUT`.
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, *, soft_deadline_s: float | None = None
+    ) -> None:
+        self.settings = settings or load_settings()
+        self._soft_deadline_s = soft_deadline_s
+        self._stack: AsyncExitStack | None = None
+        self._parts: Parts | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Start what is needed; does nothing when already open.
+
+        Raises:
+            ConfigurationError: Settings contradict each other or the corpus.
+            DatabaseUnavailableError: The database cannot be started or reached.
+        """
+        if self._parts is not None:
+            return
+        # The imports behind it take more than a second, which would stall the event loop.
+        assembly = await asyncio.to_thread(import_module, "webrag.assembly")
+        async with AsyncExitStack() as stack:
+            self._parts = await assembly.assemble(
+                self.settings, stack, soft_deadline_s=self._soft_deadline_s
+            )
+            self._stack = stack.pop_all()
+
+    async def close(self) -> None:
+        """Release connections, worker processes and the database lease."""
+        self._parts = None
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            await stack.aclose()
+
+    async def answer(
+        self,
+        url: str | Sequence[str],
+        question: str,
+        *,
+        intent: QueryType | None = None,
+        known_context: str | None = None,
+        constraints: Sequence[str] | None = None,
+        expansion_budget: int | None = None,
+        research_mode: Literal["fast", "deep"] = "fast",
+        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        on_progress: ProgressCallback | None = None,
+    ) -> OrchestrationResult:
+        """Find evidence for a question, starting from one or more pages.
+
+        Args:
+            url: Page, or pages, to start from; fetched and indexed when the corpus lacks them.
+            question: At most `MAX_QUESTION_CHARS` characters.
+            intent: Kind of question, when the caller knows it.
+            known_context: What the caller knows already.
+            constraints: Wishes such as "must include code examples".
+            expansion_budget: Rounds of link following at most; 0 for none, None for the
+                default of the mode.
+            research_mode: `fast` reads the named pages only, `deep` follows their links where
+                the evidence is too thin.
+            retrieval_mode: `chunk` selects passages, `full_context` returns everything stored
+                for the pages, `auto` decides by size.
+            on_progress: Told what is being done.
+
+        Raises:
+            InputError: The question or a URL cannot be used.
+            FetchError: The only page named could not be obtained.
+            StorageError: The database failed.
+        """
+        check_question(question)
+        urls = [canonical_url(each) for each in ([url] if isinstance(url, str) else url)]
+        if not urls:
+            raise InputError("No URL was given: name at least one page to start from.")
+        if expansion_budget is not None and expansion_budget < 0:
+            raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
+        return await self._open_parts.engine.run(
+            urls,
+            question,
+            intent=intent,
+            known_context=known_context,
+            constraints=constraints,
+            expansion_budget=expansion_budget,
+            research_mode=research_mode,
+            retrieval_mode=retrieval_mode,
+            on_progress=on_progress,
+        )
+
+    async def search(
+        self,
+        question: str,
+        *,
+        source_urls: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
+        intent: QueryType | None = None,
+        top_k: int | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> OrchestrationResult:
+        """Find evidence in what is stored; nothing is fetched.
+
+        Args:
+            question: At most `MAX_QUESTION_CHARS` characters.
+            source_urls: Only these pages.
+            sites: Only pages of these hosts (`host` or `host:port`).
+            intent: Kind of question, when the caller knows it.
+            top_k: Results at most.
+            on_progress: Told what is being done.
+
+        Raises:
+            InputError: The question, a URL or `top_k` cannot be used.
+            StorageError: The database failed.
+        """
+        check_question(question)
+        if top_k is not None and top_k < 1:
+            raise InputError(f"top_k is {top_k}; it must be 1 or more.")
+        urls = None if source_urls is None else [canonical_url(url) for url in source_urls]
+        return await self._open_parts.engine.search(
+            question,
+            source_urls=urls,
+            sites=sites,
+            intent=intent,
+            top_k=top_k,
+            on_progress=on_progress,
+        )
+
+    async def ingest(
+        self,
+        urls: str | Sequence[str],
+        *,
+        refresh: bool = False,
+        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+    ) -> IngestReport:
+        """Fetch and index pages; each is stored completely or not at all.
+
+        Args:
+            urls: Pages; a page named twice is fetched once.
+            refresh: Ask the site again even when the stored version is fresh.
+            on_page: Told each URL and its outcome as soon as it is known.
+
+        Raises:
+            InputError: A URL cannot be used; nothing was fetched.
+        """
+        wanted = [urls] if isinstance(urls, str) else list(urls)
+        wanted = list(dict.fromkeys(canonical_url(url) for url in wanted))
+        acquirer = self._open_parts.acquirer
+        slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
+
+        async def one(url: str) -> AcquiredPage | WebRAGError:
+            async with slots:
+                try:
+                    outcome: AcquiredPage | WebRAGError = await acquirer.acquire(
+                        url, refresh=refresh
+                    )
+                except WebRAGError as error:
+                    outcome = error
+            if on_page is not None:
+                on_page(url, outcome)
+            return outcome
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(url)) for url in wanted]
+        outcomes = [(url, task.result()) for url, task in zip(wanted, tasks, strict=True)]
+        return IngestReport(
+            pages=tuple(page for _, page in outcomes if isinstance(page, AcquiredPage)),
+            failed={url: str(error) for url, error in outcomes if isinstance(error, WebRAGError)},
+        )
+
+    async def status(
+        self, source_url: str | None = None, *, include_urls: bool = True
+    ) -> CorpusStatus:
+        """Tell what the corpus holds.
+
+        Args:
+            source_url: Only this page.
+            include_urls: List the pages.
+
+        Raises:
+            InputError: The URL cannot be used.
+        """
+        url = None if source_url is None else canonical_url(source_url)
+        parts = self._open_parts
+        status = await parts.corpus.status(url, include_urls=include_urls)
+        return status.model_copy(update={"available_embedding_model": parts.other_embedding})
+
+    async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
+        """Links of stored pages, in page order."""
+        return await self._open_parts.corpus.links([canonical_url(url) for url in urls])
+
+    async def markdown(self, url: str) -> str | None:
+        """Stored text of a page, the string citation offsets refer to; None if not stored."""
+        return await self._open_parts.corpus.markdown(canonical_url(url))
+
+    def evidence(self, result: OrchestrationResult) -> "list[EvidenceBlock]":
+        """The evidence blocks of a result in the order and form the brief prints them."""
+        from webrag.presentation.evidence import evidence_blocks
+
+        return evidence_blocks(
+            result, self.settings.brief_config(), count_tokens=self._open_parts.count_tokens
+        )
+
+    def brief(
+        self, result: OrchestrationResult, *, include_guide: bool = False, nonce: str | None = None
+    ) -> str:
+        """The result as a readable research brief.
+
+        Args:
+            result: What `answer` or `search` returned.
+            include_guide: Address a model that will write the answer: begin with directions
+                for it and suggest tool calls instead of commands.
+            nonce: Unpredictable token that frames page text; no frames when None.
+        """
+        from webrag.presentation.brief import format_brief
+
+        config = self.settings.brief_config(caller="mcp" if include_guide else "cli")
+        return format_brief(
+            result,
+            config.model_copy(update={"include_guide": include_guide}),
+            count_tokens=self._open_parts.count_tokens,
+            nonce=nonce,
+        )
+
+    async def clear(self) -> None:
+        """Delete every page of the collection; it stays open, and empty."""
+        from webrag.indexing.schema import drop_collection, ensure_schema
+
+        parts = self._open_parts
+        await drop_collection(parts.database)
+        await ensure_schema(
+            parts.database,
+            embedding_model=parts.embedding.name,
+            embedding_dimensions=parts.embedding.dimensions,
+        )
+
+    async def drop_collection(self) -> None:
+        """Delete the whole collection with everything in it, and close."""
+        from webrag.indexing.schema import drop_collection
+
+        await drop_collection(self._open_parts.database)
+        await self.close()
+
+    @property
+    def engine(self) -> "OrchestratorEngine":
+        """The orchestration engine, for composing it with other LlamaIndex parts."""
+        return self._open_parts.engine
+
+    @property
+    def _open_parts(self) -> "Parts":
+        if self._parts is None:
+            raise InputError("WebRAG is not open: use it in an `async with` block, or call open().")
+        return self._parts
+
+
+def check_question(question: str) -> None:
+    """Refuse what cannot be a question.
+
+    Raises:
+        InputError: It is empty, too long or holds a NUL character.
+    """
+    if not question.strip():
+        raise InputError("The question is empty: ask something.")
+    if "\x00" in question:
+        raise InputError("The question holds a NUL character, which no text may contain.")
+    if len(question) > MAX_QUESTION_CHARS:
+        raise InputError(
+            f"The question has {len(question):,} characters; "
+            f"at most {MAX_QUESTION_CHARS:,} are allowed."
+        )

@@ -1,0 +1,140 @@
+"""Chooses embedding models and rerankers from the settings; it makes no request itself."""
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webrag.errors import ConfigurationError
+from webrag.orchestration.score_profiles import profile_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+
+    from webrag.indexing.bundled_embedding import BundledEmbedding
+    from webrag.orchestration.models import ScoreProfile
+    from webrag.settings import Settings
+
+__all__ = ["EmbeddingChoice", "choose_embedding", "choose_reranker"]
+
+_log = logging.getLogger(__name__)
+
+# Vector sizes of OpenAI's models, so that no request is needed to create a corpus.
+_OPENAI_DIMENSIONS = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+_OPENAI_DEFAULT_MODEL = "text-embedding-3-small"
+
+
+@dataclass(frozen=True)
+class EmbeddingChoice:
+    """An embedding model that has not been loaded yet.
+
+    Attributes:
+        name: What a corpus records, `provider/model`.
+        dimensions: Vector size.
+        load: Builds the model; may take a second, makes no request.
+    """
+
+    name: str
+    dimensions: int
+    load: "Callable[[], BaseEmbedding]"
+
+
+def choose_embedding(
+    settings: "Settings", existing: tuple[str, int] | None, bundled: "BundledEmbedding"
+) -> EmbeddingChoice:
+    """Choose the model a corpus is used with.
+
+    Args:
+        settings: `EMBEDDING_PROVIDER` and what belongs to it.
+        existing: Model name and dimensions the corpus was made with; None for a new corpus.
+        bundled: The model that needs nothing.
+
+    Returns:
+        With `auto`, the model of the existing corpus, or for a new one OpenAI's when a key is
+        set, else the bundled one. Any other provider is taken as it is; whether it fits the
+        corpus is checked when the schema is opened.
+
+    Raises:
+        ConfigurationError: The provider needs a setting that is missing.
+    """
+    provider: str = settings.embedding_provider
+    if provider == "auto":
+        provider = _automatic_provider(settings, existing)
+    if provider == "bundled":
+        return EmbeddingChoice(bundled.model_name, bundled.dimensions, lambda: bundled)
+    if provider in ("openai", "openai_compatible"):
+        return _openai(settings, provider)
+    raise ConfigurationError(
+        f"EMBEDDING_PROVIDER={provider} is not available in this version; "
+        "use auto, bundled, openai or openai_compatible."
+    )
+
+
+def _automatic_provider(settings: "Settings", existing: tuple[str, int] | None) -> str:
+    if existing is not None:
+        return existing[0].split("/", 1)[0]
+    return "openai" if settings.openai_api_key is not None else "bundled"
+
+
+def _openai(settings: "Settings", provider: str) -> EmbeddingChoice:
+    model = settings.embedding_model or _OPENAI_DEFAULT_MODEL
+    secret = settings.embedding_api_key or settings.openai_api_key
+    if secret is None and provider == "openai":
+        raise ConfigurationError(
+            "The OpenAI embedding needs a key: set OPENAI_API_KEY or EMBEDDING_API_KEY, "
+            "or set EMBEDDING_PROVIDER=bundled for a corpus made without one."
+        )
+    if provider == "openai_compatible" and not settings.embedding_base_url:
+        raise ConfigurationError(
+            "EMBEDDING_PROVIDER=openai_compatible needs EMBEDDING_BASE_URL, "
+            "for example http://127.0.0.1:11434/v1."
+        )
+    dimensions = settings.embedding_dimensions or _OPENAI_DIMENSIONS.get(model)
+    if dimensions is None:
+        raise ConfigurationError(
+            f"The vector size of the model {model!r} is not known: set EMBEDDING_DIMENSIONS."
+        )
+
+    def load() -> "BaseEmbedding":
+        from llama_index.embeddings.openai import OpenAIEmbedding
+
+        return OpenAIEmbedding(
+            model_name=model,
+            api_key=secret.get_secret_value() if secret else "none",
+            api_base=settings.embedding_base_url,
+            dimensions=settings.embedding_dimensions,
+            timeout=30.0,
+            max_retries=2,
+        )
+
+    return EmbeddingChoice(f"{provider}/{model}", dimensions, load)
+
+
+def choose_reranker(
+    settings: "Settings", bundled: "BundledEmbedding"
+) -> "tuple[BaseNodePostprocessor | None, ScoreProfile]":
+    """Choose the reranker and the thresholds that fit its scores; None keeps retrieval's order.
+
+    Raises:
+        ConfigurationError: The provider is not available.
+    """
+    provider = settings.reranker_provider
+    if provider == "none":
+        return None, profile_for("none")
+    if provider not in ("auto", "local"):
+        raise ConfigurationError(
+            f"RERANKER_PROVIDER={provider} is not available in this version; "
+            "use auto, local or none."
+        )
+    from llama_index.postprocessor.webrag import LocalRerank
+
+    from webrag.indexing.lexical import analyze, query_terms
+
+    rerank = LocalRerank(encoder=bundled, analyze=analyze, analyze_question=query_terms)
+    return rerank, profile_for("local")
