@@ -1,0 +1,271 @@
+"""What every test gets: no network, a clean environment, one Postgres, sites on loopback."""
+
+import hashlib
+import ipaddress
+import os
+import socket
+import threading
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from webrag.indexing.database import Database
+from webrag.indexing.embedded_postgres import EmbeddedPostgres
+from webrag.indexing.models import DatabaseConfig
+from webrag.indexing.schema import drop_collection
+
+_OUR_VARIABLES = (
+    "AGENT_", "ANSWER_", "ANTHROPIC_", "COHERE_", "CO_API_", "DATABASE_", "EMBEDDING_",
+    "EXPANSION_", "FIRECRAWL_", "FUSION_", "JINA_", "MCP_", "OPENAI_", "ORCHESTRATION_", "PG",
+    "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
+)  # fmt: skip
+_PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only loopback and Unix sockets can be reached; other names do not resolve."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+    resolve = socket.getaddrinfo
+
+    def refuse_strangers(sock: socket.socket, address: Any) -> None:
+        if sock.family != socket.AF_UNIX and not _is_local(address[0]):
+            pytest.fail(f"a test tried to reach {address!r}")
+
+    def guarded_connect(self: socket.socket, address: Any) -> None:
+        refuse_strangers(self, address)
+        connect(self, address)
+
+    def guarded_connect_ex(self: socket.socket, address: Any) -> int:
+        refuse_strangers(self, address)
+        return connect_ex(self, address)
+
+    def guarded_resolve(host: Any, *args: Any, **kwargs: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name and not _is_local(name) and not _is_address(name):
+            raise socket.gaierror(socket.EAI_NONAME, f"names do not resolve in tests: {name}")
+        return resolve(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded_connect)
+    monkeypatch.setattr(socket.socket, "connect_ex", guarded_connect_ex)
+    monkeypatch.setattr(socket, "getaddrinfo", guarded_resolve)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _is_local(host: str) -> bool:
+    if _is_address(host):
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No setting of this machine reaches a test, and no test reaches the user's folders."""
+    for name in os.environ:
+        if name.upper().startswith(_OUR_VARIABLES) or name.upper() in _PROXY_VARIABLES:
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.getbasetemp() / "home"
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(home / name.lower()))
+
+
+@pytest.fixture(scope="session")
+def postgres_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Data folder of one embedded server that runs during the whole session."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    server = EmbeddedPostgres(shared / "data")
+    server.ensure()
+    yield shared / "data"
+    server.release()
+
+
+@pytest.fixture
+async def database(postgres_dir: Path) -> AsyncIterator[Database]:
+    """A database whose collection does not exist yet and is dropped after the test."""
+    name = f"test_{uuid.uuid4().hex[:16]}"
+    opened = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
+    yield opened
+    await drop_collection(opened)
+    await opened.close()
+
+
+class SiteRequest(NamedTuple):
+    """One request a site received; header names are lower case."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+
+
+class SiteResponse(NamedTuple):
+    """What a route answers."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+Handler = Callable[[SiteRequest], tuple[int, Mapping[str, str], str | bytes]]
+Route = str | bytes | Handler
+
+
+class StaticSite(str):
+    """The base URL of a running site, without a slash at the end.
+
+    Attributes:
+        requests: Every request received so far, oldest first.
+    """
+
+    requests: list[SiteRequest]
+
+    @property
+    def url(self) -> str:
+        """The base URL as a plain string."""
+        return str(self)
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the requests received so far, without robots.txt."""
+        return [request.path for request in self.requests if request.path != "/robots.txt"]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False  # so that closing waits for them, and no socket is left open
+    connections: set[socket.socket]
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        self.connections.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+
+@pytest.fixture
+def static_site() -> Iterator[Callable[..., StaticSite]]:
+    """Starts sites: `static_site({"/": "<html>..."})` or `static_site(folder)`.
+
+    A route is a path, with its query if that matters, and its text (HTML), bytes (type by the
+    path's suffix), or a function of the request that returns (status, headers, body). Routes may
+    be changed while the site runs. With `validators=True` answers carry ETag and Last-Modified,
+    and conditional requests get 304.
+    """
+    servers: list[_Server] = []
+
+    def start(routes: Mapping[str, Route] | Path, *, validators: bool = False) -> StaticSite:
+        requests: list[SiteRequest] = []
+        server = _Server(("127.0.0.1", 0), _handler_class(routes, requests, validators))
+        server.connections = set()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        servers.append(server)
+        site = StaticSite(f"http://127.0.0.1:{server.server_port}")
+        site.requests = requests
+        return site
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        for connection in list(server.connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)  # an idle client keeps it open
+        server.server_close()
+
+
+def _handler_class(
+    routes: Mapping[str, Route] | Path, requests: list[SiteRequest], validators: bool
+) -> type[BaseHTTPRequestHandler]:
+    class SiteHandler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            request = SiteRequest(self.command, unquote(parts.path), parts.query, headers)
+            requests.append(request)
+            answer = _answer(routes, self.path, request)
+            self._send(_conditional(answer, request) if validators else answer)
+
+        do_HEAD = do_GET
+
+        def _send(self, answer: SiteResponse) -> None:
+            with suppress(ConnectionError):
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                if not {"Content-Length", "Transfer-Encoding"} & answer.headers.keys():
+                    self.send_header("Content-Length", str(len(answer.body)))
+                self.end_headers()
+                if self.command != "HEAD" and answer.status != 304:
+                    self.wfile.write(answer.body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep the test output quiet."""
+
+    return SiteHandler
+
+
+def _answer(routes: Mapping[str, Route] | Path, target: str, request: SiteRequest) -> SiteResponse:
+    route: Route | None
+    if isinstance(routes, Path):
+        route = _file(routes, request.path)
+    else:
+        route = routes.get(target, routes.get(request.path))
+    if route is None:
+        return SiteResponse(404, {"Content-Type": "text/html"}, b"<h1>Not found</h1>")
+    if callable(route):
+        status, headers, body = route(request)
+        return SiteResponse(status, dict(headers), _encode(body))
+    return SiteResponse(200, {"Content-Type": _content_type(request.path, route)}, _encode(route))
+
+
+def _file(folder: Path, path: str) -> bytes | None:
+    file = folder / path.lstrip("/")
+    if file.is_dir():
+        file /= "index.html"
+    return file.read_bytes() if file.is_file() else None
+
+
+def _encode(body: str | bytes) -> bytes:
+    return body.encode() if isinstance(body, str) else body
+
+
+def _content_type(path: str, body: str | bytes) -> str:
+    known = {
+        ".txt": "text/plain; charset=utf-8",
+        ".md": "text/markdown; charset=utf-8",
+        ".xml": "application/xml",
+        ".json": "application/json",
+        ".pdf": "application/pdf",
+        ".png": "image/png",
+    }
+    suffix = Path(path).suffix.lower()
+    is_page = isinstance(body, str) or suffix in ("", ".html", ".htm")
+    return known.get(suffix, "text/html; charset=utf-8" if is_page else "application/octet-stream")
+
+
+def _conditional(answer: SiteResponse, request: SiteRequest) -> SiteResponse:
+    etag = f'"{hashlib.sha256(answer.body).hexdigest()[:16]}"'
+    headers = {"ETag": etag, "Last-Modified": formatdate(0, usegmt=True)} | answer.headers
+    if answer.status == 200 and request.headers.get("if-none-match") == etag:
+        return SiteResponse(304, headers, b"")
+    return answer._replace(headers=headers)

@@ -1,0 +1,301 @@
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from webrag.errors import FetchError, InputError, PageGoneError
+from webrag.indexing.acquirer import PageAcquirer
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.indexer import Indexer
+from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
+
+MakeDocument = Callable[..., NormalizedDocument]
+
+URL = "https://docs.test/guide"
+
+
+class Site:
+    """Stands for the network: answers with what it is told and remembers what was asked."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked = []
+        self.gate = None
+
+    async def ingest(self, url: str, *, validators: Any = None) -> Any:
+        self.asked.append((url, validators))
+        if self.gate is not None:
+            await self.gate.wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def site(make_document: MakeDocument) -> Any:
+    return Site(make_document(etag='"1"', fetched_at=datetime.now(UTC)))
+
+
+@pytest.fixture
+def acquirer(site: Site, indexer: Indexer, corpus: Corpus) -> Any:
+    return PageAcquirer(site, indexer, corpus)
+
+
+@pytest.fixture
+def impatient(site: Site, indexer: Indexer, corpus: Corpus) -> Any:
+    """Everything stored is due."""
+    return PageAcquirer(site, indexer, corpus, recrawl_after_s=0)
+
+
+def unreachable() -> Any:
+    return FetchError("docs.test does not answer.", url=URL)
+
+
+async def test_missing_page_is_fetched_and_indexed(acquirer: PageAcquirer, site: Site) -> None:
+    page = await acquirer.acquire(URL)
+
+    assert (page.outcome, page.url, page.depth) == ("indexed", URL, 0)
+    assert site.asked == [(URL, None)]
+
+
+async def test_stored_page_needs_no_request(acquirer: PageAcquirer, site: Site) -> None:
+    await acquirer.acquire(URL)
+
+    page = await acquirer.acquire(URL)
+
+    assert page.outcome == "stored"
+    assert len(site.asked) == 1
+
+
+async def test_spellings_of_one_address_are_one_page(acquirer: PageAcquirer, site: Site) -> None:
+    await acquirer.acquire(URL)
+
+    page = await acquirer.acquire("HTTPS://docs.test:443/guide?utm_source=x#part")
+
+    assert page.outcome == "stored"
+
+
+async def test_unusable_url_is_refused(acquirer: PageAcquirer) -> None:
+    with pytest.raises(InputError):
+        await acquirer.acquire("ftp://docs.test/")
+
+
+async def test_refresh_asks_conditionally(acquirer: PageAcquirer, site: Site) -> None:
+    await acquirer.acquire(URL)
+
+    await acquirer.acquire(URL, refresh=True)
+
+    assert site.asked[-1] == (URL, Validators(etag='"1"'))
+
+
+async def test_validators_are_not_sent_to_an_alias(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL)
+    await corpus.add_aliases(URL, ["https://docs.test/alias"])
+
+    await acquirer.acquire("https://docs.test/alias", refresh=True)
+
+    assert site.asked[-1] == ("https://docs.test/alias", None)
+
+
+async def test_confirmed_page_is_marked_as_fetched(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL)
+    later = datetime.now(UTC) + timedelta(hours=1)
+    site.answer = NotModified(url=URL, fetched_at=later)
+
+    page = await acquirer.acquire(URL, refresh=True)
+
+    assert page.outcome == "unchanged"
+    assert (await corpus.page(URL)).fetched_at == later
+
+
+async def test_changed_page_is_updated(
+    acquirer: PageAcquirer, site: Site, make_document: MakeDocument
+) -> None:
+    await acquirer.acquire(URL)
+    site.answer = make_document(markdown="# New\n\ntext\n")
+
+    page = await acquirer.acquire(URL, refresh=True)
+
+    assert page.outcome == "updated"
+
+
+async def test_page_is_asked_for_again_when_it_is_due(impatient: PageAcquirer, site: Site) -> None:
+    await impatient.acquire(URL)
+
+    page = await impatient.acquire(URL)
+
+    assert page.outcome == "unchanged"
+    assert len(site.asked) == 2
+
+
+async def test_page_is_not_asked_for_before_it_is_due(
+    site: Site, indexer: Indexer, corpus: Corpus
+) -> None:
+    patient = PageAcquirer(site, indexer, corpus, recrawl_after_s=3600)
+    await patient.acquire(URL)
+
+    assert (await patient.acquire(URL)).outcome == "stored"
+
+
+async def test_due_page_of_an_unreachable_site_is_given_as_stored(
+    impatient: PageAcquirer, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    await impatient.acquire(URL)
+    site.answer = unreachable()
+
+    with caplog.at_level(logging.WARNING):
+        page = await impatient.acquire(URL)
+
+    assert page.outcome == "stored"
+    assert "could not be fetched" in caplog.text
+
+
+async def test_refresh_of_an_unreachable_site_fails(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL)
+    site.answer = unreachable()
+
+    with pytest.raises(FetchError):
+        await acquirer.acquire(URL, refresh=True)
+
+    assert await corpus.markdown(URL) is not None
+
+
+async def test_missing_page_of_an_unreachable_site_fails(
+    acquirer: PageAcquirer, site: Site
+) -> None:
+    site.answer = unreachable()
+
+    with pytest.raises(FetchError):
+        await acquirer.acquire(URL)
+
+
+async def test_page_the_site_has_removed_is_marked_gone(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL)
+    site.answer = PageGoneError("The page is gone.", url=URL, status=410)
+
+    with pytest.raises(PageGoneError):
+        await acquirer.acquire(URL, refresh=True)
+
+    assert (await corpus.page(URL)).gone_at is not None
+
+
+async def test_gone_alias_leaves_the_page_itself(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL)
+    await corpus.add_aliases(URL, ["https://docs.test/alias"])
+    site.answer = PageGoneError("The page is gone.", url="https://docs.test/alias", status=404)
+
+    with pytest.raises(PageGoneError):
+        await acquirer.acquire("https://docs.test/alias", refresh=True)
+
+    assert (await corpus.page(URL)).gone_at is None
+
+
+async def test_gone_page_is_asked_for_again_and_can_come_back(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL)
+    await corpus.mark_gone(URL, datetime.now(UTC))
+
+    page = await acquirer.acquire(URL)
+
+    assert page.outcome == "unchanged"
+    assert (await corpus.page(URL)).gone_at is None
+
+
+async def test_gone_page_of_an_unreachable_site_is_not_given(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL)
+    await corpus.mark_gone(URL, datetime.now(UTC))
+    site.answer = unreachable()
+
+    with pytest.raises(FetchError):
+        await acquirer.acquire(URL)
+
+
+async def test_concurrent_calls_share_one_request(acquirer: PageAcquirer, site: Site) -> None:
+    pages = await asyncio.gather(*(acquirer.acquire(URL) for _ in range(8)))
+
+    assert len(site.asked) == 1
+    assert {page.page_id for page in pages} == {pages[0].page_id}
+
+
+async def test_concurrent_calls_keep_the_smallest_depth(
+    acquirer: PageAcquirer, corpus: Corpus
+) -> None:
+    pages = await asyncio.gather(acquirer.acquire(URL, depth=3), acquirer.acquire(URL, depth=1))
+
+    assert [page.depth for page in pages] == [3, 1]
+    assert (await corpus.page(URL)).depth == 1
+
+
+async def test_named_page_found_by_a_link_before_gets_depth_zero(
+    acquirer: PageAcquirer, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL, depth=2)
+
+    page = await acquirer.acquire(URL)
+
+    assert page.depth == (await corpus.page(URL)).depth == 0
+
+
+async def test_one_caller_leaving_does_not_stop_the_others(
+    acquirer: PageAcquirer, site: Site
+) -> None:
+    site.gate = asyncio.Event()
+    leaving = asyncio.create_task(acquirer.acquire(URL))
+    staying = asyncio.create_task(acquirer.acquire(URL))
+    await wait_for_request(site)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    site.gate.set()
+
+    assert (await staying).outcome == "indexed"
+
+
+async def test_request_ends_when_the_last_caller_leaves(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    site.gate = asyncio.Event()
+    leaving = asyncio.create_task(acquirer.acquire(URL))
+    await wait_for_request(site)
+    before = asyncio.all_tasks()
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+
+    assert len(asyncio.all_tasks()) < len(before) - 1
+    assert await corpus.page(URL) is None
+
+
+async def test_failure_reaches_every_caller_and_the_next_one_tries_again(
+    acquirer: PageAcquirer, site: Site, make_document: MakeDocument
+) -> None:
+    site.answer = unreachable()
+    outcomes = await asyncio.gather(
+        *(acquirer.acquire(URL) for _ in range(3)), return_exceptions=True
+    )
+    assert all(isinstance(outcome, FetchError) for outcome in outcomes)
+    site.answer = make_document()
+
+    assert (await acquirer.acquire(URL)).outcome == "indexed"
+
+
+async def wait_for_request(site: Site) -> None:
+    async with asyncio.timeout(5):
+        while not site.asked:
+            await asyncio.sleep(0.005)

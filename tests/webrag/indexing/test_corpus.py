@@ -1,0 +1,440 @@
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from psycopg import AsyncConnection, sql
+
+from webrag.errors import StorageError
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.database import Database
+from webrag.indexing.indexer import Indexer
+from webrag.indexing.schema import table
+from webrag.ingestion.models import NormalizedDocument, OutgoingLink
+
+MakeDocument = Callable[..., NormalizedDocument]
+
+URL = "https://docs.test/guide"
+
+
+def at(day: int) -> datetime:
+    return datetime(2026, 6, day, tzinfo=UTC)
+
+
+async def count(database: Database, name: Any) -> Any:
+    statement = sql.SQL("select count(*) from {}").format(table(database.config.collection, name))
+
+    async def work(connection: AsyncConnection[Any]) -> Any:
+        return (await (await connection.execute(statement)).fetchone())[0]
+
+    return await database.run(work)
+
+
+async def test_corpus_gives_back_the_markdown_it_was_given(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    document = make_document(markdown="# Ünïcode 🧪\r\n\r\nCafé e\u0301 text.\r\n")
+
+    await indexer.index(document)
+
+    assert await corpus.markdown(URL) == document.markdown
+
+
+async def test_corpus_finds_a_page_by_its_requested_url(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(requested_url="https://docs.test/old"))
+
+    page = await corpus.page("https://docs.test/old")
+
+    assert page is not None
+    assert page.url == URL
+
+
+async def test_corpus_finds_a_page_by_every_url_that_led_to_it(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(requested_url="https://docs.test/a"))
+    await indexer.index(make_document(requested_url="https://docs.test/b"))
+    await indexer.index(make_document(markdown="# New\n\ntext\n"))
+
+    found = await corpus.pages(
+        ["https://docs.test/a", "https://docs.test/b", URL, "https://x.test/"]
+    )
+
+    assert {asked: page.url for asked, page in found.items()} == {
+        "https://docs.test/a": URL,
+        "https://docs.test/b": URL,
+        URL: URL,
+    }
+
+
+async def test_canonical_url_wins_over_an_alias(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(requested_url="https://docs.test/a"))
+    await indexer.index(make_document("https://docs.test/a", markdown="# Own page\n\ntext\n"))
+
+    page = await corpus.page("https://docs.test/a")
+
+    assert page is not None
+    assert page.url == "https://docs.test/a"
+
+
+async def test_page_that_moved_replaces_the_one_at_the_old_address(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document("https://docs.test/old", markdown="# Old\n\ntext\n"))
+
+    await indexer.index(make_document(requested_url="https://docs.test/old"))
+
+    status = await corpus.status()
+    assert [page.url for page in status.pages] == [URL]
+    assert (await corpus.page("https://docs.test/old")).url == URL
+
+
+async def test_page_keeps_the_smallest_depth_it_was_seen_at(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(), depth=1)
+    await indexer.index(make_document(markdown="# Changed\n\ntext\n"), depth=3)
+
+    assert (await corpus.page(URL)).depth == 1
+
+
+async def test_lower_depth_never_raises_it(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(), depth=2)
+
+    await corpus.lower_depth(URL, 5)
+    assert (await corpus.page(URL)).depth == 2
+    await corpus.lower_depth(URL, 0)
+    assert (await corpus.page(URL)).depth == 0
+
+
+async def test_replacing_a_page_leaves_no_rows_of_the_old_version(
+    database: Database, corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(links=["https://docs.test/a", "https://docs.test/b"]))
+
+    page = await indexer.index(make_document(markdown="# Short\n\nOne word.\n"))
+
+    names = ("documents", "parents", "data_children", "link_candidates")
+    assert [await count(database, name) for name in names] == [1, 1, 1, 0]
+    assert page.chunk_count == 1
+
+
+async def test_forget_removes_everything_made_from_a_page(
+    database: Database, corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(links=["https://docs.test/a"]))
+
+    assert await corpus.forget(URL) is True
+
+    names = ("documents", "parents", "data_children", "postings", "link_candidates")
+    assert [await count(database, name) for name in names] == [0, 0, 0, 0, 0]
+
+
+async def test_forget_tells_that_a_page_is_not_stored(corpus: Corpus) -> None:
+    assert await corpus.forget("https://docs.test/none") is False
+
+
+async def test_failed_write_keeps_the_stored_version(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    changed = make_document(markdown="# Broken \x00\n\ntext\n")
+
+    with pytest.raises(StorageError):
+        await indexer.index(changed)
+
+    assert await corpus.markdown(URL) == make_document().markdown
+
+
+async def test_readers_see_the_old_or_the_new_version(
+    database: Database, corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    def version(number: Any) -> Any:
+        body = "\n\n".join(f"## Part {i}\n\nversion{number} text of part {i}." for i in range(8))
+        return make_document(markdown=f"# Page\n\n{body}\n", title=f"v{number}")
+
+    await indexer.index(version(0))
+    collection = database.config.collection
+    read_title = sql.SQL("select title from {}").format(table(collection, "documents"))
+    read_texts = sql.SQL("select text from {} union all select text from {}").format(
+        table(collection, "data_children"), table(collection, "parents")
+    )
+    done = asyncio.Event()
+    mixed = []
+    reads = 0
+
+    async def read() -> None:
+        nonlocal reads
+        while not done.is_set():
+            async with database.snapshot() as connection:
+                title = (await (await connection.execute(read_title)).fetchone())[0]
+                texts = await (await connection.execute(read_texts)).fetchall()
+            said = {
+                "v" + text.split("version")[1].split()[0] for (text,) in texts if "version" in text
+            }
+            reads += 1
+            if said != {title}:
+                mixed.append((title, said))
+
+    readers = [asyncio.create_task(read()) for _ in range(2)]
+    for number in range(1, 12):
+        await indexer.index(version(number))
+    done.set()
+    await asyncio.gather(*readers)
+
+    assert reads > 5
+    assert mixed == []
+
+
+async def test_concurrent_writers_of_one_page_end_with_one_version(
+    database: Database, corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    versions = [
+        make_document(markdown=f"# Page\n\nversion {n}\n\n## More\n\ntext {n}\n") for n in range(6)
+    ]
+
+    await asyncio.gather(*(indexer.index(version) for version in versions))
+
+    markdown = await corpus.markdown(URL)
+    assert await count(database, "documents") == 1
+    assert markdown in {version.markdown for version in versions}
+    assert (await corpus.page(URL)).chunk_count == await count(database, "data_children")
+
+
+async def test_writers_that_swap_addresses_do_not_deadlock(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    one, two = "https://docs.test/one", "https://docs.test/two"
+
+    await asyncio.gather(
+        *(
+            indexer.index(make_document(a, requested_url=b, markdown=f"# {n}\n\ntext {n}\n"))
+            for n in range(4)
+            for a, b in ((one, two), (two, one))
+        )
+    )
+
+    assert len((await corpus.status()).pages) == 1
+
+
+async def test_gone_page_keeps_its_text_and_the_first_time(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+
+    await corpus.mark_gone(URL, at(1))
+    await corpus.mark_gone(URL, at(2))
+
+    assert (await corpus.page(URL)).gone_at == at(1)
+    assert await corpus.markdown(URL) == make_document().markdown
+
+
+async def test_status_counts_gone_pages_apart(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    await indexer.index(make_document("https://docs.test/b", markdown="# B\n\ntext\n"))
+    await corpus.mark_gone("https://docs.test/b", at(1))
+
+    status = await corpus.status()
+
+    assert (status.documents, status.gone) == (1, 1)
+    assert status.chunks == (await corpus.page(URL)).chunk_count
+
+
+async def test_touch_brings_a_gone_page_back(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    await corpus.mark_gone(URL, at(1))
+
+    await corpus.touch(URL, at(2), etag='"new"')
+
+    page = await corpus.page(URL)
+    assert (page.gone_at, page.fetched_at, page.etag) == (None, at(2), '"new"')
+
+
+async def test_touch_never_makes_a_page_older(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(fetched_at=at(5)))
+
+    await corpus.touch(URL, at(1))
+
+    assert (await corpus.page(URL)).fetched_at == at(5)
+
+
+async def test_status_lists_the_most_recently_fetched_page_first(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document("https://docs.test/a", fetched_at=at(1)))
+    await indexer.index(make_document("https://docs.test/b", "# B\n\ntext\n", fetched_at=at(2)))
+
+    status = await corpus.status()
+
+    assert [page.url for page in status.pages] == ["https://docs.test/b", "https://docs.test/a"]
+
+
+async def test_status_names_the_embedding_model_and_the_database(corpus: Corpus) -> None:
+    status = await corpus.status()
+
+    assert (status.embedding_model, status.embedding_dimensions) == ("counting", 16)
+    assert status.database.startswith("embedded PostgreSQL")
+
+
+async def test_status_of_one_page_leaves_out_the_others(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(links=["https://docs.test/x"]))
+    await indexer.index(
+        make_document("https://docs.test/b", "# B\n\ntext\n", links=["https://y.test/"])
+    )
+
+    status = await corpus.status(URL)
+
+    assert [page.url for page in status.pages] == [URL]
+    assert (status.documents, status.links) == (1, 1)
+
+
+async def test_status_of_an_unknown_page_is_empty(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+
+    status = await corpus.status("https://docs.test/none")
+
+    assert (status.documents, status.chunks, status.pages) == (0, 0, ())
+
+
+async def test_status_leaves_the_listing_out_on_request(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+
+    status = await corpus.status(include_urls=False)
+
+    assert (status.documents, status.pages) == (1, ())
+
+
+async def test_links_come_back_in_page_order_with_their_source(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    start = make_document().markdown.index("Snapshots")
+    link = OutgoingLink(
+        url="https://docs.test/snap",
+        anchor_text="Snapshots",
+        sentence="About snapshots.",
+        heading="Storage guide",
+        rel=("nofollow",),
+        char_start=start,
+        char_end=start + 9,
+    )
+    page = await indexer.index(make_document(links=[link, "https://docs.test/b"]), depth=2)
+
+    first, second = await corpus.links([URL])
+
+    assert first.model_dump() == {
+        "source_url": URL,
+        "source_page_id": page.page_id,
+        "url": "https://docs.test/snap",
+        "title": "Snapshots",
+        "description": "About snapshots.",
+        "heading": "Storage guide",
+        "rel": ("nofollow",),
+        "char_start": start,
+        "char_end": start + 9,
+        "source_depth": 2,
+    }
+    assert second.url == "https://docs.test/b"
+
+
+async def test_links_of_several_pages_follow_the_order_asked_for(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(links=["https://docs.test/1"]))
+    await indexer.index(make_document("https://docs.test/b", "# B\n\nx\n", ["https://docs.test/2"]))
+
+    links = await corpus.links(["https://docs.test/b", URL, "https://docs.test/none"])
+
+    assert [link.url for link in links] == ["https://docs.test/2", "https://docs.test/1"]
+
+
+async def test_in_degree_counts_linking_pages_not_links(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    target = "https://docs.test/t"
+    await indexer.index(make_document(links=[target, target]))
+    await indexer.index(make_document("https://docs.test/b", "# B\n\nx\n", [target]))
+
+    assert await corpus.in_degrees([target, "https://docs.test/none"]) == {
+        target: 2,
+        "https://docs.test/none": 0,
+    }
+
+
+async def test_scope_holds_retrievable_pages_of_the_sites(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    await indexer.index(make_document("https://www.docs.test/b", "# B\n\nx\n"))
+    await indexer.index(make_document("https://other.test/", "# C\n\nx\n"))
+    await indexer.index(make_document("https://docs.test/gone", "# D\n\nx\n"))
+    await corpus.mark_gone("https://docs.test/gone", at(1))
+
+    assert await corpus.urls_in_scope(["docs.test"]) == [URL, "https://www.docs.test/b"]
+
+
+async def test_neighbours_are_parents_in_page_order_with_exact_text(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    document = make_document()
+    await indexer.index(document)
+    page = await corpus.page(URL)
+
+    parents = await corpus.neighbours(page.document_id, [1, 0, 99])
+
+    assert [parent.chunk_index for parent in parents] == [0, 1]
+    assert all(
+        parent.text == document.markdown[parent.char_start : parent.char_end] for parent in parents
+    )
+
+
+async def test_markdown_of_an_unknown_page_is_none(corpus: Corpus) -> None:
+    assert await corpus.markdown("https://docs.test/none") is None
+    assert await corpus.markdown_by_document_id(uuid4()) is None
+
+
+async def test_stored_embeddings_are_those_that_were_written(
+    database: Database, corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    statement = sql.SQL("select text_hash, embedding from {}").format(
+        table(database.config.collection, "data_children")
+    )
+
+    async def work(connection: AsyncConnection[Any]) -> Any:
+        return await (await connection.execute(statement)).fetchall()
+
+    rows = await database.run(work)
+    found = await corpus.stored_embeddings([row[0] for row in rows] + [b"unknown"])
+
+    assert len(found) == len(rows)
+    assert np.allclose(found[rows[0][0]], rows[0][1].to_numpy())
+
+
+async def test_page_of_another_age_is_not_confused_by_time_zones(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    fetched = datetime(2026, 1, 1, 23, 30, tzinfo=UTC) + timedelta(microseconds=7)
+    await indexer.index(make_document(fetched_at=fetched))
+
+    assert (await corpus.page(URL)).fetched_at == fetched

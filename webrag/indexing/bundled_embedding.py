@@ -1,0 +1,193 @@
+"""A static embedding model that needs no download, key or server: WordLlama's 256-d weights.
+
+Reads the weights from the installed `wordllama` distribution without importing it (its import
+configures logging, its loader goes to the network). Pools them in a way of its own.
+"""
+
+import asyncio
+import importlib.util
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding, Embedding
+from llama_index.core.bridge.pydantic import Field
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+from tokenizers import Encoding, Tokenizer
+from typing_extensions import override
+
+from webrag.errors import ConfigurationError
+
+__all__ = ["BUNDLED_DIMENSIONS", "BUNDLED_MODEL_NAME", "BundledEmbedding"]
+
+BUNDLED_MODEL_NAME = "bundled/wordllama-256-logtf"
+BUNDLED_DIMENSIONS = 256
+
+_WEIGHTS = "weights/l2_supercat_256.safetensors"
+_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+_CONTROL = frozenset({"<s>", "</s>", "<unk>"})
+_TEXTS_PER_STEP = 64  # keeps the gathered rows (about 150 KB per text) in cache
+
+
+class BundledEmbedding(BaseEmbedding):
+    """Embeds texts by pooling static token vectors, several thousand texts a second on one core.
+
+    A text's vector is the mean over its distinct alphanumeric tokens, weighted by 1 + log(count),
+    L2-normalised. Equal texts give equal vectors on every machine. A text without any token gives
+    the zero vector. The weights (32 MB) are read on first use and shared by all instances.
+    Instances are thread-safe.
+    """
+
+    model_name: str = Field(default=BUNDLED_MODEL_NAME)
+    embed_batch_size: int = Field(default=256, gt=0, le=2048)
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "BundledEmbedding"
+
+    @property
+    def dimensions(self) -> int:
+        """Vector size; known without reading the weights."""
+        return BUNDLED_DIMENSIONS
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed many texts at once, as an array of shape (len(texts), 256)."""
+        vectors = np.zeros((len(texts), BUNDLED_DIMENSIONS), np.float32)
+        model = _load_model()
+        for start in range(0, len(texts), _TEXTS_PER_STEP):
+            batch = list(texts[start : start + _TEXTS_PER_STEP])
+            vectors[start : start + len(batch)] = model.pool(batch)
+        return vectors
+
+    def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
+        """Give the distinct alphanumeric tokens of a text and their vectors, for MaxSim.
+
+        Returns:
+            Tokens in order of first appearance, without the mark of a word's beginning, and
+            their unnormalised vectors of shape (tokens, 256). Both are empty for a text without
+            letters or digits. Recent texts are remembered, so asking again is cheap.
+        """
+        model = _load_model()
+        ids = _distinct_ids(text)
+        return [model.pieces[i] for i in ids.tolist()], model.vectors[ids]
+
+    @override
+    def _get_text_embedding(self, text: str) -> Embedding:
+        return self._get_text_embeddings([text])[0]
+
+    @override
+    def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
+        embeddings: list[Embedding] = self.encode(texts).tolist()
+        return embeddings
+
+    @override
+    def _get_query_embedding(self, query: str) -> Embedding:
+        return self._get_text_embedding(query)
+
+    @override
+    async def _aget_text_embedding(self, text: str) -> Embedding:
+        return await asyncio.to_thread(self._get_text_embedding, text)
+
+    @override
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[Embedding]:
+        return await asyncio.to_thread(self._get_text_embeddings, texts)
+
+    @override
+    async def _aget_query_embedding(self, query: str) -> Embedding:
+        if _is_loaded():  # then it takes 0.1 ms, less than changing threads
+            return self._get_query_embedding(query)
+        return await asyncio.to_thread(self._get_query_embedding, query)
+
+
+class _Model:
+    """Token vectors, tokenizer and which tokens count."""
+
+    def __init__(self, directory: Path) -> None:
+        self.tokenizer: Tokenizer = Tokenizer.from_file(str(directory / _TOKENIZER))
+        weights = load_file(directory / _WEIGHTS)["embedding.weight"]
+        self.vectors: NDArray[np.float32] = weights.astype(np.float32)
+        vocabulary = [self.tokenizer.id_to_token(i) or "" for i in range(len(self.vectors))]
+        self.pieces = [piece.lstrip("\u2581") for piece in vocabulary]
+        self.is_alphanumeric = np.array([_is_alphanumeric(piece) for piece in self.pieces])
+        self.is_visible = np.array([not _is_blank(piece) for piece in self.pieces])
+
+    def encode(self, texts: list[str]) -> list[Encoding]:
+        encodings: list[Encoding] = self.tokenizer.encode_batch_fast(
+            texts, add_special_tokens=False
+        )
+        return encodings
+
+    def counted_ids(self, encoding: Encoding) -> NDArray[np.int64]:
+        ids = np.array(encoding.ids, np.int64)
+        kept: NDArray[np.int64] = ids[self.is_alphanumeric[ids]]
+        return kept if len(kept) else ids[self.is_visible[ids]]
+
+    def pool(self, texts: list[str]) -> NDArray[np.float32]:
+        ids_per_text = [self.counted_ids(encoding) for encoding in self.encode(texts)]
+        owners = np.repeat(np.arange(len(texts)), [len(ids) for ids in ids_per_text])
+        keys = owners * len(self.vectors) + np.concatenate(ids_per_text)
+        distinct, counts = np.unique(keys, return_counts=True)
+        owner, token = np.divmod(distinct, len(self.vectors))
+        weights = (1 + np.log(counts)).astype(np.float32)
+        pooled = np.zeros((len(texts), self.vectors.shape[1]), np.float32)
+        filled, starts = np.unique(owner, return_index=True)
+        if len(filled):
+            weighted = self.vectors[token] * weights[:, None]
+            pooled[filled] = np.add.reduceat(weighted, starts, axis=0)
+        norms = np.linalg.norm(pooled, axis=1, keepdims=True)
+        np.divide(pooled, norms, out=pooled, where=norms > 0)
+        return pooled
+
+
+def _is_alphanumeric(piece: str) -> bool:
+    if _is_byte(piece):
+        return int(piece[3:5], 16) >= 0x80  # one byte of a rare letter
+    return piece not in _CONTROL and any(c.isalnum() for c in piece)
+
+
+def _is_blank(piece: str) -> bool:
+    if _is_byte(piece):
+        return chr(int(piece[3:5], 16)).isspace()
+    return piece in _CONTROL or not piece.strip()
+
+
+def _is_byte(piece: str) -> bool:
+    return len(piece) == len("<0x00>") and piece.startswith("<0x")
+
+
+_load_lock = threading.Lock()
+_loaded: list[_Model] = []
+
+
+def _is_loaded() -> bool:
+    return bool(_loaded)
+
+
+def _load_model() -> _Model:
+    if not _loaded:
+        with _load_lock:
+            if not _loaded:
+                _loaded.append(_Model(_package_directory()))
+    return _loaded[0]
+
+
+def _package_directory() -> Path:
+    spec = importlib.util.find_spec("wordllama")
+    if spec is None or spec.origin is None:
+        raise ConfigurationError(
+            "The bundled embedding needs the wordllama distribution, which is not installed.",
+            hint="Install webrag with its dependencies, or set EMBEDDING_PROVIDER=openai.",
+        )
+    return Path(spec.origin).parent
+
+
+@lru_cache(maxsize=4096)
+def _distinct_ids(text: str) -> NDArray[np.int64]:
+    model = _load_model()
+    ids = np.array(model.encode([text])[0].ids, np.int64)
+    kept: NDArray[np.int64] = ids[model.is_alphanumeric[ids]]
+    return kept[np.sort(np.unique(kept, return_index=True)[1])]

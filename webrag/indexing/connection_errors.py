@@ -1,0 +1,90 @@
+"""What the driver's failures mean to a user, without passwords; it opens no connections."""
+
+import re
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from webrag.errors import ConfigurationError, DatabaseUnavailableError, StorageError
+
+__all__ = ["checked_dsn", "closed_error", "is_lost", "storage_error", "unreachable_error"]
+
+_CONNECT_TIMEOUT_S = 10
+_LOST = (
+    psycopg.errors.AdminShutdown,
+    psycopg.errors.CrashShutdown,
+    psycopg.errors.CannotConnectNow,
+    # The server has undone the whole transaction: trying again is what it asks for.
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+)
+
+
+def closed_error() -> DatabaseUnavailableError:
+    """The pool was closed by another task."""
+    return DatabaseUnavailableError("The database was closed while it was in use.")
+
+
+def is_lost(
+    error: psycopg.Error, connection: AsyncConnection[Any] | Connection[Any] | None
+) -> bool:
+    """Whether the transaction is gone for a reason that another attempt may not meet."""
+    return isinstance(error, _LOST) or (connection is not None and connection.closed)
+
+
+def storage_error(error: psycopg.Error) -> StorageError:
+    """The error to raise in place of the driver's."""
+    reason = error.diag.message_primary or _first_line(error) or type(error).__name__
+    reason = reason.rstrip(".")
+    if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+        return DatabaseUnavailableError(
+            f"The connection to the database was lost: {reason}.",
+            hint="Check that the server runs, then try again.",
+        )
+    if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
+        return StorageError(f"The collection is not there: {reason}.", hint="Ingest a page first.")
+    code = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
+    return StorageError(f"The database refused the operation: {reason}{code}.")
+
+
+def checked_dsn(url: str) -> str:
+    """The DSN as a libpq connection string, with a connect timeout.
+
+    Raises:
+        ConfigurationError: It cannot be read; the message repeats nothing of it.
+    """
+    unreadable = ConfigurationError(
+        "DATABASE_URL cannot be read as a PostgreSQL DSN.",
+        hint="It looks like postgresql://user:password@host:5432/database; special characters of"
+        " the password are percent-encoded.",
+    )
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # The parser's message quotes parts of the DSN, the password among them.
+        raise unreadable from None
+    # An unescaped password ends up in the other parts, and they are shown in messages.
+    shown = [str(given.get(part, "")) for part in ("host", "port", "dbname")]
+    if any("@" in part for part in shown) or re.search(r"[^\d,]", shown[1]):
+        raise unreadable
+    given.setdefault("connect_timeout", _CONNECT_TIMEOUT_S)
+    given.setdefault("application_name", "webrag")
+    return make_conninfo("", **given)
+
+
+def unreachable_error(conninfo: str, error: psycopg.OperationalError) -> DatabaseUnavailableError:
+    """The server did not let us in; says where and why."""
+    given = conninfo_to_dict(conninfo)
+    reason = _first_line(error)
+    if given.get("password"):
+        reason = reason.replace(str(given["password"]), "***")
+    return DatabaseUnavailableError(
+        f"PostgreSQL on {given.get('host') or 'the default host'} cannot be reached: {reason}",
+        hint="Check that the server runs and that DATABASE_URL is right.",
+    )
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return (str(error).strip().splitlines() or [""])[0]

@@ -1,0 +1,287 @@
+"""The stored pages: page-level reads and writes, each in one transaction.
+
+Does not search; retrieval has its own statements.
+"""
+
+from collections.abc import Sequence, Set
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection, sql
+
+from webrag.errors import StorageError
+from webrag.indexing import page_queries as queries
+from webrag.indexing.database import Database
+from webrag.indexing.models import CorpusStatus, LinkCandidate, StoredPage
+from webrag.indexing.page_queries import StoredParent
+from webrag.indexing.page_rows import PageRows
+from webrag.indexing.page_writer import lock_pages, write_page
+from webrag.indexing.schema import corpus_embedding, table
+from webrag.indexing.steps import run_steps
+from webrag.ingestion.links import site_of
+from webrag.ingestion.models import NormalizedDocument
+
+__all__ = ["Corpus", "StoredParent"]
+
+_Connection = AsyncConnection[Any]
+
+
+class Corpus:
+    """The pages of one collection; safe to share between tasks.
+
+    A page is known by its canonical URL and by every URL that led to it. Readers see a page's
+    old version or its new one, never a mixture.
+
+    All methods raise StorageError when the database fails.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._collection = database.config.collection
+
+    async def page(self, url: str) -> StoredPage | None:
+        """Give the page a canonical or requested URL stands for, None when it is not stored."""
+        return (await self.pages([url])).get(url)
+
+    async def pages(self, urls: Sequence[str]) -> dict[str, StoredPage]:
+        """Give stored pages by the URL they were asked for; unknown URLs are absent."""
+        return await self._database.run(
+            lambda connection: queries.find_pages(connection, self._collection, urls)
+        )
+
+    async def replace_page(self, rows: PageRows, embeddings: NDArray[np.float32]) -> StoredPage:
+        """Store a page in place of its previous version, completely or not at all.
+
+        Concurrent calls for one page take turns. The smallest depth seen is kept.
+
+        Args:
+            rows: The page.
+            embeddings: One row per child, shape (children, dimensions).
+        """
+
+        async def work(connection: _Connection) -> StoredPage:
+            await run_steps(connection, write_page(self._collection, rows, embeddings))
+            return await self._stored(connection, rows.document.url)
+
+        return await self._database.run(work)
+
+    async def twin(self, document: NormalizedDocument, links: Set[str]) -> StoredPage | None:
+        """Give a retrievable page of the same site that is the same page under another URL.
+
+        Both must have the same text, title and link targets: versions of a manual can share
+        text and still lead elsewhere.
+
+        Args:
+            document: The page.
+            links: Its link targets.
+        """
+        statement = sql.SQL(
+            "select id, url from {} where content_hash = %s and site = %s"
+            " and title is not distinct from %s and url <> %s and gone_at is null"
+            " order by id limit 5"
+        ).format(self._table("documents"))
+        values = (document.content_hash, site_of(document.url), document.title, document.url)
+
+        async def work(connection: _Connection) -> StoredPage | None:
+            cursor = await connection.execute(statement, values)
+            for page_id, url in await cursor.fetchall():
+                either = {url, document.url}
+                stored = await self._link_targets(connection, page_id)
+                if stored - either == links - either:
+                    return await self._stored(connection, url)
+            return None
+
+        return await self._database.run(work, snapshot=True)
+
+    async def link_targets(self, page_id: int) -> set[str]:
+        """Give the targets of a page's links."""
+        return await self._database.run(lambda connection: self._link_targets(connection, page_id))
+
+    async def node_ids(self, page_id: int) -> set[str]:
+        """Give the ids of a page's searched chunks."""
+        statement = sql.SQL("select node_id from {} where document = %s").format(
+            self._table("data_children")
+        )
+
+        async def work(connection: _Connection) -> set[str]:
+            cursor = await connection.execute(statement, (page_id,))
+            return {node_id for (node_id,) in await cursor.fetchall()}
+
+        return await self._database.run(work)
+
+    async def add_aliases(self, url: str, aliases: Sequence[str]) -> None:
+        """Make a stored page known by more URLs."""
+        await self._update(
+            url,
+            "aliases = array(select distinct unnest(aliases || %(aliases)s::text[]) order by 1)",
+            aliases=[alias for alias in aliases if alias != url],
+        )
+
+    async def touch(
+        self,
+        url: str,
+        fetched_at: datetime,
+        *,
+        etag: str | None = None,
+        last_modified: str | None = None,
+    ) -> None:
+        """Note that the site confirmed the stored version; a page marked gone is back.
+
+        Args:
+            url: Canonical URL.
+            fetched_at: When it did.
+            etag: New validator; None keeps the old one.
+            last_modified: New validator; None keeps the old one.
+        """
+        await self._update(
+            url,
+            "fetched_at = greatest(fetched_at, %(at)s), gone_at = null,"
+            " etag = coalesce(%(etag)s, etag),"
+            " last_modified = coalesce(%(last_modified)s, last_modified)",
+            at=fetched_at,
+            etag=etag,
+            last_modified=last_modified,
+        )
+
+    async def mark_gone(self, url: str, at: datetime) -> None:
+        """Take a page out of retrieval, keeping its text; the first time is remembered."""
+        await self._update(url, "gone_at = coalesce(gone_at, %(at)s)", at=at)
+
+    async def lower_depth(self, url: str, depth: int) -> None:
+        """Note that a page is at most this many links away from a named page."""
+        await self._update(url, "depth = least(depth, %(depth)s)", depth=depth)
+
+    async def markdown(self, url: str) -> str | None:
+        """Give the text all offsets of a page refer to, None when the page is not stored."""
+        page = await self.page(url)
+        return None if page is None else await self.markdown_by_document_id(page.document_id)
+
+    async def markdown_by_document_id(self, document_id: str | UUID) -> str | None:
+        """Give the text of a page by its stable id, None when the page is not stored."""
+        statement = sql.SQL("select markdown from {} where document_id = %s").format(
+            self._table("documents")
+        )
+        row = await self._row(statement, (UUID(str(document_id)),))
+        return None if row is None else str(row[0])
+
+    async def stored_embeddings(
+        self, text_hashes: Sequence[bytes]
+    ) -> dict[bytes, NDArray[np.float32]]:
+        """Give embeddings of texts that are already in the corpus, by hash; others are absent."""
+        return await self._database.run(
+            lambda connection: queries.read_embeddings(connection, self._collection, text_hashes)
+        )
+
+    async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
+        """Give the links of stored pages, pages in the order asked for, links in page order."""
+
+        async def work(connection: _Connection) -> list[LinkCandidate]:
+            pages = await queries.find_pages(connection, self._collection, urls)
+            wanted = [pages[url].page_id for url in urls if url in pages]
+            ids = list(dict.fromkeys(wanted))
+            return await queries.read_links(connection, self._collection, ids)
+
+        return await self._database.run(work, snapshot=True)
+
+    async def in_degrees(self, targets: Sequence[str]) -> dict[str, int]:
+        """Give the number of stored pages that link to each target; 0 for unknown ones."""
+        return await self._database.run(
+            lambda connection: queries.read_in_degrees(connection, self._collection, targets)
+        )
+
+    async def urls_in_scope(self, sites: Sequence[str]) -> list[str]:
+        """Give the URLs of retrievable pages of these sites (`host` or `host:port`)."""
+        return await self._database.run(
+            lambda connection: queries.read_urls(connection, self._collection, sites)
+        )
+
+    async def neighbours(
+        self, document_id: str | UUID, chunk_indexes: Sequence[int]
+    ) -> list[StoredParent]:
+        """Give parents of a page by position, in page order; those that do not exist are absent."""
+        identity = UUID(str(document_id))
+        return await self._database.run(
+            lambda connection: queries.read_parents(
+                connection, self._collection, identity, chunk_indexes
+            )
+        )
+
+    async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
+        """Tell what the collection holds.
+
+        Args:
+            url: Count and list only this page; counts are 0 when it is not stored.
+            include_urls: List the pages.
+        """
+        collection = self._collection
+
+        async def work(connection: _Connection) -> dict[str, Any]:
+            page_id = None
+            if url is not None:
+                found = await queries.find_pages(connection, collection, [url])
+                page_id = found[url].page_id if url in found else 0
+            counts: dict[str, Any] = await queries.read_counts(connection, collection, page_id)
+            if include_urls:
+                counts["pages"] = await queries.read_listing(connection, collection, page_id)
+            return counts
+
+        counts = await self._database.run(work, snapshot=True)
+        model, dimensions = await corpus_embedding(self._database) or (None, None)
+        return CorpusStatus(
+            collection=collection,
+            embedding_model=model,
+            embedding_dimensions=dimensions,
+            database=self._database.description,
+            **counts,
+        )
+
+    async def forget(self, url: str) -> bool:
+        """Delete a page with everything made from it; False when it is not stored."""
+
+        async def work(connection: _Connection) -> bool:
+            page = (await queries.find_pages(connection, self._collection, [url])).get(url)
+            if page is None:
+                return False
+            await run_steps(connection, lock_pages(self._collection, [page.url]))
+            statement = sql.SQL("delete from {} where url = %s").format(self._table("documents"))
+            return (await connection.execute(statement, (page.url,))).rowcount > 0
+
+        return await self._database.run(work)
+
+    def _table(self, name: str) -> sql.Composed:
+        return table(self._collection, name)
+
+    async def _stored(self, connection: _Connection, url: str) -> StoredPage:
+        found = await queries.find_pages(connection, self._collection, [url])
+        if url not in found:
+            raise StorageError(f"{url} was removed from the corpus while it was being used.")
+        return found[url]
+
+    async def _link_targets(self, connection: _Connection, page_id: int) -> set[str]:
+        statement = sql.SQL("select distinct url from {} where source_document = %s").format(
+            self._table("link_candidates")
+        )
+        cursor = await connection.execute(statement, (page_id,))
+        return {url for (url,) in await cursor.fetchall()}
+
+    async def _row(
+        self, statement: sql.Composed, values: tuple[Any, ...]
+    ) -> tuple[Any, ...] | None:
+        async def work(connection: _Connection) -> tuple[Any, ...] | None:
+            return await (await connection.execute(statement, values)).fetchone()
+
+        return await self._database.run(work)
+
+    async def _update(self, url: str, assignments: str, **values: Any) -> None:
+        statement = sql.SQL(f"update {{}} set {assignments} where url = %(url)s").format(
+            self._table("documents")
+        )
+
+        async def work(connection: _Connection) -> None:
+            await run_steps(connection, lock_pages(self._collection, [url]))
+            await connection.execute(statement, {"url": url, **values})
+
+        await self._database.run(work)

@@ -1,0 +1,286 @@
+"""Connections to the corpus's Postgres, embedded or external; it knows no tables.
+
+Nothing else opens connections. Passwords never reach messages or logs.
+"""
+
+import asyncio
+import importlib.util
+import logging
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, Connection, IsolationLevel
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from webrag.errors import (
+    DatabaseUnavailableError,
+    StorageError,
+    WebRAGError,
+)
+from webrag.indexing.connection_errors import (
+    checked_dsn,
+    closed_error,
+    is_lost,
+    storage_error,
+    unreachable_error,
+)
+from webrag.indexing.models import DatabaseConfig
+from webrag.indexing.pools import AsyncPools, configure_async, make_sync_pool
+from webrag.indexing.schema import check_collection_name
+from webrag.indexing.server_checks import ServerInfo, prepare_server
+
+if TYPE_CHECKING:
+    from webrag.indexing.embedded_postgres import EmbeddedPostgres
+
+__all__ = ["Database"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Database:
+    """Pooled connections to one Postgres, safe to use from several event loops and threads.
+
+    It opens itself on first use. `close` ends every pool and lets the embedded server stop when
+    no other process uses it; a closed database may be opened again.
+
+    Args:
+        config: Which server, which collection, how many connections.
+
+    Raises:
+        ConfigurationError: The collection name or the DSN is not usable.
+    """
+
+    def __init__(self, config: DatabaseConfig) -> None:
+        check_collection_name(config.collection)
+        self.config = config
+        self._mutex = threading.RLock()
+        self._external = None if config.url is None else checked_dsn(config.url)
+        self._embedded: EmbeddedPostgres | None = None
+        self._info: ServerInfo | None = None
+        self._pools = AsyncPools(self._conninfo_async, self._connect_kwargs(), config)
+        self._sync_pool: ConnectionPool[Connection[TupleRow]] | None = None
+
+    @property
+    def description(self) -> str:
+        """For example `embedded PostgreSQL 18.4`; without the version before the first use."""
+        kind = "external" if self._external is not None else "embedded"
+        return f"{kind} PostgreSQL {self._info.version}" if self._info else f"{kind} PostgreSQL"
+
+    async def open(self) -> None:
+        """Start or reach the server and check that it can hold a corpus; repeating it is free.
+
+        Raises:
+            DatabaseUnavailableError: The server cannot be started or reached.
+            ConfigurationError: The server is too old or lacks pgvector.
+        """
+        if self._info is None:
+            await asyncio.to_thread(self._open)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A connection in a transaction that commits at the end and rolls back on an error.
+
+        Raises:
+            DatabaseUnavailableError: None was free within the acquire timeout, or the server
+                cannot be reached.
+        """
+        await self.open()
+        if sys.platform == "win32":
+            async with self._single_connection() as connection:
+                yield connection
+            return
+        pool = await self._pools.current()
+        try:
+            connection = await pool.getconn()
+        except PoolTimeout as error:
+            raise await asyncio.to_thread(self._no_connection) from error
+        except PoolClosed as error:
+            raise closed_error() from error
+        try:
+            # Set anew for each use: a cancelled snapshot may leave its own behind.
+            await connection.set_isolation_level(None)
+            await connection.set_read_only(None)
+            async with connection:
+                yield connection
+        finally:
+            await pool.putconn(connection)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A connection whose statements all see one state of the corpus, and cannot write."""
+        async with self.connection() as connection:
+            await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+            await connection.set_read_only(True)
+            yield connection
+
+    async def run(
+        self,
+        work: Callable[[AsyncConnection[TupleRow]], Awaitable[T]],
+        *,
+        snapshot: bool = False,
+    ) -> T:
+        """What `work` returns, done in one transaction.
+
+        After a lost connection the server is started again if need be, and `work` is called
+        a second time: it must do the same when repeated.
+
+        Raises:
+            StorageError: The database refused the operation or lost it twice.
+        """
+        for last_attempt in (False, True):
+            opened = self.snapshot() if snapshot else self.connection()
+            connection: AsyncConnection[TupleRow] | None = None
+            try:
+                async with opened as connection:
+                    return await work(connection)
+            except psycopg.Error as error:
+                if last_attempt or not is_lost(error, connection):
+                    raise storage_error(error) from error
+                logger.info("The database connection was lost; trying once more.")
+        raise AssertionError
+
+    @contextmanager
+    def sync_connection(self) -> Iterator[Connection[TupleRow]]:
+        """As `connection`, for synchronous callers."""
+        pool = self._ensure_sync_pool()
+        try:
+            connection = pool.getconn()
+        except PoolTimeout as error:
+            raise self._no_connection() from error
+        except PoolClosed as error:
+            raise closed_error() from error
+        try:
+            connection.isolation_level = connection.read_only = None
+            with connection:
+                yield connection
+        finally:
+            pool.putconn(connection)
+
+    def run_sync(self, work: Callable[[Connection[TupleRow]], T], *, snapshot: bool = False) -> T:
+        """As `run`, for synchronous callers."""
+        for last_attempt in (False, True):
+            connection: Connection[TupleRow] | None = None
+            try:
+                with self.sync_connection() as connection:
+                    if snapshot:
+                        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+                        connection.read_only = True
+                    return work(connection)
+            except psycopg.Error as error:
+                if last_attempt or not is_lost(error, connection):
+                    raise storage_error(error) from error
+                logger.info("The database connection was lost; trying once more.")
+        raise AssertionError
+
+    async def close(self) -> None:
+        """Close all pools and give the embedded server up; repeating it does nothing."""
+        await self._pools.close()
+        await asyncio.to_thread(self._close_blocking)
+
+    def _close_blocking(self) -> None:
+        with self._mutex:
+            pool, self._sync_pool = self._sync_pool, None
+        if pool is not None:
+            pool.close()  # its threads may be waiting for the mutex
+        with self._mutex:
+            self._info = None
+            if self._embedded is not None:
+                self._embedded.release()
+
+    def _open(self) -> None:
+        with self._mutex:
+            if self._info is None:
+                self._conninfo(check=True)
+
+    def _conninfo(self, *, check: bool = False) -> str:
+        """Where to connect, after making sure of the embedded server; blocks."""
+        with self._mutex:
+            if self._external is not None:
+                conninfo, started = self._external, False
+            else:
+                server = self._embedded_server()
+                started = server.ensure()
+                conninfo = server.conninfo
+            if check or started:
+                self._info = self._prepare(conninfo)
+            return conninfo
+
+    async def _conninfo_async(self) -> str:
+        if self._external is not None:
+            return self._external
+        return await asyncio.to_thread(self._conninfo)
+
+    def _prepare(self, conninfo: str) -> ServerInfo:
+        try:
+            with psycopg.connect(conninfo, **self._connect_kwargs()) as connection:
+                return prepare_server(connection)
+        except psycopg.OperationalError as error:
+            raise unreachable_error(conninfo, error) from error
+
+    def _embedded_server(self) -> "EmbeddedPostgres":
+        if self._embedded is None:
+            if importlib.util.find_spec("fcntl") is None:
+                raise DatabaseUnavailableError(
+                    "The embedded PostgreSQL needs file locks that this platform lacks.",
+                    hint="Set DATABASE_URL to a PostgreSQL server with pgvector.",
+                )
+            from webrag.indexing.embedded_postgres import EmbeddedPostgres
+
+            self._embedded = EmbeddedPostgres(self.config.data_dir)
+        return self._embedded
+
+    def _ensure_sync_pool(self) -> ConnectionPool[Connection[TupleRow]]:
+        with self._mutex:
+            if self._sync_pool is None:
+                self._open()
+                self._sync_pool = make_sync_pool(
+                    self._conninfo, self._connect_kwargs(), self.config
+                )
+            return self._sync_pool
+
+    @asynccontextmanager
+    async def _single_connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """Windows: psycopg wants the selector event loop, and its pools are not used there."""
+        conninfo = await self._conninfo_async()
+        try:
+            connection = await AsyncConnection.connect(conninfo, **self._connect_kwargs())
+        except psycopg.InterfaceError as error:
+            raise DatabaseUnavailableError(
+                "This event loop cannot serve the PostgreSQL driver on Windows.",
+                hint="Run with asyncio.WindowsSelectorEventLoopPolicy.",
+            ) from error
+        except psycopg.OperationalError as error:
+            raise unreachable_error(conninfo, error) from error
+        async with connection:
+            await configure_async(connection)
+            yield connection
+
+    def _connect_kwargs(self) -> dict[str, Any]:
+        if self._external is None:
+            return {"client_encoding": "utf8", "application_name": "webrag"}
+        return {
+            "client_encoding": "utf8",
+            # Poolers that share a server connection per transaction lose prepared statements.
+            "prepare_threshold": None,
+        }
+
+    def _no_connection(self) -> StorageError:
+        """Why a pool had no connection to give: a dead server speaks for itself."""
+        try:
+            self._conninfo(check=True)
+        except WebRAGError as error:
+            if isinstance(error, StorageError):
+                return error
+            raise
+        return DatabaseUnavailableError(
+            f"All {self.config.pool_max_size} database connections were in use for"
+            f" {self.config.acquire_timeout_s:g} seconds.",
+            hint="Run fewer requests at once, or allow more connections.",
+        )

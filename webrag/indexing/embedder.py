@@ -1,0 +1,144 @@
+"""Runs any LlamaIndex embedding model in batches and checks what it returns.
+
+Chooses no model and stores nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from numpy.typing import NDArray
+
+from webrag.errors import ProviderError
+
+__all__ = ["Embedder"]
+
+_Vectors = Sequence[Sequence[float]]
+
+
+class Embedder:
+    """Embeds texts with one model; safe to share between tasks.
+
+    Models without an async implementation of their own run in a thread, so the event loop is
+    never held up.
+
+    Args:
+        model: Any LlamaIndex embedding.
+        dimensions: Vector size the corpus was made with.
+        batch_size: Texts per call of the model; None takes the model's own `embed_batch_size`.
+        concurrency: Calls under way at once.
+        timeout_s: Longest wait for one call.
+    """
+
+    def __init__(
+        self,
+        model: BaseEmbedding,
+        dimensions: int,
+        *,
+        batch_size: int | None = None,
+        concurrency: int = 4,
+        timeout_s: float = 60.0,
+    ) -> None:
+        self.model = model
+        self.dimensions = dimensions
+        self._batch_size = min(batch_size or model.embed_batch_size, model.embed_batch_size)
+        self._concurrency = concurrency
+        self._timeout_s = timeout_s
+        self._is_async_text = _overrides(model, "_aget_text_embeddings", "_aget_text_embedding")
+
+    @property
+    def model_name(self) -> str:
+        """Name the model gives itself."""
+        return self.model.model_name
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts, as an array of shape (len(texts), dimensions) in their order.
+
+        Raises:
+            ProviderError: A call failed or took too long, or the answer has the wrong number or
+                size of vectors, or values that are not finite.
+        """
+        if not texts:
+            return np.zeros((0, self.dimensions), np.float32)
+        slots = asyncio.Semaphore(self._concurrency)
+
+        async def embed(batch: list[str]) -> NDArray[np.float32]:
+            async with slots:
+                return await self._checked(lambda: self._embed_batch(batch), len(batch))
+
+        step = self._batch_size
+        batches = [list(texts[start : start + step]) for start in range(0, len(texts), step)]
+        return np.concatenate(await _all_or_cancel([embed(batch) for batch in batches]))
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Embed a question, as an array of shape (dimensions,).
+
+        Raises:
+            ProviderError: As for `embed_documents`.
+        """
+
+        async def embed() -> _Vectors:
+            return [await self.model.aget_query_embedding(text)]
+
+        vectors: NDArray[np.float32] = (await self._checked(embed, 1))[0]
+        return vectors
+
+    async def _embed_batch(self, batch: list[str]) -> _Vectors:
+        if self._is_async_text:
+            return await self.model.aget_text_embedding_batch(batch)
+        return await asyncio.to_thread(self.model.get_text_embedding_batch, batch)
+
+    async def _checked(
+        self, call: Callable[[], Awaitable[_Vectors]], expected: int
+    ) -> NDArray[np.float32]:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                vectors = await call()
+        except TimeoutError as error:
+            raise self._error(f"did not answer within {self._timeout_s:g} s") from error
+        except Exception as error:
+            status = getattr(error, "status_code", None)
+            message = f"failed: {error or type(error).__name__}"
+            raise self._error(message, status if isinstance(status, int) else None) from error
+        return self._as_array(vectors, expected)
+
+    def _as_array(self, vectors: _Vectors, expected: int) -> NDArray[np.float32]:
+        if len(vectors) != expected:
+            raise self._error(f"returned {len(vectors)} vectors for {expected} texts")
+        wrong = next((len(v) for v in vectors if len(v) != self.dimensions), None)
+        if wrong is not None:
+            raise self._error(
+                f"returned vectors of {wrong} dimensions, the corpus has {self.dimensions}"
+            )
+        array = np.asarray(vectors, np.float32)
+        if not np.isfinite(array).all():
+            raise self._error("returned values that are not finite numbers")
+        return array
+
+    def _error(self, what: str, status: int | None = None) -> ProviderError:
+        return ProviderError(
+            f"The embedding model {self.model_name} {what}.",
+            provider=self.model_name,
+            status=status,
+            hint="Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS.",
+        )
+
+
+async def _all_or_cancel(
+    work: Sequence[Awaitable[NDArray[np.float32]]],
+) -> list[NDArray[np.float32]]:
+    """Await all; when one fails, cancel the rest and raise its error as it is."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def _overrides(model: BaseEmbedding, *names: str) -> bool:
+    """LlamaIndex's default async methods run the sync ones on the event loop."""
+    return any(getattr(type(model), name) is not getattr(BaseEmbedding, name) for name in names)

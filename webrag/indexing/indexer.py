@@ -1,0 +1,155 @@
+"""Puts a normalised page into the corpus: parse, embed what is new, swap. Fetches nothing."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.schema import Document
+from numpy.typing import NDArray
+
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.embedder import Embedder
+from webrag.indexing.models import AcquiredPage, StoredPage
+from webrag.indexing.page_rows import (
+    ChildRow,
+    PageRows,
+    build_page_rows,
+    document_id_of,
+    link_rows,
+)
+from webrag.ingestion.models import NormalizedDocument
+
+__all__ = ["Indexer", "acquired_page"]
+
+_log = logging.getLogger(__name__)
+
+
+class Indexer:
+    """Indexes pages; safe to share between tasks, repeating a page changes nothing.
+
+    Args:
+        corpus: Where pages are stored.
+        parser: Splits a page into parents and children; `ParentChildNodeParser`, or one that
+            sets the same relationships and offsets.
+        embedder: The model the corpus was made with.
+    """
+
+    def __init__(self, corpus: Corpus, parser: NodeParser, embedder: Embedder) -> None:
+        self._corpus = corpus
+        self._parser = parser
+        self._embedder = embedder
+
+    async def index(self, document: NormalizedDocument, *, depth: int = 0) -> AcquiredPage:
+        """Store a page, replacing its previous version as a whole.
+
+        A page whose text, title and links are as stored is only marked as fetched. A page that
+        the site serves under several URLs is stored once and known by all of them. Chunks whose
+        title, headings and text are in the corpus already are not embedded again.
+
+        Args:
+            document: The page.
+            depth: Links from a page the user named; the smallest one ever given is kept.
+
+        Raises:
+            ProviderError: Embedding failed; the stored version is untouched.
+            StorageError: Writing failed; the stored version is untouched.
+        """
+        started = time.perf_counter()
+        stored = await self._corpus.page(document.url)
+        if stored is not None and stored.url != document.url:
+            stored = None
+        same = await self._same_page(document, stored)
+        if same is not None:
+            return await self._confirm(document, same, depth)
+        rows = await asyncio.to_thread(self._parse, document, depth)
+        embeddings, embedded = await self._embed(rows.children)
+        before = set() if stored is None else await self._corpus.node_ids(stored.page_id)
+        page = await self._corpus.replace_page(rows, embeddings)
+        seconds = time.perf_counter() - started
+        _log.info(
+            "Indexed %s: %d chunks, %d embedded, %.2f s.",
+            *(page.url, page.chunk_count, embedded, seconds),
+        )
+        return acquired_page(
+            page,
+            document.requested_url,
+            "indexed" if stored is None else "updated",
+            chunks_added=sum(child.node_id not in before for child in rows.children),
+            chunks_embedded=embedded,
+        )
+
+    async def _same_page(
+        self, document: NormalizedDocument, stored: StoredPage | None
+    ) -> StoredPage | None:
+        """The stored page that needs no new version: this one unchanged, or its twin."""
+        links = {row.url for row in link_rows(document.url, document.links)}
+        if stored is None:
+            return await self._corpus.twin(document, links)
+        known = (stored.content_hash, stored.title)
+        if known != (document.content_hash, document.title):
+            return None
+        return stored if links == await self._corpus.link_targets(stored.page_id) else None
+
+    async def _confirm(
+        self, document: NormalizedDocument, page: StoredPage, depth: int
+    ) -> AcquiredPage:
+        own = page.url == document.url
+        await self._corpus.touch(
+            page.url,
+            document.fetched_at,
+            etag=document.etag if own else None,
+            last_modified=document.last_modified if own else None,
+        )
+        await self._corpus.add_aliases(page.url, [document.url, document.requested_url])
+        await self._corpus.lower_depth(page.url, depth)
+        current = await self._corpus.page(page.url) or page
+        return acquired_page(current, document.requested_url, "unchanged")
+
+    def _parse(self, document: NormalizedDocument, depth: int) -> PageRows:
+        metadata = {"title": document.title, "source_url": document.url, "html": document.html}
+        source = Document(
+            id_=str(document_id_of(document.url)),
+            text=document.markdown,
+            metadata={key: value for key, value in metadata.items() if value},
+        )
+        nodes = self._parser.get_nodes_from_documents([source])
+        return build_page_rows(document, nodes, depth=depth)
+
+    async def _embed(self, children: Sequence[ChildRow]) -> tuple[NDArray[np.float32], int]:
+        """Vectors of all children, and how many children no stored vector was found for."""
+        texts = {child.text_hash: child.indexed_text for child in children}
+        known = await self._corpus.stored_embeddings(list(texts))
+        new = [text_hash for text_hash in texts if text_hash not in known]
+        vectors = await self._embedder.embed_documents([texts[text_hash] for text_hash in new])
+        by_hash = known | dict(zip(new, vectors, strict=True))
+        embeddings = np.zeros((len(children), self._embedder.dimensions), np.float32)
+        for row, child in enumerate(children):
+            embeddings[row] = by_hash[child.text_hash]
+        return embeddings, sum(child.text_hash not in known for child in children)
+
+
+def acquired_page(
+    page: StoredPage,
+    requested_url: str,
+    outcome: Literal["stored", "unchanged", "indexed", "updated"],
+    *,
+    chunks_added: int = 0,
+    chunks_embedded: int = 0,
+) -> AcquiredPage:
+    """Describe how a stored page was acquired."""
+    return AcquiredPage(
+        url=page.url,
+        requested_url=requested_url,
+        page_id=page.page_id,
+        title=page.title,
+        outcome=outcome,
+        depth=page.depth,
+        chunk_count=page.chunk_count,
+        chunks_added=chunks_added,
+        chunks_embedded=chunks_embedded,
+        token_count=page.token_count,
+    )

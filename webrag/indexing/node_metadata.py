@@ -1,0 +1,87 @@
+"""Reads and writes nodes in the JSON form a stock PGVectorStore keeps them in. Does no I/O."""
+
+import json
+from typing import Any
+
+from llama_index.core.schema import (
+    BaseNode,
+    RelatedNodeInfo,
+    TextNode,
+)
+
+__all__ = ["FLAGS", "node_from_row", "stored_metadata"]
+
+FLAGS = (
+    "has_table",
+    "has_code",
+    "has_math",
+    "has_definition_list",
+    "has_admonition",
+    "has_steps",
+)
+"""Rich-content flags: keys of a node's metadata and columns of `parents`."""
+
+_NOT_STORED = frozenset({"html"})  # kept once, with the parent
+_RESERVED = ("_node_content", "_node_type", "document_id", "doc_id", "ref_doc_id")
+_SETTINGS = {
+    "excluded_embed_metadata_keys",
+    "excluded_llm_metadata_keys",
+    "metadata_template",
+    "metadata_separator",
+    "text_template",
+}
+
+
+def stored_metadata(node: BaseNode) -> dict[str, Any]:
+    """Give the `metadata_` value of a node.
+
+    The node's own metadata stand at the top level, where filters look, and once more in
+    `_node_content`, from which a stock PGVectorStore rebuilds the node. The latter holds only
+    what a node cannot be rebuilt without: about 60 % of what LlamaIndex writes.
+    """
+    dumped = node.model_dump(mode="json", include={"metadata"})["metadata"]
+    metadata = {key: value for key, value in dumped.items() if key not in _NOT_STORED}
+    settings = node.model_dump(mode="json", include=_SETTINGS, exclude_defaults=True)
+    content = {
+        "id_": node.node_id,
+        "metadata": metadata,
+        "relationships": _relationships(node),
+        "start_char_idx": getattr(node, "start_char_idx", None),
+        "end_char_idx": getattr(node, "end_char_idx", None),
+        **settings,
+    }
+    ref_doc_id = node.ref_doc_id or "None"
+    return {
+        **metadata,
+        "_node_content": json.dumps(content, ensure_ascii=False),
+        "_node_type": node.class_name(),
+        "document_id": ref_doc_id,
+        "doc_id": ref_doc_id,
+        "ref_doc_id": ref_doc_id,
+    }
+
+
+def node_from_row(node_id: str, text: str, metadata: dict[str, Any] | None) -> TextNode:
+    """Rebuild a node from its row; rows written by others need no `_node_content`."""
+    stored = metadata or {}
+    content = stored.get("_node_content")
+    if content is None:
+        own = {key: value for key, value in stored.items() if key not in _RESERVED}
+        return TextNode(id_=node_id, text=text, metadata=own)
+    node = TextNode.from_dict(json.loads(content))
+    node.set_content(text)
+    return node
+
+
+def _relationships(node: BaseNode) -> dict[str, Any]:
+    """Ids only: LlamaIndex would repeat the related node's metadata here, HTML included."""
+    return {
+        str(kind.value): _bare(related)
+        if isinstance(related, RelatedNodeInfo)
+        else list(map(_bare, related))
+        for kind, related in node.relationships.items()
+    }
+
+
+def _bare(related: RelatedNodeInfo) -> dict[str, Any]:
+    return related.model_dump(mode="json", include={"node_id", "node_type"})

@@ -1,0 +1,205 @@
+"""The reads of the corpus as SQL, each over a connection it is given; it opens none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection, sql
+from psycopg.rows import class_row, dict_row, scalar_row
+
+from webrag.indexing.models import LinkCandidate, PageStatus, StoredPage
+from webrag.indexing.schema import table
+
+__all__ = [
+    "StoredParent",
+    "find_pages",
+    "read_counts",
+    "read_embeddings",
+    "read_in_degrees",
+    "read_links",
+    "read_listing",
+    "read_parents",
+]
+
+_PAGE = """
+    d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
+    d.content_hash, d.etag, d.last_modified, d.depth, d.child_count as chunk_count,
+    d.token_count, d.gone_at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredParent:
+    """A parent chunk as stored, with what is needed to cite it.
+
+    Attributes:
+        document_id: Stable id of the page.
+        text: `document.markdown[char_start:char_end]`.
+        html: Aligned HTML where markdown is lossy, else None.
+        images: url, alt, caption and position of each image.
+    """
+
+    id: UUID
+    document_id: UUID
+    url: str
+    site: str
+    title: str | None
+    depth: int
+    published_at: datetime | None
+    fetched_at: datetime
+    chunk_index: int
+    heading: str | None
+    heading_path: list[str]
+    text: str
+    html: str | None
+    char_start: int
+    char_end: int
+    token_start: int
+    token_end: int
+    has_table: bool
+    has_code: bool
+    has_math: bool
+    has_definition_list: bool
+    has_admonition: bool
+    has_steps: bool
+    images: list[dict[str, Any]]
+
+
+async def find_pages(
+    connection: AsyncConnection[Any], collection: str, urls: Sequence[str]
+) -> dict[str, StoredPage]:
+    """Give the page each URL stands for; a canonical URL wins over an alias."""
+    statement = sql.SQL(
+        f"""
+        select asked, page.* from unnest(%s::text[]) asked cross join lateral (
+            select {_PAGE} from {{documents}} d
+            where d.url = asked or d.aliases @> array[asked]
+            order by d.url = asked desc, d.fetched_at desc limit 1
+        ) page
+        """
+    ).format(documents=table(collection, "documents"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, (list(urls),))
+        found = await cursor.fetchall()
+    return {row.pop("asked"): StoredPage(**row) for row in found}
+
+
+async def read_embeddings(
+    connection: AsyncConnection[Any], collection: str, text_hashes: Sequence[bytes]
+) -> dict[bytes, NDArray[np.float32]]:
+    """Give stored embeddings of texts with these hashes, whatever page they are on."""
+    statement = sql.SQL(
+        "select distinct on (text_hash) text_hash, embedding from {}"
+        " where text_hash = any(%s) and embedding is not null"
+    ).format(table(collection, "data_children"))
+    cursor = await connection.execute(statement, (list(text_hashes),))
+    return {
+        bytes(text_hash): embedding.to_numpy().astype(np.float32)
+        for text_hash, embedding in await cursor.fetchall()
+    }
+
+
+async def read_links(
+    connection: AsyncConnection[Any], collection: str, page_ids: Sequence[int]
+) -> list[LinkCandidate]:
+    """Give the links of pages, pages in the order asked for, links in page order."""
+    statement = sql.SQL(
+        """
+        select d.url as source_url, d.id as source_page_id, l.url, l.title, l.description,
+               l.heading, l.rel, l.char_start, l.char_end, d.depth as source_depth
+        from {links} l join {documents} d on d.id = l.source_document
+        where l.source_document = any(%(ids)s)
+        order by array_position(%(ids)s, l.source_document), l.ordinal
+        """
+    ).format(links=table(collection, "link_candidates"), documents=table(collection, "documents"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, {"ids": list(page_ids)})
+        return [LinkCandidate(**row) for row in await cursor.fetchall()]
+
+
+async def read_in_degrees(
+    connection: AsyncConnection[Any], collection: str, targets: Sequence[str]
+) -> dict[str, int]:
+    """Give the number of stored pages that link to each target."""
+    statement = sql.SQL(
+        "select url, count(distinct source_document) from {} where url = any(%s) group by url"
+    ).format(table(collection, "link_candidates"))
+    cursor = await connection.execute(statement, (list(targets),))
+    counted = dict(await cursor.fetchall())
+    return {target: counted.get(target, 0) for target in targets}
+
+
+async def read_parents(
+    connection: AsyncConnection[Any],
+    collection: str,
+    document_id: UUID,
+    chunk_indexes: Sequence[int],
+) -> list[StoredParent]:
+    """Give parents of one page by position, in page order; those that do not exist are absent."""
+    statement = sql.SQL(
+        """
+        select p.id, d.document_id, d.url, d.site, d.title, d.depth, d.published_at, d.fetched_at,
+               p.chunk_index, p.heading, p.heading_path, p.text, p.html, p.char_start, p.char_end,
+               p.token_start, p.token_end, p.has_table, p.has_code, p.has_math,
+               p.has_definition_list, p.has_admonition, p.has_steps, p.images
+        from {parents} p join {documents} d on d.id = p.document
+        where d.document_id = %s and p.chunk_index = any(%s)
+        order by p.chunk_index
+        """
+    ).format(parents=table(collection, "parents"), documents=table(collection, "documents"))
+    async with connection.cursor(row_factory=class_row(StoredParent)) as cursor:
+        await cursor.execute(statement, (document_id, list(chunk_indexes)))
+        return await cursor.fetchall()
+
+
+async def read_counts(
+    connection: AsyncConnection[Any], collection: str, page_id: int | None
+) -> dict[str, int]:
+    """Give documents, gone, chunks, tokens and links, of everything or of one page."""
+    statement = sql.SQL(
+        """
+        select count(*) filter (where gone_at is null) as documents,
+               count(*) filter (where gone_at is not null) as gone,
+               coalesce(sum(child_count) filter (where gone_at is null), 0)::bigint as chunks,
+               coalesce(sum(token_count) filter (where gone_at is null), 0)::bigint as tokens,
+               (select count(*) from {links}
+                where %(id)s::int is null or source_document = %(id)s) as links
+        from {documents} where %(id)s::int is null or id = %(id)s
+        """
+    ).format(links=table(collection, "link_candidates"), documents=table(collection, "documents"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, {"id": page_id})
+        counts = await cursor.fetchone()
+    assert counts is not None
+    return counts
+
+
+async def read_listing(
+    connection: AsyncConnection[Any], collection: str, page_id: int | None
+) -> tuple[PageStatus, ...]:
+    """Give one line per page, most recently fetched first, of everything or of one page."""
+    statement = sql.SQL(
+        """
+        select url, title, child_count as chunk_count, token_count, fetched_at, depth, gone_at
+        from {} where %(id)s::int is null or id = %(id)s order by fetched_at desc, id desc
+        """
+    ).format(table(collection, "documents"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, {"id": page_id})
+        return tuple(PageStatus(**row) for row in await cursor.fetchall())
+
+
+async def read_urls(
+    connection: AsyncConnection[Any], collection: str, sites: Sequence[str]
+) -> list[str]:
+    """Give the URLs of retrievable pages of some sites, in the order they were first stored."""
+    statement = sql.SQL(
+        "select url from {} where site = any(%s) and gone_at is null order by id"
+    ).format(table(collection, "documents"))
+    async with connection.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute(statement, (list(sites),))
+        return await cursor.fetchall()

@@ -1,0 +1,286 @@
+"""The files and the process of one Postgres cluster: created, started, asked whether it answers.
+
+It takes no locks and knows no clients; callers see to it that only one of them starts it.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import PGconn, Ping
+
+from webrag.errors import DatabaseUnavailableError
+from webrag.indexing.postgres_binaries import (
+    POSTGRES_MAJOR,
+    find_programs,
+    postgres_environment,
+    privilege_prefix,
+)
+
+__all__ = ["PostgresCluster"]
+
+logger = logging.getLogger(__name__)
+
+_PORT = 5432
+# sun_path holds 104 bytes on macOS and 108 on Linux, with the terminating zero.
+_LONGEST_SOCKET_PATH = 103
+# Crash recovery replays at most max_wal_size, about 1 GB.
+_START_TIMEOUT_S = 120
+# Backends of a killed postmaster need a moment to notice; until then a new one refuses to start.
+_START_ATTEMPTS = 8
+_START_PAUSE_S = 0.25
+_LARGEST_LOG_BYTES = 10_000_000
+_UNFINISHED = "cluster.new-"
+_NEW_CLUSTER = (
+    "--username=postgres",
+    "--auth=trust",
+    "--encoding=UTF8",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--locale=C.UTF-8",
+    # A thousand fsyncs, seconds on a slow disk. What could be lost is a power failure's half
+    # minute after the very first start; later writes are synchronous as usual.
+    "--no-sync",
+)
+_SETTINGS = {
+    "listen_addresses": "",
+    "port": str(_PORT),
+    "unix_socket_permissions": "0700",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    # Page rewrites are bound by full-page images.
+    "wal_compression": "on",
+    # Queries take milliseconds: compiling them or starting workers costs more than it saves.
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "log_checkpoints": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+
+class PostgresCluster:
+    """The cluster in `<folder>/cluster`, its log and its socket.
+
+    Args:
+        folder: An existing folder that only this user can enter.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._cluster = folder / "cluster"
+        self._log = folder / "server.log"
+
+    @property
+    def conninfo(self) -> str:
+        """How libpq reaches the server, independent of PG* environment variables."""
+        return make_conninfo(
+            host=str(self._recorded_socket_folder() or self._socket_folder()),
+            hostaddr="",
+            port=_PORT,
+            user="postgres",
+            dbname="postgres",
+            options="",
+            sslmode="disable",
+            gssencmode="disable",
+            channel_binding="disable",
+            require_auth="",
+            target_session_attrs="any",
+            load_balance_hosts="disable",
+        )
+
+    def answers(self) -> bool:
+        """Whether the server accepts connections; waits while it starts up or shuts down."""
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while True:
+            state = PGconn.ping(make_conninfo(self.conninfo, connect_timeout=5).encode())
+            if state == Ping.NO_ATTEMPT:
+                raise DatabaseUnavailableError(
+                    "The PostgreSQL client library refuses to connect with this environment.",
+                    hint="Unset PGSERVICE and other PG* variables that it cannot use.",
+                )
+            if state != Ping.REJECT or time.monotonic() >= deadline:
+                return state == Ping.OK
+            time.sleep(0.05)  # starting up or shutting down
+
+    def start(self, lock: int) -> None:
+        """Start the server, made first if there is none, and wait until it answers.
+
+        Args:
+            lock: Descriptor of the caller's lock. An initdb that outlives a killed caller keeps
+                it, so that the next one finds it finished.
+
+        Raises:
+            DatabaseUnavailableError: It does not start; the message says why.
+        """
+        programs = find_programs()
+        for leftover in self._folder.glob(f"{_UNFINISHED}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        prefix, owner = self._privileges()
+        if not self._cluster.exists():
+            self._create_cluster([*prefix, str(programs / "initdb")], owner, lock)
+        self._check_version()
+        self._forget_dead_server()
+        command = [*prefix, str(programs / "pg_ctl"), *self._start_arguments()]
+        for _ in range(_START_ATTEMPTS):
+            log_start = self._rotated_log_size()
+            started = _run(command, self._folder)
+            if started.returncode == 0:
+                logger.info("Started the embedded PostgreSQL in %s.", self._folder)
+                return
+            reason = self._last_log_line(log_start) or _last_line(started.stderr)
+            if "shared memory block" not in reason and "already exists" not in reason:
+                break
+            time.sleep(_START_PAUSE_S)
+        raise DatabaseUnavailableError(
+            f"The embedded PostgreSQL in {self._folder} did not start: {reason}",
+            hint=f"The log is {self._log}. If the data is damaged, move {self._folder} away;"
+            " WebRAG makes a new one and fetches pages again.",
+        )
+
+    def _privileges(self) -> tuple[list[str], int]:
+        existing = self._cluster if self._cluster.exists() else self._folder
+        status = existing.stat()
+        return privilege_prefix(status.st_uid, status.st_gid)
+
+    def _create_cluster(self, initdb: list[str], owner: int, lock: int) -> None:
+        """Appears complete or not at all: what a killed initdb leaves has another name."""
+        new = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self._folder))
+        try:
+            if owner != os.geteuid():
+                os.chown(new, owner, -1)
+            created = _run([*initdb, "-D", new.name, *_NEW_CLUSTER], self._folder, keep=(lock,))
+            if created.returncode != 0:
+                raise DatabaseUnavailableError(
+                    f"The embedded PostgreSQL could not be created in {self._folder}:"
+                    f" {_last_line(created.stderr) or f'initdb ended with {created.returncode}'}",
+                    hint="Check the free space, or set WEBRAG_DATA_DIR to another folder.",
+                )
+            new.rename(self._cluster)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+    def _check_version(self) -> None:
+        try:
+            version = (self._cluster / "PG_VERSION").read_text().strip()
+        except (FileNotFoundError, NotADirectoryError):
+            raise DatabaseUnavailableError(
+                f"The folder {self._cluster} holds no PostgreSQL data (PG_VERSION is missing).",
+                hint=f"Move {self._folder} away, or set WEBRAG_DATA_DIR to another folder.",
+            ) from None
+        if version != str(POSTGRES_MAJOR):
+            raise DatabaseUnavailableError(
+                f"The data in {self._cluster} was made by PostgreSQL {version};"
+                f" this WebRAG runs PostgreSQL {POSTGRES_MAJOR}.",
+                hint="Use the WebRAG version that made it, or set WEBRAG_DATA_DIR to another"
+                " folder.",
+            )
+
+    def _forget_dead_server(self) -> None:
+        """Remove the pid files of a server that died, when its process id seems to be alive.
+
+        Postgres believes the number, which may belong to a zombie nobody reaps or, after a
+        restart of the machine or container, to a stranger. Only /proc can tell. Backends that
+        are left are still noticed by their shared memory.
+        """
+        pid_file = self._cluster / "postmaster.pid"
+        try:
+            lines = pid_file.read_text().splitlines()
+            process = Path("/proc", str(int(lines[0])))
+            if not process.exists() or Path(lines[4]) != self._folder:
+                return
+            if (process / "cwd").samefile(self._cluster):
+                return
+        except FileNotFoundError:
+            pass  # a zombie has no working directory
+        except (OSError, ValueError, IndexError):
+            return
+        (self._folder / f".s.PGSQL.{_PORT}.lock").unlink(missing_ok=True)
+        pid_file.unlink(missing_ok=True)
+
+    def _start_arguments(self) -> list[str]:
+        folder = self._socket_folder()
+        if folder != self._folder:
+            _make_private(folder)
+        quoted = str(folder).replace('"', '""')
+        settings = {**_SETTINGS, "unix_socket_directories": f'"{quoted}"'}
+        options = " ".join(f"-c {shlex.quote(f'{k}={v}')}" for k, v in settings.items())
+        # Relative paths: pg_ctl passes them through a shell, in double quotes, unescaped.
+        timeout = str(_START_TIMEOUT_S)
+        return ["start", "-w", "-s", "-t", timeout, "-D", "cluster", "-l", "server.log",
+                "-o", options]  # fmt: skip
+
+    def _socket_folder(self) -> Path:
+        path = os.fsencode(self._folder / f".s.PGSQL.{_PORT}")
+        # libpq reads a comma as the start of another host.
+        if len(path) <= _LONGEST_SOCKET_PATH and b"," not in path:
+            return self._folder
+        name = hashlib.sha256(os.fsencode(self._folder.resolve())).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"webrag-{os.geteuid()}-{name}"
+
+    def _recorded_socket_folder(self) -> Path | None:
+        """The running server's own word; TMPDIR may differ between processes."""
+        try:
+            lines = (self._cluster / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return None
+        return Path(lines[4]) if len(lines) > 4 and lines[4] else None
+
+    def _rotated_log_size(self) -> int:
+        """Bytes of the log so far, after a large one was put aside."""
+        if not self._log.exists():
+            return 0
+        size = self._log.stat().st_size
+        if size <= _LARGEST_LOG_BYTES:
+            return size
+        self._log.replace(self._log.with_suffix(".log.old"))
+        return 0
+
+    def _last_log_line(self, start: int) -> str:
+        try:
+            with self._log.open("rb") as log:
+                log.seek(start)
+                return _last_line(log.read().decode(errors="replace"))
+        except FileNotFoundError:
+            return ""
+
+
+def _run(
+    command: list[str], folder: Path, *, keep: tuple[int, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - fixed programs, no shell
+        command,
+        cwd=folder,
+        pass_fds=keep,
+        env=postgres_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+
+
+def _last_line(text: str) -> str:
+    """The last line that names a failure, else the last one, without time and process id."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    failures = [line for line in lines if "FATAL:" in line or "PANIC:" in line or "error:" in line]
+    return re.sub(r"^[^\[]*\[\d+\] ", "", (failures or lines or [""])[-1])
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if folder.is_symlink() or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise DatabaseUnavailableError(
+            f"The socket folder {folder} exists and is not private to this user.",
+            hint="Remove it, or set WEBRAG_DATA_DIR to a folder with a shorter path.",
+        )

@@ -1,0 +1,79 @@
+"""Packs the terms of a page's chunks into one small row per term, and unpacks such rows.
+
+Does no scoring and no SQL. One posting is five bytes, big endian: `ordinal` u2 (the chunk's
+position within its page), `tf` u1 (occurrences, capped at 255, where BM25 is saturated) and
+`length` u2 (the chunk's exact number of terms). Document frequency and average length can
+therefore be computed exactly from what is stored.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["POSTING", "SEGMENT_POSTINGS", "PostingRow", "pack_postings", "unpack_postings"]
+
+POSTING = np.dtype([("ordinal", ">u2"), ("tf", "u1"), ("length", ">u2")])
+"""Layout of one posting."""
+
+SEGMENT_POSTINGS = 450
+"""Postings per row: 2250 bytes and the longest term stay below a btree tuple's 2704."""
+
+_PACK = struct.Struct(">HBH")
+_MAX_TF = 255
+_MAX_U2 = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class PostingRow:
+    """Postings of one term within one page.
+
+    Attributes:
+        segment: 0, 1, ... when a page has more chunks with the term than one row holds.
+        packed: Postings in the layout of `POSTING`, by ascending ordinal.
+    """
+
+    term: str
+    segment: int
+    packed: bytes
+
+
+def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
+    """Pack the terms of a page's chunks.
+
+    Args:
+        chunks: Terms of each chunk with repetitions, in page order; a chunk may have none.
+
+    Returns:
+        Rows ordered by term and segment, the order in which they are cheapest to load.
+
+    Raises:
+        ValueError: More than 65,536 chunks, or more than 65,535 terms in one chunk.
+    """
+    if len(chunks) > _MAX_U2 + 1:
+        raise ValueError(f"A page has {len(chunks)} chunks; at most {_MAX_U2 + 1} can be indexed.")
+    packed: dict[str, bytearray] = {}
+    for ordinal, terms in enumerate(chunks):
+        if len(terms) > _MAX_U2:
+            raise ValueError(f"A chunk has {len(terms)} terms; at most {_MAX_U2} can be indexed.")
+        for term, count in Counter(terms).items():
+            posting = _PACK.pack(ordinal, min(count, _MAX_TF), len(terms))
+            packed.setdefault(term, bytearray()).extend(posting)
+    return [row for term in sorted(packed) for row in _segments(term, bytes(packed[term]))]
+
+
+def unpack_postings(packed: bytes) -> NDArray[Any]:
+    """Give the postings of one or more concatenated rows as a structured array of `POSTING`."""
+    return np.frombuffer(packed, POSTING)
+
+
+def _segments(term: str, packed: bytes) -> list[PostingRow]:
+    size = SEGMENT_POSTINGS * POSTING.itemsize
+    return [
+        PostingRow(term, number, packed[start : start + size])
+        for number, start in enumerate(range(0, len(packed), size))
+    ]

@@ -1,0 +1,238 @@
+"""The tables of a collection: made, versioned, listed and dropped; rows are others' business."""
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from webrag.errors import ConfigurationError, StorageError
+from webrag.indexing.tables import TABLES, create_statements
+
+if TYPE_CHECKING:
+    from webrag.indexing.database import Database
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "check_collection_name",
+    "corpus_embedding",
+    "drop_collection",
+    "ensure_schema",
+    "list_collections",
+    "table",
+]
+
+logger = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 1
+# pgvector's limit for an HNSW index on halfvec.
+_MOST_DIMENSIONS = 4000
+_COLLECTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+_RESERVED = frozenset({"public", "information_schema"})
+
+
+def check_collection_name(collection: str) -> str:
+    """The name itself when it can be a schema of ours.
+
+    Raises:
+        ConfigurationError: It cannot.
+    """
+    valid = _COLLECTION_NAME.fullmatch(collection) is not None
+    if not valid or collection in _RESERVED or collection.startswith("pg_"):
+        raise ConfigurationError(
+            f"WEBRAG_COLLECTION is {collection!r}; allowed are 1 to 48 lower-case letters, digits"
+            " and underscores, not starting with a digit or `pg_`, and not `public`."
+        )
+    return collection
+
+
+def table(collection: str, name: str) -> sql.Composed:
+    """The quoted `schema.table` of a collection's table.
+
+    Raises:
+        ConfigurationError: The collection name is not allowed.
+    """
+    return sql.SQL("{}").format(sql.Identifier(check_collection_name(collection), name))
+
+
+async def ensure_schema(
+    database: "Database", *, embedding_model: str, embedding_dimensions: int
+) -> None:
+    """Make sure that the collection exists and was made with this embedding model.
+
+    Repeating it costs one read. Concurrent processes wait for each other.
+
+    Args:
+        database: Says which collection.
+        embedding_model: Recorded for a new collection, compared with an existing one.
+        embedding_dimensions: The same for the size of its vectors, 1 to 4000.
+
+    Raises:
+        ConfigurationError: The collection has another model or dimension, was made by a newer
+            WebRAG, or its schema holds somebody else's tables.
+        StorageError: The user may not create it.
+    """
+    if not 1 <= embedding_dimensions <= _MOST_DIMENSIONS:
+        raise ConfigurationError(
+            f"EMBEDDING_DIMENSIONS is {embedding_dimensions}; allowed are 1 to {_MOST_DIMENSIONS}."
+        )
+    collection = check_collection_name(database.config.collection)
+    wanted = (embedding_model, embedding_dimensions)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> None:
+        found = await _read_embedding(connection, collection)
+        if found is None:
+            await _lock(connection, collection)
+            found = await _read_embedding(connection, collection)
+        if found is None:
+            await _create(connection, database, collection, wanted)
+        elif found != wanted:
+            raise _model_mismatch(collection, found, wanted)
+
+    await database.run(work)
+
+
+async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
+    """Model and dimension the collection was made with, None when it does not exist.
+
+    Raises:
+        ConfigurationError: The collection was made by a newer WebRAG.
+    """
+    collection = check_collection_name(database.config.collection)
+    return await database.run(lambda connection: _read_embedding(connection, collection))
+
+
+async def list_collections(database: "Database") -> list[str]:
+    """Names of the collections in this database, in alphabetical order."""
+
+    async def work(connection: AsyncConnection[TupleRow]) -> list[str]:
+        cursor = await connection.execute(
+            "select schemaname from pg_tables where tablename = any(%s)"
+            " group by schemaname having count(*) = %s order by schemaname",
+            (list(TABLES), len(TABLES)),
+        )
+        return [row[0] for row in await cursor.fetchall()]
+
+    return await database.run(work)
+
+
+async def drop_collection(database: "Database", collection: str | None = None) -> bool:
+    """Remove a collection and all it holds; tables of others in its schema are kept.
+
+    Args:
+        database: Where it is.
+        collection: Its name; None is the database's own.
+
+    Returns:
+        False when there was none.
+    """
+    name = check_collection_name(collection or database.config.collection)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> bool:
+        await _lock(connection, name)
+        if not await _exists(connection, name):
+            return False
+        tables = sql.SQL(", ").join(table(name, known) for known in TABLES)
+        await connection.execute(sql.SQL("drop table if exists {}").format(tables))
+        try:
+            async with connection.transaction():
+                await connection.execute(
+                    sql.SQL("drop schema {} restrict").format(sql.Identifier(name))
+                )
+        except psycopg.errors.DependentObjectsStillExist:
+            logger.info("The schema %s holds other tables and was kept.", name)
+        return True
+
+    return await database.run(work)
+
+
+async def _exists(connection: AsyncConnection[TupleRow], collection: str) -> bool:
+    # Not to_regclass: it reads no table, so it does not notice what another process committed
+    # while this one waited for the advisory lock.
+    cursor = await connection.execute(
+        "select from pg_tables where schemaname = %s and tablename = 'corpus_meta'", (collection,)
+    )
+    return await cursor.fetchone() is not None
+
+
+async def _read_embedding(
+    connection: AsyncConnection[TupleRow], collection: str
+) -> tuple[str, int] | None:
+    if not await _exists(connection, collection):
+        return None
+    cursor = await connection.execute(
+        sql.SQL("select key, value from {}").format(table(collection, "corpus_meta"))
+    )
+    meta: dict[str, Any] = dict(await cursor.fetchall())
+    version = meta.get("schema_version")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise ConfigurationError(
+            f"The collection {collection!r} has schema version {version};"
+            f" this WebRAG knows versions up to {SCHEMA_VERSION}.",
+            hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
+        )
+    return str(meta["embedding_model"]), int(meta["embedding_dimensions"])
+
+
+async def _lock(connection: AsyncConnection[TupleRow], collection: str) -> None:
+    await connection.execute(
+        "select pg_advisory_xact_lock(hashtextextended(%s, 41))", (f"webrag {collection}",)
+    )
+
+
+async def _create(
+    connection: AsyncConnection[TupleRow],
+    database: "Database",
+    collection: str,
+    embedding: tuple[str, int],
+) -> None:
+    model, dimensions = embedding
+    if database.config.url is not None:
+        info = connection.info
+        logger.warning(
+            "Creating the schema %s in the database %s on %s.", collection, info.dbname, info.host
+        )
+    try:
+        # `if not exists` asks for the right to create even when the schema is there.
+        cursor = await connection.execute(
+            "select from pg_namespace where nspname = %s", (collection,)
+        )
+        if await cursor.fetchone() is None:
+            await connection.execute(sql.SQL("create schema {}").format(sql.Identifier(collection)))
+        for statement in create_statements(collection, dimensions):
+            await connection.execute(statement)
+    except psycopg.errors.DuplicateTable as error:
+        raise ConfigurationError(
+            f"The schema {collection!r} exists and holds other tables.",
+            hint="Set WEBRAG_COLLECTION to another name.",
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        user, dbname = connection.info.user, connection.info.dbname
+        raise StorageError(
+            f"The user {user!r} may not create the schema {collection!r}.",
+            hint=f"An administrator can run `GRANT CREATE ON DATABASE {dbname} TO {user}`.",
+        ) from error
+    meta = {
+        "schema_version": SCHEMA_VERSION,
+        "embedding_model": model,
+        "embedding_dimensions": dimensions,
+    }
+    insert = sql.SQL("insert into {} (key, value) values (%s, %s)").format(
+        table(collection, "corpus_meta")
+    )
+    async with connection.cursor() as cursor:
+        await cursor.executemany(insert, [(key, Jsonb(value)) for key, value in meta.items()])
+
+
+def _model_mismatch(
+    collection: str, found: tuple[str, int], wanted: tuple[str, int]
+) -> ConfigurationError:
+    return ConfigurationError(
+        f"The collection {collection!r} was made with the embedding model {found[0]}"
+        f" ({found[1]} dimensions); the settings ask for {wanted[0]} ({wanted[1]} dimensions).",
+        hint="Run `webrag reindex` to embed the stored text again, or go back to the first"
+        " model, or set WEBRAG_COLLECTION to another name.",
+    )

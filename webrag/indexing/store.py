@@ -1,0 +1,319 @@
+"""The searched table as a LlamaIndex vector store. Does no fusion, reranking or fetching."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import BaseNode, NodeRelationship
+from llama_index.core.vector_stores.types import (
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+    VectorStoreQueryResult,
+)
+from llama_index.vector_stores.postgres import PGVectorStore
+from sqlalchemy import URL, make_url
+from typing_extensions import override
+
+from webrag.errors import ConfigurationError, InputError
+from webrag.indexing.database import Database
+from webrag.indexing.models import DatabaseConfig
+from webrag.indexing.schema import corpus_embedding, ensure_schema
+from webrag.indexing.steps import Steps, run_steps, run_steps_sync
+from webrag.indexing.store_queries import (
+    clear,
+    delete_document,
+    delete_matching,
+    search,
+    select_nodes,
+)
+from webrag.indexing.store_rows import add_nodes
+
+__all__ = ["CorpusVectorStore"]
+
+T = TypeVar("T")
+
+_TABLE = "children"
+_UNCHOSEN_TABLE = "llamaindex"  # what from_params passes when none is named
+_DEFAULT_EF_SEARCH = 200
+
+
+class CorpusVectorStore(PGVectorStore):
+    """The chunks of a collection for `VectorStoreIndex.from_vector_store` and pipelines.
+
+    Rows have PGVectorStore's layout, and a stock PGVectorStore opened on the same table
+    (`schema_name` the collection, `table_name="children"`) finds the same neighbours. Reads and
+    writes do not go through it, for these reasons (version 0.9.0):
+
+    - it formats filter values into SQL: a quote breaks the query, a crafted value returns rows;
+    - with HNSW and a filter on URLs it returned 3 of 20 rows, as it turns bitmap scans off and
+      does not continue the graph search;
+    - it inserts row by row and keeps duplicates of a node that is added twice;
+    - its asynchronous methods open synchronous connections.
+
+    Here all values are bound, small filters are searched exactly and large ones iteratively,
+    writes keep parents, lexical index and page texts complete, and `add` replaces nodes by id.
+    Synchronous methods may be called inside a running event loop; they block it.
+
+    Args:
+        connection_string: URL of a server, a SQLAlchemy one too; or pass `database`.
+        table_name: Always "children".
+        schema_name: The collection.
+        embed_dim: Vector size; must be the collection's.
+        database: Open database to use; it is not closed by the store.
+        embedding_model: Recorded when the collection does not exist yet.
+        kwargs: Further arguments of PGVectorStore; `hnsw_kwargs["hnsw_ef_search"]` is used.
+    """
+
+    modes: ClassVar[tuple[VectorStoreQueryMode, ...]] = (VectorStoreQueryMode.DEFAULT,)
+    """Query modes this store answers."""
+
+    _database: Database = PrivateAttr()
+    _owns_database: bool = PrivateAttr()
+    _embedding_model: str = PrivateAttr()
+    _is_ready: bool = PrivateAttr(default=False)
+
+    def __init__(
+        self,
+        connection_string: str | URL | None = None,
+        async_connection_string: str | URL | None = None,
+        table_name: str | None = None,
+        schema_name: str | None = None,
+        embed_dim: int = 256,
+        *,
+        database: Database | None = None,
+        embedding_model: str = "unnamed",
+        **kwargs: Any,
+    ) -> None:
+        if table_name not in (None, _UNCHOSEN_TABLE, _TABLE):
+            raise ConfigurationError(
+                f"table_name is {table_name!r}; a collection's searched table is always "
+                f"{_TABLE!r}. Choose another schema_name for another corpus."
+            )
+        if kwargs.get("hybrid_search"):
+            raise ConfigurationError(
+                "hybrid_search is not available here: it needs a column the table does not have."
+            )
+        given = database or _database_of(connection_string, schema_name or "webrag")
+        super().__init__(
+            connection_string=connection_string,
+            async_connection_string=async_connection_string,
+            table_name=_TABLE,
+            schema_name=given.config.collection,
+            embed_dim=embed_dim,
+            **{**kwargs, "use_halfvec": True, "use_jsonb": True, "perform_setup": False},
+        )
+        self._database = given
+        self._owns_database = database is None
+        self._embedding_model = embedding_model
+
+    @classmethod
+    def from_database(
+        cls, database: Database, *, embed_dim: int = 256, embedding_model: str = "unnamed"
+    ) -> Self:
+        """Give the store of an open database's collection."""
+        return cls(database=database, embed_dim=embed_dim, embedding_model=embedding_model)
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "CorpusVectorStore"
+
+    @property
+    @override
+    def client(self) -> Database:
+        """The database behind the store."""
+        return self._database
+
+    @override
+    async def close(self) -> None:
+        """Close the database when the store opened it."""
+        if self._owns_database:
+            await self._database.close()
+
+    @override
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """Give the nearest chunks of retrievable pages, nearest first, with cosine similarities.
+
+        Args:
+            query: Only the default mode is offered.
+            kwargs: `hnsw_ef_search` overrides the store's for this query.
+
+        Raises:
+            InputError: The mode, the embedding or a filter cannot be used.
+        """
+        return self._run(self._search(query, kwargs), snapshot=True)
+
+    @override
+    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """As `query`."""
+        return await self._arun(self._search(query, kwargs), snapshot=True)
+
+    @override
+    def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
+        """Store nodes; one whose id is stored already is replaced.
+
+        Nodes with children become parents and need no embedding. The pages they belong to are
+        made from `source_url`, or the id of their document, when they are not stored.
+
+        Raises:
+            InputError: A searched node has no embedding, or one of another size.
+        """
+        self._check_embeddings(nodes)
+        self._run(lambda: add_nodes(self.schema_name, nodes))
+        return [node.node_id for node in nodes]
+
+    @override
+    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """As `add`."""
+        self._check_embeddings(nodes)
+        await self._arun(lambda: add_nodes(self.schema_name, nodes))
+        return [node.node_id for node in nodes]
+
+    @override
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """Delete what was made from a document."""
+        self._run(lambda: delete_document(self.schema_name, ref_doc_id))
+
+    @override
+    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """As `delete`."""
+        await self._arun(lambda: delete_document(self.schema_name, ref_doc_id))
+
+    @override
+    def delete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **delete_kwargs: Any,
+    ) -> None:
+        """Delete chunks by id, by filters or by both together; nothing when neither is given."""
+        self._run(lambda: delete_matching(self.schema_name, node_ids, filters))
+
+    @override
+    async def adelete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **delete_kwargs: Any,
+    ) -> None:
+        """As `delete_nodes`."""
+        await self._arun(lambda: delete_matching(self.schema_name, node_ids, filters))
+
+    @override
+    def get_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **kwargs: Any,
+    ) -> list[BaseNode]:
+        """Give chunks by id, by filters or by both together, in page order; all by default."""
+        return list(self._run(lambda: select_nodes(self.schema_name, node_ids, filters)))
+
+    @override
+    async def aget_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **kwargs: Any,
+    ) -> list[BaseNode]:
+        """As `get_nodes`."""
+        return list(await self._arun(lambda: select_nodes(self.schema_name, node_ids, filters)))
+
+    @override
+    def clear(self) -> None:
+        """Delete everything the collection holds, pages of WebRAG's own included."""
+        self._run(lambda: clear(self.schema_name))
+
+    @override
+    async def aclear(self) -> None:
+        """As `clear`."""
+        await self._arun(lambda: clear(self.schema_name))
+
+    def _search(
+        self, query: VectorStoreQuery, kwargs: dict[str, Any]
+    ) -> Callable[[], Steps[VectorStoreQueryResult]]:
+        if query.mode not in self.modes:
+            offered = ", ".join(mode.value for mode in self.modes)
+            raise InputError(
+                f"The query mode {query.mode.value!r} is not offered by this store; "
+                f"offered: {offered}.",
+                hint="WebRAG's own retriever combines dense and lexical search.",
+            )
+        if query.query_embedding is None:
+            raise InputError("The query has no embedding: set query_embedding.")
+        if len(query.query_embedding) != self.embed_dim:
+            raise InputError(
+                f"The query embedding has {len(query.query_embedding)} dimensions; "
+                f"the collection has {self.embed_dim}."
+            )
+        configured = (self.hnsw_kwargs or {}).get("hnsw_ef_search", _DEFAULT_EF_SEARCH)
+        ef_search = int(kwargs.get("hnsw_ef_search") or configured)
+        return lambda: search(self.schema_name, query, ef_search=ef_search)
+
+    def _check_embeddings(self, nodes: Sequence[BaseNode]) -> None:
+        for node in nodes:
+            if NodeRelationship.CHILD in node.relationships:
+                continue
+            size = None if node.embedding is None else len(node.embedding)
+            if size != self.embed_dim:
+                raise InputError(
+                    f"Node {node.node_id} has {size or 'no'} embedding dimensions; "
+                    f"the collection needs {self.embed_dim}."
+                )
+
+    def _run(self, make: Callable[[], Steps[T]], *, snapshot: bool = False) -> T:
+        if not self._is_ready:
+            _run_in_thread(self._prepare_apart)
+            self._is_ready = True
+        return self._database.run_sync(
+            lambda connection: run_steps_sync(connection, make()), snapshot=snapshot
+        )
+
+    async def _arun(self, make: Callable[[], Steps[T]], *, snapshot: bool = False) -> T:
+        if not self._is_ready:
+            await self._prepare(self._database)
+            self._is_ready = True
+        return await self._database.run(
+            lambda connection: run_steps(connection, make()), snapshot=snapshot
+        )
+
+    async def _prepare(self, database: Database) -> None:
+        """Create a missing collection; an existing one must have vectors of this size."""
+        existing = await corpus_embedding(database)
+        if existing is None:
+            await ensure_schema(
+                database,
+                embedding_model=self._embedding_model,
+                embedding_dimensions=self.embed_dim,
+            )
+        elif existing[1] != self.embed_dim:
+            raise ConfigurationError(
+                f"The collection {self.schema_name!r} has vectors of {existing[1]} dimensions, "
+                f"made with {existing[0]}; embed_dim is {self.embed_dim}."
+            )
+
+    async def _prepare_apart(self) -> None:
+        database = Database(self._database.config)
+        try:
+            await self._prepare(database)
+        finally:
+            await database.close()
+
+
+def _run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine to its end, also when the calling thread has a running event loop."""
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        executor.submit(lambda: asyncio.run(work())).result()
+
+
+def _database_of(connection_string: str | URL | None, collection: str) -> Database:
+    if connection_string is None:
+        raise ConfigurationError("CorpusVectorStore needs a connection_string or a database.")
+    url = make_url(connection_string)
+    dsn = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    # An external server needs no folder.
+    return Database(DatabaseConfig(url=dsn, data_dir=Path(), collection=collection))

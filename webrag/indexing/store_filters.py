@@ -1,0 +1,236 @@
+"""LlamaIndex metadata filters as SQL conditions; every key and value is bound, none formatted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llama_index.core.vector_stores.types import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+)
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from webrag.errors import InputError
+
+__all__ = ["Condition", "all_of", "filter_condition", "ids_condition", "query_condition"]
+
+_Scalar = str | int | float
+
+# Keys that are columns: `c` is the searched table, `d` is documents. Other keys are looked up in
+# the node's metadata.
+_COLUMNS = {
+    "source_url": "d.url",
+    "node_id": "c.node_id",
+    "parent_id": "c.parent_id::text",
+    **dict.fromkeys(("ref_doc_id", "doc_id", "document_id"), "c.metadata_->>'ref_doc_id'"),
+}
+_COMPARISONS = {
+    FilterOperator.GT: ">",
+    FilterOperator.GTE: ">=",
+    FilterOperator.LT: "<",
+    FilterOperator.LTE: "<=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A boolean SQL expression over `c` and `d` with its values; null means false."""
+
+    text: str
+    values: tuple[Any, ...] = ()
+
+    @property
+    def sql(self) -> sql.SQL:
+        """The expression; its text is made of constants only."""
+        return sql.SQL(self.text)
+
+
+_ALWAYS = Condition("true")
+_NEVER = Condition("false")
+
+
+def query_condition(query: VectorStoreQuery) -> Condition | None:
+    """Give what a query restricts the search to, None when it restricts nothing."""
+    parts = [filter_condition(query.filters)] if query.filters is not None else []
+    # LlamaIndex's retriever passes empty lists when it means no restriction.
+    if query.node_ids:
+        parts.append(ids_condition(query.node_ids))
+    if query.doc_ids:
+        parts.append(_any_of("c.metadata_->>'ref_doc_id'", query.doc_ids))
+    parts = [part for part in parts if part != _ALWAYS]
+    return all_of(parts) if parts else None
+
+
+def all_of(parts: Sequence[Condition]) -> Condition:
+    """Give the condition that all of these hold; it is always true when there are none."""
+    return _join(parts, " and ") if parts else _ALWAYS
+
+
+def ids_condition(node_ids: Sequence[str]) -> Condition:
+    """Give the condition for nodes with these ids."""
+    return _any_of("c.node_id", node_ids)
+
+
+def filter_condition(filters: MetadataFilters) -> Condition:
+    """Translate filters, nested ones too.
+
+    A node that lacks a key matches NE, NIN and IS_EMPTY and nothing else, as in LlamaIndex's own
+    stores. Numbers are compared as numbers, strings as strings.
+
+    Raises:
+        InputError: A value does not fit its operator.
+    """
+    parts = [
+        filter_condition(each) if isinstance(each, MetadataFilters) else _single(each)
+        for each in filters.filters
+    ]
+    if not parts:
+        return _ALWAYS
+    if filters.condition == FilterCondition.NOT:
+        return _negated(_join(parts, " or "))
+    return _join(parts, " or " if filters.condition == FilterCondition.OR else " and ")
+
+
+def _join(parts: Sequence[Condition], glue: str) -> Condition:
+    values = tuple(value for part in parts for value in part.values)
+    return Condition(f"({glue.join(part.text for part in parts)})", values)
+
+
+def _any_of(column: str, values: Sequence[str]) -> Condition:
+    return Condition(f"{column} = any(%s::text[])", (list(values),))
+
+
+def _negated(condition: Condition) -> Condition:
+    return Condition(f"not coalesce({condition.text}, false)", condition.values)
+
+
+def _single(each: MetadataFilter) -> Condition:
+    operator = each.operator
+    if operator == FilterOperator.IS_EMPTY:
+        return _is_empty(each)
+    if each.value is None:
+        raise InputError(f"The filter on {each.key!r} with {operator.value!r} needs a value.")
+    condition = _BUILDERS[operator](each)
+    is_negative = operator in (FilterOperator.NE, FilterOperator.NIN)
+    return _negated(condition) if is_negative else condition
+
+
+def _equal(each: MetadataFilter) -> Condition:
+    return _compare(each, "=", _scalar(each))
+
+
+def _order(each: MetadataFilter) -> Condition:
+    return _compare(each, _COMPARISONS[each.operator], _scalar(each))
+
+
+def _within(each: MetadataFilter) -> Condition:
+    values = _list(each)
+    if all(isinstance(value, str) for value in values):
+        text, bound = _text_of(each.key)
+        return Condition(f"{text} = any(%s::text[])", (*bound, values))
+    text, bound = _number_of(each.key)
+    return Condition(f"{text} = any(%s::numeric[])", (*bound, values))
+
+
+def _compare(each: MetadataFilter, comparison: str, value: _Scalar) -> Condition:
+    if isinstance(value, str):
+        text, bound = _text_of(each.key)
+        # "C" orders ISO dates and versions of equal width as their writers expect.
+        return Condition(f'({text}) collate "C" {comparison} %s', (*bound, value))
+    text, bound = _number_of(each.key)
+    return Condition(f"{text} {comparison} %s::numeric", (*bound, value))
+
+
+def _contains(each: MetadataFilter) -> Condition:
+    """An array holds the value, or a string holds it as a part."""
+    value = _scalar(each)
+    if each.key in _COLUMNS:
+        return Condition(f"strpos({_COLUMNS[each.key]}, %s) > 0", (str(value),))
+    return Condition(
+        "case jsonb_typeof(c.metadata_->%s::text)"
+        " when 'array' then c.metadata_->%s::text @> %s::jsonb"
+        " when 'string' then strpos(c.metadata_->>%s::text, %s) > 0 end",
+        (each.key, each.key, Jsonb(value), each.key, str(value)),
+    )
+
+
+def _text_match(each: MetadataFilter) -> Condition:
+    text, bound = _text_of(each.key)
+    return Condition(f"strpos({text}, %s) > 0", (*bound, str(_scalar(each))))
+
+
+def _text_match_insensitive(each: MetadataFilter) -> Condition:
+    text, bound = _text_of(each.key)
+    return Condition(f"strpos(lower({text}), lower(%s)) > 0", (*bound, str(_scalar(each))))
+
+
+def _any(each: MetadataFilter) -> Condition:
+    return _join([_holds(each.key, value) for value in _list(each)] or [_NEVER], " or ")
+
+
+def _all(each: MetadataFilter) -> Condition:
+    return all_of([_holds(each.key, value) for value in _list(each)])
+
+
+def _holds(key: str, value: _Scalar) -> Condition:
+    return _contains(MetadataFilter(key=key, value=value, operator=FilterOperator.CONTAINS))
+
+
+def _is_empty(each: MetadataFilter) -> Condition:
+    if each.key in _COLUMNS:
+        return Condition(f"coalesce({_COLUMNS[each.key]}, '') = ''")
+    return Condition(
+        "coalesce(c.metadata_->%s::text, 'null') in ('null', '\"\"', '[]')", (each.key,)
+    )
+
+
+_BUILDERS: dict[FilterOperator, Callable[[MetadataFilter], Condition]] = {
+    FilterOperator.EQ: _equal,
+    FilterOperator.NE: _equal,
+    **dict.fromkeys(_COMPARISONS, _order),
+    FilterOperator.IN: _within,
+    FilterOperator.NIN: _within,
+    FilterOperator.ANY: _any,
+    FilterOperator.ALL: _all,
+    FilterOperator.CONTAINS: _contains,
+    FilterOperator.TEXT_MATCH: _text_match,
+    FilterOperator.TEXT_MATCH_INSENSITIVE: _text_match_insensitive,
+}
+
+
+def _text_of(key: str) -> tuple[str, tuple[str, ...]]:
+    if key in _COLUMNS:
+        return _COLUMNS[key], ()
+    return "c.metadata_->>%s::text", (key,)
+
+
+def _number_of(key: str) -> tuple[str, tuple[str, ...]]:
+    """The value as a number; null, not an error, where a row holds something else."""
+    if key in _COLUMNS:
+        return "null::numeric", ()
+    return (
+        "case jsonb_typeof(c.metadata_->%s::text)"
+        " when 'number' then (c.metadata_->>%s::text)::numeric"
+        " when 'boolean' then (c.metadata_->>%s::text)::boolean::int::numeric"
+        " when 'string' then case when c.metadata_->>%s::text ~ '^-?[0-9]+([.][0-9]+)?$'"
+        " then (c.metadata_->>%s::text)::numeric end end",
+        (key,) * 5,
+    )
+
+
+def _scalar(each: MetadataFilter) -> _Scalar:
+    if isinstance(each.value, str | int | float):
+        return each.value
+    raise InputError(
+        f"The filter on {each.key!r} with {each.operator.value!r} needs one string or number."
+    )
+
+
+def _list(each: MetadataFilter) -> list[Any]:
+    if isinstance(each.value, list):
+        return each.value
+    raise InputError(f"The filter on {each.key!r} with {each.operator.value!r} needs a list.")
