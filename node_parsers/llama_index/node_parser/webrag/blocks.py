@@ -1,0 +1,454 @@
+"""Markdown to units: the pieces of a page that are kept whole when they fit.
+
+Reads block structure and source ranges from a CommonMark parser; decides nothing about chunk sizes.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyromark
+from pyromark import Options
+
+from .metadata import Flag
+
+__all__ = ["BreakCost", "Heading", "Image", "Mark", "Outline", "TextRun", "Unit", "parse_outline"]
+
+_OPTIONS: Final = (
+    Options.ENABLE_TABLES
+    | Options.ENABLE_MATH
+    | Options.ENABLE_GFM
+    | Options.ENABLE_DEFINITION_LIST
+    | Options.ENABLE_TASKLISTS
+)
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+_INLINE_TAGS: Final = frozenset(
+    {"Emphasis", "Strong", "Strikethrough", "Superscript", "Subscript", "Link", "Image"}
+)
+# `$HOME:$PATH` parses as math; a formula has an operator, a command or a single symbol.
+_FORMULA: Final = re.compile(r"[\\^{}=<>+*/]|^\s*\w(_\w+)?\s*$")
+_TEX_SPAN: Final = re.compile(r"\\\(.{1,500}?\\\)|\\\[.{1,2000}?\\\]", re.S)
+_ADMONITION: Final = re.compile(
+    r"^[ \t>]*(?:(?:\*\*|__)(?:note|tip|hint|important|warning|caution|danger|attention|info)"
+    r"\s*[:.!]?\s*(?:\*\*|__)|(?:!!!|:::)\s*\w)",
+    re.I | re.M,
+)
+# Terms of definition lists and pseudo headings end up as short lines that are no sentence.
+_LABEL: Final = re.compile(
+    r"[ \t>]*(?:(?:\*\*|__).{1,100}(?:\*\*|__)[:.]?|.{0,79}[^.!?,;:\u2026\s])"
+)
+
+
+class BreakCost:
+    """What cutting before a unit costs, beside the loss of an uneven size (which is 0 to 1).
+
+    Ordered by how much a reader loses; the values were chosen by looking at the chunks of real
+    documentation pages. Below about 0.2 size decides, above 1 a cut is a last resort.
+    """
+
+    HEADING = -0.5
+    BLOCK = 0.0
+    TERM = 0.05
+    ITEM = 0.1
+    INSIDE_ITEM = 0.2
+    TABLE_ROW = 0.2
+    CODE_GAP = 0.25
+    RAW_LINE = 0.4
+    AFTER_INTRODUCTION = 0.5
+    SENTENCE = 0.6
+    AFTER_LABEL = 1.5
+    WORD = 2.0
+    KEEP = 3.0
+    AFTER_HEADING = 5.0
+    CHARACTER = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whole lines that belong together; units partition the text from its first non-blank line.
+
+    Attributes:
+        start: Offset of the unit's first line.
+        end: Where the next unit starts; blank lines after the unit are its own.
+        cost: Cost of cutting before it.
+        prose: False for code, table rows and raw HTML, which are cut by line.
+        level: Heading level 1 to 6; 0 for everything else.
+    """
+
+    start: int
+    end: int
+    cost: float
+    prose: bool
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading: where its line starts, its level and its plain text."""
+
+    start: int
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A stretch of the page that has one kind of rich content."""
+
+    start: int
+    end: int
+    flag: Flag
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image of the page; `position` is a character offset in its markdown."""
+
+    url: str
+    alt: str
+    caption: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextRun:
+    """Visible text between two block boundaries, with its place in the markdown."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(slots=True)
+class Outline:
+    """What a page is made of, in page order."""
+
+    units: list[Unit] = field(default_factory=list)
+    headings: list[Heading] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    images: list[Image] = field(default_factory=list)
+    runs: list[TextRun] = field(default_factory=list)
+
+
+def parse_outline(text: str) -> Outline:
+    """The outline of a markdown text; offsets are characters of `text`.
+
+    Never fails: where the parser gives up, lines stand for blocks.
+    """
+    lines = _Lines(text)
+    reader = _EventReader(text, lines)
+    try:
+        reader.read()
+    except BaseException as error:
+        # A panic of the Rust parser is not an Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        lines = _Lines(text)
+        reader.outline = Outline()
+    outline = reader.outline
+    outline.units = lines.units()
+    outline.marks += _pattern_marks(text)
+    return outline
+
+
+def _is_label(text: str) -> bool:
+    return len(text) < 200 and _LABEL.fullmatch(text) is not None
+
+
+def _pattern_marks(text: str) -> Iterator[Mark]:
+    for match in _ADMONITION.finditer(text):
+        yield Mark(match.start(), match.end(), "has_admonition")
+    if "\\(" in text or "\\[" in text:
+        for match in _TEX_SPAN.finditer(text):
+            yield Mark(match.start(), match.end(), "has_math")
+
+
+def _character_offsets(text: str) -> Callable[[int], int]:
+    """Byte offset to character offset; a byte inside a character gives that character."""
+    if text.isascii():
+        return lambda offset: offset
+    data = np.frombuffer(text.encode(), dtype=np.uint8)
+    table = np.empty(len(data) + 1, dtype=np.int64)
+    np.cumsum((data & 0xC0) != 0x80, out=table[:-1])
+    table[:-1] -= 1
+    table[-1] = len(text)
+    return lambda offset: int(table[offset])
+
+
+class _Lines:
+    """The page's lines and what is known about cutting before each."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+        self.cost: list[float | None] = [None] * len(self.starts)
+        self.joined = bytearray(len(self.starts))
+        self.raw = bytearray(len(self.starts))
+        self.level = bytearray(len(self.starts))
+        self.paragraph = bytearray(len(self.starts))
+
+    def at(self, offset: int) -> int:
+        """Number of the line that holds an offset."""
+        return bisect_right(self.starts, offset) - 1
+
+    def last(self, start: int, end: int) -> int:
+        """Number of the last line of a range that may end with a line break."""
+        return self.at(max(start, end - 1))
+
+    def is_blank(self, line: int) -> bool:
+        content = self.content(line)
+        return not content or content.isspace()
+
+    def content(self, line: int) -> str:
+        end = self.starts[line + 1] if line + 1 < len(self.starts) else len(self.text)
+        return self.text[self.starts[line] : end]
+
+    def open(self, line: int, cost: float) -> None:
+        """Note the outermost block that starts on a line; later ones lie inside it."""
+        if self.cost[line] is None:
+            self.cost[line] = cost
+
+    def join(self, first: int, last: int) -> None:
+        """Keep lines after `first` up to `last` in one unit with it."""
+        for line in range(first + 1, min(last + 1, len(self.starts))):
+            self.joined[line] = 1
+
+    def units(self) -> list[Unit]:
+        """Units of the whole text."""
+        firsts: list[int] = []
+        for line in range(len(self.starts)):
+            if self.is_blank(line):
+                continue
+            # A heading always stands for itself, whatever inline ranges claim.
+            if not firsts or not self.joined[line] or self.level[line]:
+                firsts.append(line)
+        units: list[Unit] = []
+        for number, line in enumerate(firsts):
+            start = self.starts[line]
+            end = self.starts[firsts[number + 1]] if number + 1 < len(firsts) else len(self.text)
+            cost = self._cost(line, units[-1] if units else None)
+            units.append(Unit(start, end, cost, not self.raw[line], self.level[line]))
+        return units
+
+    def _cost(self, line: int, previous: Unit | None) -> float:
+        own = self.cost[line]
+        cost = BreakCost.BLOCK if own is None else own
+        if previous is None:
+            return cost
+        if previous.level:
+            # Deeper headings stay with the one above them, a new section does not.
+            follows = not self.level[line] or self.level[line] > previous.level
+            return BreakCost.AFTER_HEADING if follows else BreakCost.HEADING
+        if self.level[line] or not previous.prose:
+            return cost
+        before = self.text[previous.start : previous.end].rstrip()
+        if (
+            len(before) < 200
+            and _LABEL.fullmatch(before)
+            and self.paragraph[self.at(previous.start)]
+        ):
+            return max(cost, BreakCost.AFTER_LABEL)
+        if before.endswith((":", "\uff1a")):
+            return cost + BreakCost.AFTER_INTRODUCTION
+        return cost
+
+
+class _EventReader:
+    """Fills an outline and the line table from the parser's events."""
+
+    def __init__(self, text: str, lines: _Lines) -> None:
+        self.text = text
+        self.lines = lines
+        self.outline = Outline()
+        self._char = _character_offsets(text)
+        self._open: list[str] = []
+        self._pieces: list[tuple[int, int, str]] = []
+        self._heading: list[str] | None = None
+        self._alt: list[str] | None = None
+        self._row = 0
+        self._items: list[int] = []
+        self._terms_before_definition = False
+
+    def read(self) -> None:
+        """Go through all events once."""
+        for event, byte_range in pyromark.events_with_range(self.text, options=_OPTIONS):
+            start, end = self._char(byte_range["start"]), self._char(byte_range["end"])
+            if isinstance(event, str):
+                self._bare(event, start, end)
+                continue
+            ((name, value),) = event.items()
+            if name == "Start":
+                tag, data = _tag(value)
+                self._start(tag, data, start, end)
+            elif name == "End":
+                tag, data = _tag(value)
+                self._end(tag, data, start, end)
+            else:
+                self._inline(name, value, start, end)
+        self._flush()
+
+    def _bare(self, event: str, start: int, end: int) -> None:
+        line = self.lines.at(start)
+        if event == "Rule":
+            self._flush()
+            self.lines.open(line, self._block_cost())
+            return
+        self.lines.join(line, line + 1)
+        self._inline("Text", " ", start, end)
+
+    def _inline(self, name: str, value: Any, start: int, end: int) -> None:
+        if name == "TaskListMarker":
+            return
+        in_block = self._open and self._open[-1] in ("CodeBlock", "HtmlBlock")
+        if name != "Html" and not in_block:
+            self.lines.join(self.lines.at(start), self.lines.last(start, end))
+        if name in ("Html", "InlineHtml", "FootnoteReference"):
+            return
+        if name == "DisplayMath" or (name == "InlineMath" and _FORMULA.search(value)):
+            self.outline.marks.append(Mark(start, end, "has_math"))
+        if self._alt is not None:
+            self._alt.append(value)
+            return
+        if self._heading is not None:
+            self._heading.append(value)
+        self._pieces.append((start, end, value))
+
+    def _start(self, tag: str, data: Any, start: int, end: int) -> None:
+        if tag in _INLINE_TAGS:
+            self._start_inline(tag, data, start, end)
+            return
+        self._flush()
+        line = self.lines.at(start)
+        if tag == "Heading":
+            self._start_heading(int(data["level"][1]), line, start, end)
+        elif tag == "CodeBlock":
+            self._start_code(data, line, start, end)
+        elif tag == "HtmlBlock":
+            self._raw_lines(line, self.lines.last(start, end), BreakCost.RAW_LINE)
+        elif tag == "Table":
+            self._row = 0
+            self._raw_lines(line, self.lines.last(start, end), BreakCost.KEEP)
+            self.outline.marks.append(Mark(start, end, "has_table"))
+        elif tag == "TableRow":
+            self._row += 1
+            self.lines.cost[line] = BreakCost.KEEP if self._row == 1 else BreakCost.TABLE_ROW
+        else:
+            self._start_container(tag, data, line, start, end)
+        self._open.append(tag)
+
+    def _start_inline(self, tag: str, data: Any, start: int, end: int) -> None:
+        self.lines.join(self.lines.at(start), self.lines.last(start, end))
+        if tag == "Image" and self._alt is None:
+            self._alt = []
+            self.outline.images.append(Image(data["dest_url"], "", data["title"], start))
+        self._open.append(tag)
+
+    def _start_heading(self, level: int, line: int, start: int, end: int) -> None:
+        self.lines.cost[line] = BreakCost.HEADING
+        self.lines.level[line] = level
+        self.lines.join(line, self.lines.last(start, end))
+        self.outline.headings.append(Heading(self.lines.starts[line], level, ""))
+        self._heading = []
+
+    def _start_code(self, data: Any, line: int, start: int, end: int) -> None:
+        last = self.lines.last(start, end)
+        fenced = data != "Indented"
+        self._raw_lines(line, last, BreakCost.RAW_LINE)
+        for number in range(line + 2, last + 1):
+            if self.lines.is_blank(number - 1):
+                self.lines.cost[number] = BreakCost.CODE_GAP
+        if fenced and last > line:
+            self.lines.cost[line + 1] = self.lines.cost[last] = BreakCost.KEEP
+        self.outline.marks.append(Mark(start, end, "has_code"))
+
+    def _raw_lines(self, first: int, last: int, cost: float) -> None:
+        self.lines.open(first, self._block_cost())
+        for line in range(first, last + 1):
+            self.lines.raw[line] = 1
+            self.lines.open(line, cost)
+
+    def _start_container(self, tag: str, data: Any, line: int, start: int, end: int) -> None:
+        cost = self._block_cost()
+        if tag == "Item":
+            cost = BreakCost.ITEM + 0.05 * self._open.count("List")
+            self._items[-1] += 1
+        elif tag == "DefinitionListTitle":
+            cost = BreakCost.TERM
+            self._terms_before_definition = True
+        elif tag == "DefinitionListDefinition":
+            cost = BreakCost.KEEP if self._terms_before_definition else BreakCost.INSIDE_ITEM
+            self._terms_before_definition = False
+        elif tag == "List":
+            self._items.append(0)
+        elif tag == "DefinitionList":
+            self.outline.marks.append(Mark(start, end, "has_definition_list"))
+        elif tag == "BlockQuote" and data is not None:
+            self.outline.marks.append(Mark(start, end, "has_admonition"))
+            self._keep_title(line)
+        if tag == "Paragraph" and not self._open:
+            self.lines.paragraph[line] = 1
+        if tag != "TableHead":
+            self.lines.open(line, cost)
+
+    def _keep_title(self, line: int) -> None:
+        """Hold a `[!NOTE]` line to the text it labels."""
+        if line + 1 < len(self.lines.starts):
+            self.lines.open(line + 1, BreakCost.KEEP)
+
+    def _block_cost(self) -> float:
+        nesting = sum(
+            tag in ("Item", "DefinitionListDefinition", "BlockQuote") for tag in self._open
+        )
+        return BreakCost.INSIDE_ITEM + 0.05 * (nesting - 1) if nesting else BreakCost.BLOCK
+
+    def _end(self, tag: str, data: Any, start: int, end: int) -> None:
+        if tag in _INLINE_TAGS:
+            self._open.pop()
+            if tag == "Image" and "Image" not in self._open and self._alt is not None:
+                image = self.outline.images[-1]
+                alt = " ".join("".join(self._alt).split())
+                self.outline.images[-1] = Image(image.url, alt, image.caption, image.position)
+                self._alt = None
+            return
+        self._flush()
+        self._open.pop()
+        if tag == "List" and self._items.pop() > 1 and data:
+            self.outline.marks.append(Mark(start, end, "has_steps"))
+        if tag == "Heading" and self._heading is not None:
+            heading = self.outline.headings[-1]
+            title = " ".join("".join(self._heading).rstrip("\u00b6 ").split())
+            self.outline.headings[-1] = Heading(heading.start, heading.level, title)
+            self._heading = None
+
+    def _flush(self) -> None:
+        """Close the run of text that is being collected."""
+        if not self._pieces:
+            return
+        if "CodeBlock" in self._open:
+            self.outline.runs += _code_runs(self._pieces)
+        else:
+            joined = "".join(piece[2] for piece in self._pieces)
+            self.outline.runs.append(TextRun(self._pieces[0][0], self._pieces[-1][1], joined))
+        self._pieces = []
+
+
+def _tag(value: Any) -> tuple[str, Any]:
+    if isinstance(value, str):
+        return value, None
+    ((name, data),) = value.items()
+    return name, data
+
+
+def _code_runs(pieces: list[tuple[int, int, str]]) -> Iterator[TextRun]:
+    """One run per line of code: a block may be spread over several chunks."""
+    for start, end, text in pieces:
+        if end - start != len(text):
+            yield TextRun(start, end, text)
+            continue
+        offset = start
+        for line in text.splitlines(keepends=True):
+            yield TextRun(offset, offset + len(line), line)
+            offset += len(line)

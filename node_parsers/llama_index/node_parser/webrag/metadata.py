@@ -1,0 +1,45 @@
+"""Names of the metadata keys that parsed nodes carry; no behaviour."""
+
+from typing import Final, Literal
+
+__all__ = [
+    "CHUNK_INDEX",
+    "CHUNK_LEVEL",
+    "FLAG_KEYS",
+    "HEADING",
+    "HEADING_PATH",
+    "HTML",
+    "IMAGES",
+    "IMAGE_TEXT",
+    "LOSSY_FLAGS",
+    "SECTION",
+    "TOKEN_END",
+    "TOKEN_START",
+    "Flag",
+]
+
+Flag = Literal[
+    "has_table", "has_code", "has_math", "has_definition_list", "has_admonition", "has_steps"
+]
+
+CHUNK_LEVEL: Final = "chunk_level"
+CHUNK_INDEX: Final = "chunk_index"
+HEADING: Final = "heading"
+HEADING_PATH: Final = "heading_path"
+SECTION: Final = "section"
+TOKEN_START: Final = "token_start"  # noqa: S105 - counts, not secrets
+TOKEN_END: Final = "token_end"  # noqa: S105 - counts, not secrets
+IMAGES: Final = "images"
+IMAGE_TEXT: Final = "image_text"
+HTML: Final = "html"
+
+FLAG_KEYS: Final[tuple[Flag, ...]] = (
+    "has_table",
+    "has_code",
+    "has_math",
+    "has_definition_list",
+    "has_admonition",
+    "has_steps",
+)
+# Numbered steps survive as markdown; everything else loses structure that HTML keeps.
+LOSSY_FLAGS: Final[frozenset[Flag]] = frozenset(FLAG_KEYS) - {"has_steps"}
