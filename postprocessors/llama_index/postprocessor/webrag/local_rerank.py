@@ -1,0 +1,164 @@
+"""Reranks nodes with a small linear model, on this machine and without any download.
+
+It does not retrieve, fetch or embed a corpus.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.rerank_features import (
+    FEATURES,
+    FeatureExtractor,
+    Passage,
+    Question,
+    TokenEncoder,
+    simple_question_terms,
+    simple_terms,
+)
+from numpy.typing import NDArray
+from typing_extensions import override
+
+__all__ = ["LocalRerank", "calibrated"]
+
+
+class LocalRerank(BaseNodePostprocessor):
+    """Orders nodes by how well they answer the question.
+
+    The score is a weighted sum of eight features, all weights positive: how much of the question
+    the node covers (as a whole, and within two sentences), how close it is in meaning (as a whole,
+    in its best two sentences, by title, token by token), whether neighbouring words of the
+    question are neighbours in it, and how well its whole page matches. A logistic curve maps the
+    sum to (0, 1); from about 0.5 on, the nodes usually hold the answer.
+
+    What the retriever knows is read from the nodes' metadata, under keys that are fields here;
+    whatever is absent is computed from the candidates. A feature that cannot be computed (those of
+    meaning without an `encoder`, the page's without metadata) is left out and the others count
+    for more.
+
+    Nodes are never changed: the result holds copies whose metadata has the sum and the features
+    under `raw_score_key` and `features_key`. Equal scores keep their order. Instances are
+    thread-safe; the asynchronous method does the same work in a thread.
+
+    Example:
+        >>> rerank = LocalRerank(top_n=5)
+        >>> rerank.postprocess_nodes(nodes, query_str="how is the port changed?")
+    """
+
+    top_n: int | None = Field(default=None, ge=1, description="Nodes kept; None keeps all.")
+    encoder: TokenEncoder | None = Field(
+        default=None, exclude=True, description="Static embedding for the features of meaning."
+    )
+    analyze: Callable[[str], Sequence[str]] = Field(
+        default=simple_terms, exclude=True, description="Turns a text into terms, in order."
+    )
+    analyze_question: Callable[[str], Sequence[str]] = Field(
+        default=simple_question_terms,
+        exclude=True,
+        description="Turns a question into the distinct terms that matter.",
+    )
+    title_key: str = Field(default="title", description="Metadata key of the page's title.")
+    heading_path_key: str = Field(
+        default="heading_path", description="Metadata key of the list of headings above the node."
+    )
+    similarity_key: str = Field(
+        default="similarity", description="Metadata key of the cosine with the question."
+    )
+    page_lexical_key: str = Field(
+        default="page_lexical",
+        description="Metadata key of the page's lexical score relative to the best page's.",
+    )
+    term_idf_key: str = Field(
+        default="term_idf", description="Metadata key of the mapping from term to weight."
+    )
+    raw_score_key: str = Field(default="rerank_raw", description="Where the sum is written.")
+    features_key: str = Field(
+        default="rerank_features", description="Where the features are written."
+    )
+    cache_size: int = Field(default=1024, ge=0, description="Nodes remembered between calls.")
+
+    _extractor: FeatureExtractor = PrivateAttr()
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "LocalRerank"
+
+    @override
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        self._extractor = FeatureExtractor(self.analyze, self.encoder, self.cache_size)
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise ValueError("LocalRerank needs the question: pass query_bundle or query_str.")
+        if not nodes:
+            return []
+        question = self._question(query_bundle.query_str, nodes)
+        features = self._extractor.extract(question, [self._passage(n.node) for n in nodes])
+        raw = _weighted_sum(features)
+        order = np.argsort(-raw, kind="stable")[: self.top_n]
+        return [self._scored(nodes[i].node, float(raw[i]), features[i]) for i in order]
+
+    def _question(self, text: str, nodes: Sequence[NodeWithScore]) -> Question:
+        idf = next((found for n in nodes if (found := n.metadata.get(self.term_idf_key))), None)
+        return Question(text, tuple(dict.fromkeys(self.analyze_question(text))), idf)
+
+    def _passage(self, node: BaseNode) -> Passage:
+        metadata = node.metadata
+        headings = metadata.get(self.heading_path_key) or ()
+        return Passage(
+            text=node.get_content(metadata_mode=MetadataMode.NONE),
+            title=str(metadata.get(self.title_key) or ""),
+            headings=(headings,) if isinstance(headings, str) else tuple(map(str, headings)),
+            similarity=metadata.get(self.similarity_key),
+            page_lexical=metadata.get(self.page_lexical_key),
+        )
+
+    def _scored(self, node: BaseNode, raw: float, features: NDArray[np.float64]) -> NodeWithScore:
+        known = {
+            name: float(value)
+            for name, value in zip(FEATURES, features, strict=True)
+            if not np.isnan(value)
+        }
+        added = {self.raw_score_key: raw, self.features_key: known}
+        copy = node.model_copy(
+            update={
+                "metadata": {**node.metadata, **added},
+                "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *added],
+                "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *added],
+            }
+        )
+        return NodeWithScore(node=copy, score=calibrated(raw))
+
+
+def _weighted_sum(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over the known features, scaled up by the weight of the unknown ones."""
+    weights = np.array([_model()["weights"][name] for name in FEATURES])
+    known = ~np.isnan(features)
+    share = (known * weights).sum(axis=1) / weights.sum()
+    sums: NDArray[np.float64] = np.where(known, features, 0.0) @ weights / share
+    return sums
+
+
+def calibrated(raw: float) -> float:
+    """Map a weighted sum to (0, 1); see `docs/scoring.md` for how the curve was fitted."""
+    curve = _model()["calibration"]
+    return 1.0 / (1.0 + math.exp(-curve["slope"] * (raw - curve["centre"])))
+
+
+@lru_cache(maxsize=1)
+def _model() -> Mapping[str, Mapping[str, float]]:
+    text = files(__package__).joinpath("local_rerank.json").read_text("utf-8")
+    model: Mapping[str, Mapping[str, float]] = json.loads(text)
+    return model

@@ -1,0 +1,301 @@
+"""What the local reranker sees of a question and a passage: eight numbers; it ranks nothing."""
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "FEATURES",
+    "FeatureExtractor",
+    "Passage",
+    "Question",
+    "TokenEncoder",
+    "simple_question_terms",
+    "simple_terms",
+]
+
+FEATURES = (
+    "coverage",
+    "similarity",
+    "window_similarity",
+    "window_coverage",
+    "bigrams",
+    "title_similarity",
+    "page_lexical",
+    "token_similarity",
+)
+
+Analyze = Callable[[str], Sequence[str]]
+Matrix = NDArray[np.float32]
+
+# About two sentences: the span in which an answer usually stands. One sentence loses references,
+# whole chunks dilute it.
+_WINDOW_CHARS = 220
+_BREAK = re.compile(r"(?<=[.!?])\s+|\s*\n\s*|(?<=[\u3002\uff01\uff1f])")
+_WORD = re.compile(r"\w+")
+_SMALL_TALK = """
+a about an and any are as at be been by can could did do does for from get had has have how i if in
+into is it its me my of on or should so some than that the their them then there these they this to
+was we were what when where which who why will with would you your
+"""
+_QUESTION_WORDS = frozenset(_SMALL_TALK.split())
+
+
+@runtime_checkable
+class TokenEncoder(Protocol):
+    """A static embedding: whole texts and single tokens live in one space."""
+
+    def encode(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts, as an L2-normalised array of shape (len(texts), dimensions)."""
+
+    def token_vectors(self, text: str) -> tuple[Sequence[str], Matrix]:
+        """Give the distinct tokens of a text and their vectors, not normalised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A candidate and what is known of it beforehand; None means unknown.
+
+    Attributes:
+        text: What would be quoted.
+        title: Title of its page.
+        headings: Headings above it, outermost first.
+        similarity: Cosine with the question by the retriever's own embedding.
+        page_lexical: Lexical score of its whole page relative to the best page, [0, 1].
+    """
+
+    text: str
+    title: str = ""
+    headings: tuple[str, ...] = ()
+    similarity: float | None = None
+    page_lexical: float | None = None
+
+    @property
+    def header(self) -> str:
+        """Title and headings."""
+        return "\n".join(part for part in (self.title, " > ".join(self.headings)) if part)
+
+    @property
+    def context(self) -> str:
+        """Title, headings and text."""
+        return f"{self.header}\n{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question.
+
+    Attributes:
+        terms: Index terms without the words questions are put in, distinct, in order.
+        idf: Weight of each term; terms that are not in it do not count. None to weigh them by
+            the candidates.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    idf: Mapping[str, float] | None = None
+
+
+class _Profile(NamedTuple):
+    """The part of a passage's features that no question changes."""
+
+    terms: frozenset[str]
+    bigrams: frozenset[tuple[str, str]]
+    windows: tuple[frozenset[str], ...]
+    window_vectors: Matrix
+    title_vector: Matrix
+
+
+class FeatureExtractor:
+    """Computes features, remembering what does not depend on the question.
+
+    Thread-safe. Everything is computed for the whole list at once, so a cold call costs little
+    more than its tokenising.
+
+    Args:
+        analyze: Turns a text into index terms, in order.
+        encoder: Static embedding; None leaves the features of meaning unknown.
+        cache_size: Passages remembered, about 40 KB each.
+    """
+
+    def __init__(self, analyze: Analyze, encoder: TokenEncoder | None, cache_size: int) -> None:
+        self._analyze = analyze
+        self._encoder = encoder
+        self._cache_size = cache_size
+        self._cache: OrderedDict[tuple[str, str], _Profile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def extract(self, question: Question, passages: Sequence[Passage]) -> NDArray[np.float64]:
+        """Features as an array of shape (len(passages), 8), columns as in `FEATURES`.
+
+        All lie in [-1, 1], most in [0, 1]. NaN marks what is unknown.
+        """
+        profiles = self._profiles(passages)
+        weights = _weights(question, profiles)
+        columns = {
+            "coverage": [_coverage(profile.terms, weights) for profile in profiles],
+            "window_coverage": [
+                max((_coverage(window, weights) for window in profile.windows), default=0.0)
+                for profile in profiles
+            ],
+            "bigrams": [_bigram_share(profile.bigrams, question.terms) for profile in profiles],
+            "page_lexical": [_known(passage.page_lexical) for passage in passages],
+            "similarity": [_known(passage.similarity) for passage in passages],
+        }
+        table = np.full((len(passages), len(FEATURES)), np.nan)
+        for name, values in columns.items():
+            table[:, FEATURES.index(name)] = values
+        if self._encoder is not None and len(passages):
+            self._add_meaning(self._encoder, table, question.text, passages, profiles)
+        return table
+
+    def _add_meaning(
+        self,
+        encoder: TokenEncoder,
+        table: NDArray[np.float64],
+        question: str,
+        passages: Sequence[Passage],
+        profiles: Sequence[_Profile],
+    ) -> None:
+        vector = encoder.encode([question])[0]
+        starts = np.cumsum([0, *(len(profile.windows) for profile in profiles)])[:-1]
+        cosines = np.concatenate([profile.window_vectors for profile in profiles]) @ vector
+        table[:, FEATURES.index("window_similarity")] = np.maximum.reduceat(cosines, starts)
+        titles = np.stack([profile.title_vector for profile in profiles])
+        table[:, FEATURES.index("title_similarity")] = titles @ vector
+        table[:, FEATURES.index("token_similarity")] = _token_similarity(
+            encoder, question, passages
+        )
+        column = table[:, FEATURES.index("similarity")]
+        unknown = np.flatnonzero(np.isnan(column)).tolist()
+        if unknown:
+            column[unknown] = encoder.encode([passages[i].context for i in unknown]) @ vector
+
+    def _profiles(self, passages: Sequence[Passage]) -> list[_Profile]:
+        keys = [(passage.title, passage.context) for passage in passages]
+        with self._lock:
+            known = {key: self._cache[key] for key in keys if key in self._cache}
+        missing = {
+            key: passage for key, passage in zip(keys, passages, strict=True) if key not in known
+        }
+        known.update(self._build(missing))
+        with self._lock:
+            for key in keys:
+                self._cache[key] = known[key]
+                self._cache.move_to_end(key)
+            while len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)
+        return [known[key] for key in keys]
+
+    def _build(
+        self, passages: Mapping[tuple[str, str], Passage]
+    ) -> dict[tuple[str, str], _Profile]:
+        windows = [_windows(passage.text) for passage in passages.values()]
+        vectors = self._vectors([part for parts in windows for part in parts])
+        titles = self._vectors([passage.title for passage in passages.values()])
+        stops = np.cumsum([0, *(len(parts) for parts in windows)])
+        built = {}
+        for i, (key, passage) in enumerate(passages.items()):
+            parts = [self._analyze(part) for part in windows[i]]
+            terms = [term for part in [self._analyze(passage.header), *parts] for term in part]
+            built[key] = _Profile(
+                terms=frozenset(terms),
+                bigrams=frozenset(pairwise(terms)),
+                windows=tuple(map(frozenset, parts)),
+                window_vectors=vectors[stops[i] : stops[i + 1]],
+                title_vector=titles[i],
+            )
+        return built
+
+    def _vectors(self, texts: Sequence[str]) -> Matrix:
+        if self._encoder is None or not texts:
+            return np.zeros((len(texts), 0), np.float32)
+        return self._encoder.encode(texts)
+
+
+def simple_terms(text: str) -> list[str]:
+    """Words of a text, case-folded; good enough for English and alike."""
+    return _WORD.findall(text.casefold())
+
+
+def simple_question_terms(text: str) -> list[str]:
+    """Distinct words of a question without the words questions are put in, if others are left."""
+    words = simple_terms(text)
+    return list(dict.fromkeys([word for word in words if word not in _QUESTION_WORDS] or words))
+
+
+def _windows(text: str) -> list[str]:
+    """Neighbouring sentences or lines, joined up to the window size; at least one window."""
+    windows: list[str] = []
+    current = ""
+    for sentence in _BREAK.split(text):
+        joined = f"{current} {sentence}".strip()
+        if current and len(joined) > _WINDOW_CHARS:
+            windows.append(current)
+            current = sentence
+        else:
+            current = joined
+    return [*windows, current] if current or not windows else windows
+
+
+def _weights(question: Question, profiles: Sequence[_Profile]) -> dict[str, float]:
+    if question.idf is not None:
+        return {term: question.idf[term] for term in question.terms if term in question.idf}
+    total = len(profiles)
+    counts = {term: sum(term in profile.terms for profile in profiles) for term in question.terms}
+    return {
+        term: float(np.log1p((total - count + 0.5) / (count + 0.5)))
+        for term, count in counts.items()
+    }
+
+
+def _coverage(found: frozenset[str], weights: Mapping[str, float]) -> float:
+    total = sum(weights.values())
+    if total <= 0:
+        return 0.0
+    return sum(weight for term, weight in weights.items() if term in found) / total
+
+
+def _bigram_share(found: frozenset[tuple[str, str]], terms: Sequence[str]) -> float:
+    wanted = list(pairwise(terms))
+    return sum(pair in found for pair in wanted) / len(wanted) if wanted else 0.0
+
+
+def _token_similarity(
+    encoder: TokenEncoder, question: str, passages: Sequence[Passage]
+) -> NDArray[np.float64]:
+    """Mean over the question's tokens of the best cosine in the passage, weighted by length.
+
+    Long static vectors belong to rare, meaningful tokens.
+    """
+    _, wanted = encoder.token_vectors(question)
+    importance = np.linalg.norm(wanted, axis=1)
+    if not importance.sum():
+        return np.zeros(len(passages))
+    wanted = _normalised(wanted)
+    shares = importance / importance.sum()
+    offered = [encoder.token_vectors(passage.context)[1] for passage in passages]
+    counts = np.array([len(vectors) for vectors in offered])
+    best = np.zeros((len(wanted), len(passages)))
+    filled = counts > 0
+    if filled.any():
+        cosines = wanted @ _normalised(np.concatenate(offered)).T
+        starts = (np.cumsum(counts) - counts)[filled]
+        best[:, filled] = np.maximum.reduceat(cosines, starts, axis=1)
+    return np.asarray(shares @ best, dtype=np.float64)
+
+
+def _normalised(vectors: Matrix) -> Matrix:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def _known(value: float | None) -> float:
+    return np.nan if value is None else value

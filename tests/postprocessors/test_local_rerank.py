@@ -1,0 +1,233 @@
+import asyncio
+import copy
+import re
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.postprocessor.webrag import LocalRerank, TokenEncoder
+from llama_index.postprocessor.webrag.local_rerank import calibrated
+from numpy.typing import NDArray
+
+
+class LetterEncoder:
+    """Embeds words by their letters: words that share letters are close."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        pooled = [self.token_vectors(text)[1].sum(axis=0) for text in texts]
+        vectors = np.array(pooled, dtype=np.float32).reshape(len(texts), 26)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths > 0, lengths, 1)
+
+    def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
+        words = list(dict.fromkeys(re.findall(r"[a-z]+", text.lower())))
+        vectors = np.zeros((len(words), 26), np.float32)
+        for row, word in enumerate(words):
+            for letter in word:
+                vectors[row, ord(letter) - ord("a")] += 1
+        return words, vectors
+
+
+def node(text: str, **metadata: object) -> NodeWithScore:
+    return NodeWithScore(node=TextNode(text=text, metadata=metadata), score=0.5)
+
+
+def texts(nodes: Sequence[NodeWithScore]) -> list[str]:
+    return [each.node.get_content() for each in nodes]
+
+
+PORT = "The server listens on port 5432. Set port in the configuration file to change it."
+COLOUR = "Colours of the interface follow the theme."
+LICENCE = "The licence permits redistribution."
+QUESTION = "How do I change the port of the server?"
+
+
+def test_the_node_that_answers_comes_first_without_any_encoder() -> None:
+    ranked = LocalRerank().postprocess_nodes(
+        [node(LICENCE), node(COLOUR), node(PORT)], query_str=QUESTION
+    )
+
+    assert texts(ranked)[0] == PORT
+
+
+def test_the_node_that_answers_comes_first_with_an_encoder() -> None:
+    ranked = LocalRerank(encoder=LetterEncoder()).postprocess_nodes(
+        [node(LICENCE), node(COLOUR), node(PORT)], query_str=QUESTION
+    )
+
+    assert texts(ranked)[0] == PORT
+
+
+def test_scores_lie_between_zero_and_one_and_descend() -> None:
+    ranked = LocalRerank(encoder=LetterEncoder()).postprocess_nodes(
+        [node(PORT), node(COLOUR), node(LICENCE)], query_str=QUESTION
+    )
+
+    scores = [each.score for each in ranked]
+    assert all(0 < score < 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_inputs_are_never_changed() -> None:
+    nodes = [node(PORT, title="Ports", heading_path=["Server"]), node(COLOUR)]
+    before = copy.deepcopy(nodes)
+
+    LocalRerank(encoder=LetterEncoder()).postprocess_nodes(nodes, query_str=QUESTION)
+
+    assert nodes == before
+
+
+def test_the_result_tells_the_sum_and_the_features() -> None:
+    (ranked,) = LocalRerank(encoder=LetterEncoder()).postprocess_nodes(
+        [node(PORT, similarity=0.4, page_lexical=1.0)], query_str=QUESTION
+    )
+
+    features = ranked.node.metadata["rerank_features"]
+    assert features["similarity"] == 0.4
+    assert features["page_lexical"] == 1.0
+    assert len(features) == 8
+    assert ranked.node.metadata["rerank_raw"] > 0
+    assert ranked.node.metadata["similarity"] == 0.4
+
+
+def test_what_is_added_to_the_metadata_stays_out_of_prompts_and_embeddings() -> None:
+    (ranked,) = LocalRerank().postprocess_nodes([node(PORT)], query_str=QUESTION)
+
+    assert "rerank" not in ranked.node.get_content(metadata_mode="llm")
+    assert "rerank" not in ranked.node.get_content(metadata_mode="embed")
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"), [(7, 0.1), (9.5, 0.4), (12, 0.85), (15, 0.98)], ids=str
+)
+def test_the_score_is_calibrated(raw: float, expected: float) -> None:
+    assert calibrated(raw) == pytest.approx(expected, abs=0.05)
+
+
+def test_metadata_keys_are_fields() -> None:
+    rerank = LocalRerank(page_lexical_key="page", raw_score_key="sum", features_key="why")
+
+    (ranked,) = rerank.postprocess_nodes([node(PORT, page=0.25)], query_str=QUESTION)
+
+    assert ranked.node.metadata["why"]["page_lexical"] == 0.25
+    assert "sum" in ranked.node.metadata
+
+
+def test_given_term_weights_replace_those_of_the_candidates() -> None:
+    weights = {"colours": 5.0, "port": 0.1}
+    nodes = [node(PORT, term_idf=weights), node(COLOUR, term_idf=weights)]
+
+    ranked = LocalRerank().postprocess_nodes(nodes, query_str="port colours")
+
+    assert texts(ranked)[0] == COLOUR
+
+
+def test_the_users_analyser_decides_what_matches() -> None:
+    def stem(text: str) -> list[str]:
+        return [word[:4] for word in re.findall(r"\w+", text.lower())]
+
+    nodes = [node("Nothing of that sort."), node("It was configured.")]
+
+    ranked = LocalRerank(analyze=stem, analyze_question=stem).postprocess_nodes(
+        nodes, query_str="configuration"
+    )
+
+    assert texts(ranked)[0] == "It was configured."
+
+
+def test_top_n_keeps_the_best() -> None:
+    ranked = LocalRerank(top_n=1).postprocess_nodes([node(LICENCE), node(PORT)], query_str=QUESTION)
+
+    assert texts(ranked) == [PORT]
+
+
+def test_equal_nodes_keep_their_order() -> None:
+    nodes = [node(PORT, number=number) for number in range(5)]
+
+    ranked = LocalRerank(encoder=LetterEncoder()).postprocess_nodes(nodes, query_str=QUESTION)
+
+    assert [each.node.metadata["number"] for each in ranked] == [0, 1, 2, 3, 4]
+
+
+def test_no_nodes_give_no_nodes() -> None:
+    assert LocalRerank().postprocess_nodes([], query_str=QUESTION) == []
+
+
+def test_a_missing_question_is_an_error() -> None:
+    with pytest.raises(ValueError, match="query_str"):
+        LocalRerank().postprocess_nodes([node(PORT)])
+
+
+async def test_the_asynchronous_method_gives_the_same() -> None:
+    rerank = LocalRerank(encoder=LetterEncoder())
+    nodes = [node(LICENCE), node(PORT), node(COLOUR)]
+
+    assert await rerank.apostprocess_nodes(
+        nodes, query_bundle=QueryBundle(QUESTION)
+    ) == rerank.postprocess_nodes(nodes, query_str=QUESTION)
+
+
+async def test_concurrent_calls_with_a_tiny_cache_agree() -> None:
+    rerank = LocalRerank(encoder=LetterEncoder(), cache_size=1)
+    nodes = [node(LICENCE), node(PORT), node(COLOUR)]
+    expected = rerank.postprocess_nodes(nodes, query_str=QUESTION)
+
+    results = await asyncio.gather(
+        *(rerank.apostprocess_nodes(nodes, query_str=QUESTION) for _ in range(8))
+    )
+
+    assert all(result == expected for result in results)
+
+
+def test_a_second_call_gives_the_same_from_memory() -> None:
+    rerank = LocalRerank(encoder=LetterEncoder())
+    nodes = [node(LICENCE), node(PORT), node(COLOUR)]
+
+    first = rerank.postprocess_nodes(nodes, query_str=QUESTION)
+
+    assert rerank.postprocess_nodes(nodes, query_str=QUESTION) == first
+
+
+def test_texts_that_differ_only_in_their_headings_are_told_apart() -> None:
+    same = "It can be changed in the file."
+    nodes = [node(same, heading_path=["Theme"]), node(same, heading_path=["Server port"])]
+
+    ranked = LocalRerank().postprocess_nodes(nodes, query_str=QUESTION)
+
+    assert ranked[0].node.metadata["heading_path"] == ["Server port"]
+
+
+def test_the_bundled_default_needs_no_metadata_at_all() -> None:
+    ranked = LocalRerank().postprocess_nodes([node("")], query_str="?!")
+
+    assert 0 < ranked[0].score < 1
+
+
+def test_any_object_with_the_two_methods_is_an_encoder() -> None:
+    assert isinstance(LetterEncoder(), TokenEncoder)
+
+
+def test_eighty_candidates_are_ranked_quickly_once_known() -> None:
+    rerank = LocalRerank(encoder=LetterEncoder())
+    nodes = [node(f"{PORT} {COLOUR} {LICENCE} {number}. " * 5) for number in range(80)]
+    rerank.postprocess_nodes(nodes, query_str="warm the memory")
+
+    started = time.perf_counter()
+    rerank.postprocess_nodes(nodes, query_str=QUESTION)
+
+    assert time.perf_counter() - started < 1.0  # some 20 ms on an idle machine
+
+
+@settings(max_examples=50)
+@given(st.lists(st.text(max_size=300), max_size=6), st.text(max_size=100))
+def test_every_node_comes_back_once_whatever_it_holds(contents: list[str], query: str) -> None:
+    nodes = [node(content, title=content[:9]) for content in contents]
+
+    ranked = LocalRerank(encoder=LetterEncoder()).postprocess_nodes(nodes, query_str=query)
+
+    assert sorted(each.node.node_id for each in ranked) == sorted(n.node.node_id for n in nodes)
+    assert all(0 <= each.score <= 1 for each in ranked)

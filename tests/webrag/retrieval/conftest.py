@@ -1,0 +1,138 @@
+"""Markdown of every kind, and a small corpus of real pages over real Postgres."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from llama_index.node_parser.webrag import ParentChildNodeParser
+
+from webrag.indexing.bundled_embedding import BundledEmbedding
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.database import Database
+from webrag.indexing.embedder import Embedder
+from webrag.indexing.indexer import Indexer
+from webrag.indexing.models import AcquiredPage
+from webrag.indexing.schema import ensure_schema
+from webrag.ingestion.links import content_hash
+from webrag.ingestion.models import NormalizedDocument
+from webrag.retrieval.models import RetrievalConfig
+from webrag.retrieval.search import Searcher
+
+PAGES = {
+    "https://docs.test/ports": (
+        "Ports",
+        """# Ports
+
+The server listens on one port, 5432 by default.
+
+## Changing the port
+
+Set `listen_port` in the configuration file and restart the server. The new port is used for
+every connection. Error E0502 means that the port is taken by another process.
+
+| setting | default |
+| --- | --- |
+| listen_port | 5432 |
+| listen_backlog | 128 |
+""",
+    ),
+    "https://docs.test/backup": (
+        "Backups",
+        """# Backups
+
+A backup copies the whole database while it is in use.
+
+## Restoring
+
+Stop the server, copy the files back and start it again. Restoring takes as long as copying.
+
+```sh
+restore --from latest
+```
+""",
+    ),
+    "https://other.test/theme": (
+        "Themes",
+        """# Themes
+
+Colours and fonts of the interface follow the theme. A dark theme is included.
+""",
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def markdown() -> st.SearchStrategy[str]:
+    """Markdown with all kinds of blocks, whole and cut, and arbitrary text."""
+    blocks = [
+        "# Title\n\n",
+        "Some **bold** text, a `code span` and \\*stars\\*. Another sentence, e.g. this one.\n\n",
+        "> quoted\n> lines\n\n",
+        "- item one\n- item two\n  - nested\n\n",
+        "1. step\n2. *other* step\n\n",
+        "| a | b |\n|---|---|\n| one | two<br>three |\n\n",
+        "```sh\n# not a heading\nls -l\n```\n\n",
+        "    indented code\n\n",
+        "<div>raw</div>\n\n",
+        "```\n",
+        "| cut | row |\n",
+        "Ünïcode 日本語。次の文。 🙂\r\n",
+    ]
+    return st.lists(st.sampled_from(blocks) | st.text(max_size=40), max_size=8).map("".join)
+
+
+@pytest.fixture
+def embedder() -> Embedder:
+    return Embedder(BundledEmbedding(), 256)
+
+
+@pytest.fixture
+async def corpus(database: Database, embedder: Embedder) -> Corpus:
+    """An empty corpus."""
+    await ensure_schema(
+        database, embedding_model=embedder.model_name, embedding_dimensions=embedder.dimensions
+    )
+    return Corpus(database)
+
+
+@pytest.fixture
+def add_page(corpus: Corpus, embedder: Embedder) -> Callable[..., Awaitable[AcquiredPage]]:
+    """Indexes a page: `await add_page("https://a.test/x", "Title", "# Title ...", depth=1)`."""
+    parser = ParentChildNodeParser(parent_tokens=90, child_tokens=45)
+    indexer = Indexer(corpus, parser, embedder)
+
+    async def add(
+        url: str, title: str, markdown: str, *, depth: int = 0, **changes: Any
+    ) -> AcquiredPage:
+        values: dict[str, Any] = {
+            "url": url,
+            "requested_url": url,
+            "title": title,
+            "fetched_at": datetime(2026, 5, 1, tzinfo=UTC),
+            "markdown": markdown,
+            "content_hash": content_hash(markdown),
+            "source": "builtin",
+        }
+        return await indexer.index(NormalizedDocument(**values | changes), depth=depth)
+
+    return add
+
+
+@pytest.fixture
+async def pages(add_page: Callable[..., Awaitable[AcquiredPage]]) -> list[str]:
+    """Three pages of two sites; their URLs."""
+    for url, (title, text) in PAGES.items():
+        await add_page(url, title, text)
+    return list(PAGES)
+
+
+@pytest.fixture
+def make_searcher(database: Database, embedder: Embedder) -> Callable[..., Searcher]:
+    """Builds a searcher: `make_searcher(context_budget=100)`."""
+
+    def make(**config: Any) -> Searcher:
+        return Searcher(database, embedder, RetrievalConfig(**config))
+
+    return make

@@ -1,0 +1,347 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from webrag.errors import InputError
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.models import AcquiredPage
+from webrag.retrieval.citations import extract_citation
+from webrag.retrieval.search import Searcher
+
+MakeSearcher = Callable[..., Searcher]
+AddPage = Callable[..., Awaitable[AcquiredPage]]
+
+PORTS, BACKUP, THEME = (
+    "https://docs.test/ports",
+    "https://docs.test/backup",
+    "https://other.test/theme",
+)
+
+
+@pytest.mark.usefixtures("pages")
+async def test_the_page_that_answers_comes_first(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher().retrieve("How do I change the port?")
+
+    assert result.mode == "chunk"
+    assert result.chunks[0].source_url == PORTS
+    assert max(result.chunks, key=lambda chunk: chunk.score).section_heading == "Changing the port"
+
+
+@pytest.mark.usefixtures("pages")
+async def test_an_exact_identifier_is_found(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher().retrieve("E0502")
+
+    assert [chunk.source_url for chunk in result.chunks] == [PORTS]
+
+
+@pytest.mark.usefixtures("pages")
+async def test_a_paraphrase_without_shared_words_is_found(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher().retrieve("typeface and palette of the GUI skin")
+
+    assert result.chunks[0].source_url == THEME
+
+
+@pytest.mark.usefixtures("pages")
+async def test_every_text_is_the_pages_slice(make_searcher: MakeSearcher, corpus: Corpus) -> None:
+    result = await make_searcher().retrieve("server port restart copy")
+
+    for chunk in result.chunks:
+        markdown = await corpus.markdown(chunk.source_url) or ""
+        assert markdown[chunk.char_start : chunk.char_end] == chunk.text
+        for match in chunk.matches:
+            assert markdown[match.char_start : match.char_end] == match.text
+            assert extract_citation(chunk, match.char_start, match.char_end) is not None
+
+
+@pytest.mark.usefixtures("pages")
+async def test_matches_come_best_first_and_give_the_chunk_its_score(
+    make_searcher: MakeSearcher,
+) -> None:
+    result = await make_searcher().retrieve("server port restart copy")
+
+    for chunk in result.chunks:
+        fused = [match.fused for match in chunk.matches]
+        assert fused == sorted(fused, reverse=True)
+        assert chunk.score == pytest.approx(fused[0])
+        assert chunk.raw_similarity == max(match.similarity for match in chunk.matches)
+
+
+@pytest.mark.usefixtures("pages")
+async def test_the_surface_follows_the_flags(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher().retrieve("listen_backlog default")
+
+    chunk = max(result.chunks, key=lambda each: each.score)
+    assert chunk.has_table
+    assert (chunk.surface, chunk.selected_text) == ("markdown", chunk.text)
+
+
+@pytest.mark.parametrize("mode", ["chunk", "full_context", "auto"])
+async def test_an_empty_corpus_gives_an_empty_result(
+    make_searcher: MakeSearcher, corpus: Corpus, mode: str
+) -> None:
+    result = await make_searcher().retrieve("anything", mode=mode)
+
+    assert result.is_empty
+    assert result.corpus_stats.total_documents == 0
+    assert result.corpus_stats.total_tokens == 0
+    assert result.mode == ("chunk" if mode == "chunk" else "full_context")
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize(
+    "query",
+    ["how do I", "a", "🙂", "?!", "port\0 change", "x" * 100_000, "port " * 20_000, "端口"],
+    ids=["stop-words", "letter", "emoji", "signs", "nul", "long-word", "long", "chinese"],
+)
+async def test_odd_questions_are_answered_without_an_error(
+    make_searcher: MakeSearcher, query: str
+) -> None:
+    result = await make_searcher().retrieve(query)
+
+    assert result.corpus_stats.total_documents == 3
+
+
+@pytest.mark.usefixtures("corpus")
+@pytest.mark.parametrize(
+    ("query", "options", "message"),
+    [
+        (" \n\0", {}, "query"),
+        ("port", {"context_budget": 0}, "context_budget"),
+        ("port", {"children_limit": -1}, "children_limit"),
+    ],
+)
+async def test_unusable_arguments_are_refused_by_name(
+    make_searcher: MakeSearcher, query: str, options: dict[str, int], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        await make_searcher().retrieve(query, **options)
+
+
+@pytest.mark.usefixtures("pages")
+async def test_an_off_topic_question_finds_nothing(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher(similarity_floor=0.6).retrieve("photosynthesis chlorophyll")
+
+    assert result.is_empty
+    assert result.top_score == 0.0
+
+
+@pytest.mark.usefixtures("pages")
+async def test_word_hits_are_exempt_from_the_similarity_floor(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher(similarity_floor=1.0).retrieve("E0502")
+
+    assert result.source_urls == [PORTS]
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize("exact_scan_limit", [20_000, 0], ids=["exact", "index"])
+async def test_a_page_filter_leaves_other_pages_out(
+    make_searcher: MakeSearcher, exact_scan_limit: int
+) -> None:
+    searcher = make_searcher(exact_scan_limit=exact_scan_limit, similarity_floor=-1.0)
+
+    result = await searcher.retrieve("change the port", source_urls=[BACKUP, THEME])
+
+    assert set(result.source_urls) == {BACKUP, THEME}
+    assert result.corpus_stats.total_documents == 2
+
+
+@pytest.mark.usefixtures("pages")
+async def test_a_site_filter_leaves_other_sites_out(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher(similarity_floor=-1.0).retrieve("port", sites=["other.test"])
+
+    assert set(result.source_urls) == {THEME}
+
+
+@pytest.mark.usefixtures("pages")
+async def test_an_empty_filter_matches_no_page(make_searcher: MakeSearcher) -> None:
+    assert (await make_searcher().retrieve("port", source_urls=[])).is_empty
+
+
+@pytest.mark.usefixtures("pages")
+async def test_filter_values_are_bound_and_not_pasted(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher().retrieve("port", sites=["x' or true --"])
+
+    assert result.corpus_stats.total_documents == 0
+
+
+async def test_a_page_is_found_by_the_address_it_was_asked_for(
+    make_searcher: MakeSearcher, add_page: AddPage
+) -> None:
+    await add_page(PORTS, "Ports", "# Ports\n\nThe port.", requested_url="https://docs.test/p")
+
+    result = await make_searcher().retrieve("port", source_urls=["https://docs.test/p"])
+
+    assert result.source_urls == [PORTS]
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize("mode", ["chunk", "full_context"])
+async def test_gone_pages_are_not_retrieved(
+    make_searcher: MakeSearcher, corpus: Corpus, mode: str
+) -> None:
+    await corpus.mark_gone(PORTS, datetime.now(UTC))
+
+    result = await make_searcher(similarity_floor=-1.0).retrieve("change the port", mode=mode)
+
+    assert PORTS not in result.source_urls
+    assert result.corpus_stats.total_documents == 2
+
+
+async def test_term_weights_are_those_of_the_searched_pages(
+    make_searcher: MakeSearcher, pages: list[str]
+) -> None:
+    everything = await make_searcher().retrieve("server theme")
+    one_page = await make_searcher().retrieve("server theme", source_urls=[THEME])
+
+    assert one_page.term_idf["theme"] < everything.term_idf["theme"]
+
+
+async def test_deeper_pages_rank_behind_equal_ones(
+    make_searcher: MakeSearcher, add_page: AddPage
+) -> None:
+    text = "# Ports\n\nThe port can be changed {}."
+    await add_page("https://a.test/deep", "Ports", text.format("here"), depth=3)
+    await add_page("https://a.test/named", "Ports", text.format("there"), depth=0)
+
+    result = await make_searcher().retrieve("change the port")
+
+    assert result.source_urls == ["https://a.test/named", "https://a.test/deep"]
+
+
+async def test_a_copy_of_a_page_on_another_site_is_given_once(
+    make_searcher: MakeSearcher, add_page: AddPage
+) -> None:
+    text = "# Ports\n\nThe port can be changed."
+    await add_page("https://a.test/x", "Ports", text, depth=1)
+    await add_page("https://b.test/x", "Ports", text, depth=0)
+
+    result = await make_searcher().retrieve("change the port")
+
+    assert result.source_urls == ["https://b.test/x"]
+
+
+@pytest.mark.usefixtures("pages")
+async def test_the_token_budget_is_kept_and_the_cut_is_told(make_searcher: MakeSearcher) -> None:
+    whole = await make_searcher(similarity_floor=-1.0).retrieve("server port theme")
+    cut = await make_searcher(similarity_floor=-1.0).retrieve(
+        "server port theme", context_budget=60
+    )
+
+    assert not whole.truncated
+    assert cut.truncated
+    assert sum(chunk.token_count for chunk in cut.chunks) <= 60
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize("mode", ["chunk", "full_context"])
+async def test_the_budget_never_empties_the_result(make_searcher: MakeSearcher, mode: str) -> None:
+    result = await make_searcher().retrieve("change the port", context_budget=1, mode=mode)
+
+    assert len(result.chunks) == 1
+    assert result.truncated
+
+
+@pytest.mark.usefixtures("pages")
+async def test_the_child_limit_cuts_and_the_cut_is_told(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher().retrieve("server port theme", children_limit=1)
+
+    assert sum(len(chunk.matches) for chunk in result.chunks) == 1
+    assert result.truncated
+
+
+@pytest.mark.usefixtures("pages")
+async def test_rank_fusion_can_be_chosen(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher(fusion_method="rrf").retrieve("How do I change the port?")
+
+    assert result.chunks[0].source_url == PORTS
+    assert result.top_score <= 2 / 61
+
+
+async def test_full_context_gives_everything_in_reading_order(
+    make_searcher: MakeSearcher, add_page: AddPage
+) -> None:
+    sections = "\n\n".join(f"## Part {n}\n\n{'Words of the part. ' * 20}" for n in range(4))
+    await add_page("https://a.test/deep", "Deep", sections, depth=2)
+    await add_page("https://a.test/named", "Named", "# Named\n\nShort.", depth=0)
+
+    result = await make_searcher().retrieve("anything", mode="full_context")
+
+    assert result.source_urls == ["https://a.test/named", "https://a.test/deep"]
+    deep = [chunk for chunk in result.chunks if chunk.source_url == "https://a.test/deep"]
+    assert [chunk.chunk_index for chunk in deep] == list(range(len(deep)))
+    assert {chunk.score for chunk in result.chunks} == {1.0}
+    assert result.corpus_stats.total_parent_chunks == len(result.chunks)
+    assert not result.truncated
+
+
+@pytest.mark.usefixtures("pages")
+async def test_auto_reads_a_small_corpus_whole(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher().retrieve("port", mode="auto")
+
+    assert result.mode == "full_context"
+    assert len(result.source_urls) == 3
+
+
+@pytest.mark.usefixtures("pages")
+async def test_auto_searches_a_corpus_above_the_threshold(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher(full_context_threshold=50).retrieve("port", mode="auto")
+
+    assert result.mode == "chunk"
+
+
+@pytest.mark.usefixtures("pages")
+async def test_auto_looks_at_the_filtered_pages_only(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher(full_context_threshold=50).retrieve(
+        "port", mode="auto", source_urls=[THEME]
+    )
+
+    assert result.mode == "full_context"
+    assert result.source_urls == [THEME]
+
+
+@pytest.mark.usefixtures("pages")
+async def test_a_threshold_above_the_budget_is_clamped_with_a_warning(
+    make_searcher: MakeSearcher,
+) -> None:
+    result = await make_searcher().retrieve("port", mode="auto", context_budget=50)
+
+    assert result.mode == "chunk"
+    assert "budget" in result.warnings[0]
+
+
+@pytest.mark.usefixtures("pages")
+async def test_timing_adds_up(make_searcher: MakeSearcher) -> None:
+    timing = (await make_searcher().retrieve("port")).timing
+
+    assert timing.embed_ms >= 0
+    assert timing.search_ms > 0
+    assert timing.total_ms == pytest.approx(timing.embed_ms + timing.search_ms)
+
+
+@pytest.mark.usefixtures("pages")
+async def test_the_question_is_embedded_once_and_given_back(make_searcher: MakeSearcher) -> None:
+    assert len((await make_searcher().retrieve("port")).query_embedding) == 256
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize("mode", ["chunk", "full_context", "auto"])
+async def test_the_synchronous_method_gives_the_same(
+    make_searcher: MakeSearcher, mode: str
+) -> None:
+    searcher = make_searcher()
+
+    left = await searcher.retrieve("change the port", mode=mode)
+    right = await asyncio.to_thread(searcher.retrieve_sync, "change the port", mode=mode)
+
+    assert left.model_dump(exclude={"timing"}) == right.model_dump(exclude={"timing"})
+
+
+@pytest.mark.usefixtures("pages")
+async def test_concurrent_retrievals_give_the_same(make_searcher: MakeSearcher) -> None:
+    searcher = make_searcher()
+
+    results = await asyncio.gather(*(searcher.retrieve("change the port") for _ in range(20)))
+
+    assert len({result.model_dump_json(exclude={"timing"}) for result in results}) == 1

@@ -1,0 +1,158 @@
+"""Turns scored children into an ordered, budgeted list of parents; pure, it loads nothing."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+from uuid import UUID
+
+from webrag.retrieval.models import RetrievedChunk
+
+__all__ = [
+    "HTML_PREFERRED_FLAGS",
+    "Candidate",
+    "ParentHit",
+    "drop_repeated_texts",
+    "fit_budget",
+    "group_by_parent",
+    "group_by_source",
+    "select_surface",
+]
+
+# Flags of chunks whose markdown loses something the HTML keeps; numbered steps lose nothing.
+HTML_PREFERRED_FLAGS = (
+    "has_table",
+    "has_code",
+    "has_math",
+    "has_definition_list",
+    "has_admonition",
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A child that matched, with what is needed to order it and its parent.
+
+    Attributes:
+        key: Child key, unique in the collection.
+        document: Row number of the page.
+        parent_id: Parent chunk.
+        parent_tokens: Tokens of the parent.
+        text_hash: Equal for equal texts under equal titles and headings; None equals nothing.
+        depth_weight: Multiplier of the page's depth.
+        similarity: Cosine with the question.
+        lexical: BM25 of the child.
+        page_lexical: BM25 of the page relative to the best page.
+        fused: The scores together.
+    """
+
+    key: int
+    document: int
+    parent_id: UUID
+    parent_tokens: int
+    text_hash: bytes | None
+    depth_weight: float
+    similarity: float
+    lexical: float
+    page_lexical: float
+    fused: float
+
+    @property
+    def score(self) -> float:
+        """Fused score times the depth multiplier: what parents are ordered by."""
+        return self.fused * self.depth_weight
+
+
+@dataclass(frozen=True, slots=True)
+class ParentHit:
+    """A parent whose children matched.
+
+    Attributes:
+        matches: The children that matched, best first; at least one.
+    """
+
+    parent_id: UUID
+    matches: tuple[Candidate, ...]
+
+    @property
+    def score(self) -> float:
+        """Best child's score; the maximum, so that one strong passage is not diluted."""
+        return self.matches[0].score
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the parent."""
+        return self.matches[0].parent_tokens
+
+
+def drop_repeated_texts(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Keep one of several children with the same text, in the order given.
+
+    A text stays with the page whose best child is best, which keeps a whole page together; after
+    that, with the page nearer to the ones the user named.
+    """
+    best_of_page: dict[int, float] = {}
+    for candidate in candidates:
+        best = best_of_page.get(candidate.document, 0.0)
+        best_of_page[candidate.document] = max(best, candidate.fused)
+    owners: dict[bytes, Candidate] = {}
+
+    def preference(candidate: Candidate) -> tuple[float, float, int]:
+        best = best_of_page[candidate.document]
+        return (best, candidate.depth_weight, -candidate.key)
+
+    for candidate in candidates:
+        if candidate.text_hash is not None:
+            rival = owners.get(candidate.text_hash)
+            if rival is None or preference(candidate) > preference(rival):
+                owners[candidate.text_hash] = candidate
+    return [c for c in candidates if c.text_hash is None or owners[c.text_hash] is c]
+
+
+def group_by_parent(candidates: Iterable[Candidate]) -> list[ParentHit]:
+    """Each parent once, best first; ties keep the order in which parents were first seen."""
+    members: dict[UUID, list[Candidate]] = {}
+    for candidate in candidates:
+        members.setdefault(candidate.parent_id, []).append(candidate)
+    hits = [
+        ParentHit(parent_id, tuple(sorted(children, key=lambda child: -child.fused)))
+        for parent_id, children in members.items()
+    ]
+    return sorted(hits, key=lambda hit: -hit.score)
+
+
+def fit_budget(items: Sequence[T], tokens: Callable[[T], int], budget: int) -> tuple[list[T], bool]:
+    """The longest prefix within a token budget, at least one item if there is any.
+
+    Returns:
+        The prefix, and whether anything was cut.
+    """
+    kept: list[T] = []
+    spent = 0
+    for item in items:
+        spent += tokens(item)
+        if kept and spent > budget:
+            break
+        kept.append(item)
+    return kept, len(kept) < len(items)
+
+
+def group_by_source(chunks: Iterable[RetrievedChunk]) -> tuple[RetrievedChunk, ...]:
+    """One group per page, groups by best score, chunks of a page in reading order."""
+    groups: dict[str, list[RetrievedChunk]] = {}
+    for chunk in chunks:
+        groups.setdefault(chunk.source_url, []).append(chunk)
+    ordered = sorted(groups.values(), key=lambda group: -max(chunk.score for chunk in group))
+    return tuple(
+        chunk for group in ordered for chunk in sorted(group, key=lambda each: each.chunk_index)
+    )
+
+
+def select_surface(
+    text: str, html: str | None, *, is_lossy: bool
+) -> tuple[str, Literal["html", "markdown"]]:
+    """What to present and its kind: the HTML where markdown is lossy and HTML is there."""
+    if is_lossy and html:
+        return html, "html"
+    return text, "markdown"

@@ -1,0 +1,272 @@
+"""Reads stored markdown as blocks of plain pieces with offsets; it does not choose among them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyromark
+
+__all__ = ["Block", "Piece", "plain_span", "plain_text", "read_blocks"]
+
+BlockKind = Literal["prose", "heading", "code", "row", "html"]
+
+_OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
+_INLINE = {"Emphasis", "Strong", "Strikethrough", "Link", "Image", "Superscript", "Subscript"}
+_KINDS: dict[str, BlockKind] = {
+    "Heading": "heading",
+    "CodeBlock": "code",
+    "TableHead": "row",
+    "TableRow": "row",
+    "HtmlBlock": "html",
+}
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
+_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$")
+_CELL = re.compile(r"(?:\\.|[^|\\])+")
+_TAG = re.compile(r"<[^>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of text as the reader sees it.
+
+    Attributes:
+        start: Offset of the first character of its source.
+        end: Offset after the last one.
+        plain: What the reader sees; differs from the source for escapes and inline code.
+    """
+
+    start: int
+    end: int
+    plain: str
+
+
+@dataclass(slots=True)
+class Block:
+    """Text that stands in one place: a paragraph, a heading, code, or a table row.
+
+    The source from the first piece to the last holds no list marker, fence line, quote marker,
+    heading marker or outer table frame.
+
+    Attributes:
+        pieces: In order, never overlapping.
+        atoms: Source ranges of inline markup, which should not be cut through.
+        cells: For rows, the source range of each cell that is not empty.
+        tags: Source ranges of HTML tags inside the text; a quotation should not span one.
+    """
+
+    kind: BlockKind
+    pieces: list[Piece] = field(default_factory=list)
+    atoms: list[tuple[int, int]] = field(default_factory=list)
+    cells: list[tuple[int, int]] = field(default_factory=list)
+    tags: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def start(self) -> int:
+        """Offset where the block's text begins, inline markup included."""
+        return min([self.pieces[0].start, *(atom[0] for atom in self.atoms[:1])])
+
+    @property
+    def end(self) -> int:
+        """Offset where it ends, inline markup included."""
+        return max([self.pieces[-1].end, *(atom[1] for atom in self.atoms[-1:])])
+
+
+def read_blocks(text: str) -> list[Block]:
+    """The text of markdown, block by block in page order.
+
+    A part of a page may begin inside a code block or a table; both are recognised.
+    """
+    cut = _inner_fence(text)
+    if cut is None:
+        return list(_parse(text, 0))
+    code = Block("code", [Piece(*span, text[slice(*span)]) for span in _lines(text, 0, cut[0])])
+    return [code, *_parse(text, cut[1])] if code.pieces else list(_parse(text, cut[1]))
+
+
+def plain_text(markdown: str) -> str:
+    """Markdown as the reader of the page sees it, without any markup.
+
+    Blocks stand on lines of their own; cells of one table row are separated by tabs.
+    """
+    return plain_span(markdown, 0, len(markdown))
+
+
+def plain_span(text: str, start: int, end: int) -> str:
+    """The part of `text` from `start` to `end` without markup, read in the light of the whole.
+
+    Falls back to the exact slice where nothing but markup lies inside the span.
+    """
+    parts = []
+    for block in read_blocks(text):
+        plain = "".join(_visible(text, block, start, end))
+        if plain.strip():
+            parts.append(plain if block.kind == "code" else plain.strip())
+    return "\n".join(part.strip("\n") for part in parts) or text[start:end].strip()
+
+
+def _visible(text: str, block: Block, start: int, end: int) -> Iterator[str]:
+    previous: Piece | None = None
+    for piece in block.pieces:
+        if piece.end <= start or piece.start >= end:
+            continue
+        if previous is not None:
+            yield _separator(text, block, previous, piece)
+        yield _clip(text, piece, start, end)
+        previous = piece
+
+
+def _separator(text: str, block: Block, left: Piece, right: Piece) -> str:
+    gap = text[left.end : right.start]
+    if block.kind == "row" and any(left.end <= cell[0] <= right.start for cell in block.cells):
+        return "\t"
+    if block.kind == "code":
+        return "\n"
+    if any(left.end <= tag[0] < right.start for tag in block.tags):
+        return "\n" if re.search(r"<br\b", gap, re.IGNORECASE) else ""
+    return " " if "\n" in gap else ""
+
+
+def _clip(text: str, piece: Piece, start: int, end: int) -> str:
+    source = text[piece.start : piece.end]
+    at = source.find(piece.plain)
+    if at < 0 or (start <= piece.start and end >= piece.end):
+        return piece.plain
+    first = piece.start + at
+    return piece.plain[max(0, start - first) : max(0, end - first)]
+
+
+def _inner_fence(text: str) -> tuple[int, int] | None:
+    """Where a fence line stands that closes a block opened before the text began.
+
+    An opening fence follows a blank line and is followed by code, a closing one the reverse.
+    """
+    for fence in _FENCE.finditer(text):
+        before = text[: fence.start()].rstrip(" \t")
+        after = text[fence.end() :]
+        opened = re.search(r"^ {0,3}(`{3,}|~{3,})", before, re.MULTILINE)
+        if opened or not before.strip() or before.endswith("\n\n"):
+            return None
+        return (fence.start(), fence.end()) if not after.strip() or after[:2] == "\n\n" else None
+    return None
+
+
+def _parse(text: str, base: int) -> Iterator[Block]:
+    reader = _BlockReader(text, base)
+    for event, span in pyromark.events_with_range(text[base:], options=_OPTIONS):
+        reader.feed(event, span["start"], span["end"])
+    reader.flush()
+    return iter(reader.blocks)
+
+
+class _BlockReader:
+    """Collects parser events into blocks; byte offsets of the parser become character offsets."""
+
+    def __init__(self, text: str, base: int) -> None:
+        self.blocks: list[Block] = []
+        self._text = text
+        source = np.frombuffer(text[base:].encode(), dtype=np.uint8)
+        # Characters that begin before each byte: continuation bytes begin none.
+        self._offsets = base + np.concatenate([[0], np.cumsum((source & 0xC0) != 0x80)])
+        self._block = Block("prose")
+        self._inline_depth = 0
+        self._line_end: int | None = None
+
+    def feed(self, event: Any, start_byte: int, end_byte: int) -> None:
+        """Take the next event."""
+        name, payload = _named(event)
+        start, end = int(self._offsets[start_byte]), int(self._offsets[end_byte])
+        if name in {"SoftBreak", "HardBreak"}:
+            self._line_end = end
+            return
+        tag = _named(payload)[0] if name in {"Start", "End"} else ""
+        if self._line_end is not None and name != "End":
+            if self._text[self._line_end : start].strip():
+                self.flush(keep_kind=True)
+            self._line_end = None
+        if tag in _INLINE:
+            self._inline(name, start, end)
+        elif tag == "TableCell":
+            self._cell(name, start, end)
+        elif tag:
+            self.flush()
+            if name == "Start":
+                self._block.kind = _KINDS.get(tag, "prose")
+        else:
+            self._add(name, payload, start, end)
+
+    def flush(self, *, keep_kind: bool = False) -> None:
+        """Close the current block."""
+        block, self._line_end = self._block, None
+        self._block = Block(block.kind if keep_kind else "prose")
+        if block.pieces:
+            self.blocks.extend(self._rows_without_head(block) or [block])
+
+    def _inline(self, name: str, start: int, end: int) -> None:
+        self._inline_depth += 1 if name == "Start" else -1
+        if name == "Start" and self._inline_depth == 1:
+            self._block.atoms.append((start, end))
+
+    def _cell(self, name: str, start: int, end: int) -> None:
+        content = self._text[start:end].strip()
+        if name == "Start" and content:
+            first = self._text.index(content, start)
+            self._block.cells.append((first, first + len(content)))
+
+    def _add(self, name: str, payload: Any, start: int, end: int) -> None:
+        if self._block.kind == "code":
+            self._add_code(start, end)
+        elif name == "Code":
+            self._block.atoms += [(start, end)] if self._inline_depth == 0 else []
+            self._block.pieces.append(Piece(start, end, payload))
+        elif name in {"Text", "InlineMath", "DisplayMath"}:
+            self._block.pieces.append(Piece(start, end, payload))
+        elif name == "InlineHtml":
+            self._block.tags.append((start, end))
+        elif name == "Html" and _TAG.sub("", payload).strip():
+            self._block.pieces.append(Piece(start, end, _TAG.sub("", payload)))
+
+    def _add_code(self, start: int, end: int) -> None:
+        pieces = self._block.pieces
+        if pieces and self._text[pieces[-1].end : start].strip():
+            self.flush(keep_kind=True)
+        self._block.pieces.extend(
+            Piece(*span, self._text[slice(*span)]) for span in _lines(self._text, start, end)
+        )
+
+    def _rows_without_head(self, block: Block) -> list[Block]:
+        """Rows of a table whose head lies before the text; parsed as a paragraph of pipes."""
+        if block.kind != "prose":
+            return []
+        lines = list(_lines(self._text, block.start, block.end))
+        if not all(_ROW.match(self._text[slice(*line)]) for line in lines):
+            return []
+        rows = [_row_block(self._text, *line) for line in lines]
+        return [row for row in rows if row.pieces]
+
+
+def _row_block(text: str, start: int, end: int) -> Block:
+    row = Block("row")
+    for cell in _CELL.finditer(text, start, end):
+        content = cell.group().strip()
+        if content and not re.fullmatch(r":?-+:?", content):
+            first = text.index(content, cell.start())
+            span = (first, first + len(content))
+            row.cells.append(span)
+            row.pieces.append(Piece(*span, re.sub(r"\\([|\\])", r"\1", content)))
+    return row
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Offsets of the lines that are not blank, without line ends."""
+    for line in re.finditer(r"[^\r\n]+", text[start:end]):
+        if line.group().strip():
+            yield start + line.start(), start + line.start() + len(line.group().rstrip())
+
+
+def _named(event: Any) -> tuple[str, Any]:
+    if isinstance(event, str):
+        return event, None
+    name, payload = next(iter(event.items()))
+    return str(name), payload

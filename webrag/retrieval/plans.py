@@ -1,0 +1,222 @@
+"""What retrieval reads, step by step; it runs nothing itself.
+
+A plan is a generator: it yields statements that may travel together, gets their rows, and returns
+what it found. The same plan thus serves synchronous and asynchronous connections.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webrag.indexing.postings import POSTING, unpack_postings
+from webrag.retrieval.aggregation import (
+    Candidate,
+    ParentHit,
+    drop_repeated_texts,
+    fit_budget,
+    group_by_parent,
+)
+from webrag.retrieval.bm25 import (
+    CorpusTotals,
+    TermPostings,
+    child_key,
+    score_children,
+    score_pages,
+    split_key,
+)
+from webrag.retrieval.fusion import depth_weight, fuse_ranks, fuse_scores
+from webrag.retrieval.models import RetrievalConfig
+from webrag.retrieval.queries import PARENT_COLUMNS, Queries, Statement
+
+__all__ = ["Found", "Plan", "find_chunks", "read_totals", "read_whole"]
+
+T = TypeVar("T")
+Rows: TypeAlias = list[tuple[Any, ...]]
+Plan: TypeAlias = Generator[list[Statement], list[Rows], T]
+
+_PAGE_HEADER = np.dtype([("document", ">i4"), ("terms", ">i4"), ("bytes", ">i4")])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a plan found, as rows.
+
+    Attributes:
+        parents: Column name to value, one mapping per parent.
+        hits: Matched parents by id; empty when everything was read.
+        texts: Child key to node id, offsets, text and heading path.
+        idf: Weight of each term of the question.
+        is_cut: Something that matched was left out.
+    """
+
+    totals: CorpusTotals
+    parents: list[dict[str, Any]] = field(default_factory=list)
+    hits: dict[Any, ParentHit] = field(default_factory=dict)
+    texts: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    idf: dict[str, float] = field(default_factory=dict)
+    is_cut: bool = False
+
+
+def read_totals(queries: Queries) -> Plan[CorpusTotals]:
+    """Size of the pages in scope."""
+    (rows,) = yield [queries.totals()]
+    return _totals(rows)
+
+
+def read_whole(queries: Queries, budget: int) -> Plan[Found]:
+    """Every parent in reading order, as many whole pages as the budget allows, nearest first."""
+    totals_rows, pages = yield [queries.totals(), queries.pages_in_reading_order()]
+    totals = _totals(totals_rows)
+    kept_pages, _ = fit_budget(pages, lambda page: int(page[1]), budget)
+    if not kept_pages:
+        return Found(totals)
+    (rows,) = yield [queries.parents_of_pages([page[0] for page in kept_pages])]
+    parents = _parents(rows)
+    kept, _ = fit_budget(parents, lambda row: int(row["token_end"] - row["token_start"]), budget)
+    return Found(totals, kept, is_cut=len(kept) < totals.parents)
+
+
+def find_chunks(
+    queries: Queries,
+    config: RetrievalConfig,
+    *,
+    terms: Sequence[str],
+    vector: Sequence[float],
+    budget: int,
+    limit: int,
+) -> Plan[Found]:
+    """The parents of the children that match best by meaning and by words.
+
+    Args:
+        queries: Statements for the scope.
+        config: Weights and limits.
+        terms: Distinct index terms of the question.
+        vector: Its embedding; all zeros when it has no meaning the model knows.
+        budget: Tokens of parents at most.
+        limit: Children taken from each leg, and kept after fusion.
+    """
+    totals: CorpusTotals | None = None
+    if not queries.scope.is_everything:
+        totals = yield from read_totals(queries)
+    is_small = totals is not None and totals.children <= config.exact_scan_limit
+    batch = [
+        queries.totals(),
+        queries.lexical(terms),
+        queries.search_settings(config.hnsw_ef_search),
+    ]
+    if any(vector):
+        batch.append(queries.dense(vector, limit, exact=is_small))
+    totals_rows, lexical_rows, _, *dense_rows = yield batch
+    totals = _totals(totals_rows)
+    postings, page_lengths = _postings(terms, lexical_rows)
+    lexical, idf = score_children(postings, totals)
+    pages = score_pages(postings, page_lengths, totals)
+    dense_keys = [child_key(*row) for rows in dense_rows for row in rows]
+    keys = list(dict.fromkeys([*lexical.best(limit).tolist(), *dense_keys]))
+    if not keys:
+        return Found(totals, idf=idf)
+
+    (rows,) = yield [queries.candidates([split_key(key) for key in keys], vector)]
+    candidates = _candidates(rows, lexical.at, pages.at, config)
+    kept = candidates[:limit]
+    hits, is_trimmed = fit_budget(group_by_parent(kept), lambda hit: hit.tokens, budget)
+    if not hits:
+        return Found(totals, idf=idf)
+
+    children = [split_key(match.key) for hit in hits for match in hit.matches]
+    text_rows, parent_rows = yield [
+        queries.texts(children),
+        queries.parents([hit.parent_id for hit in hits]),
+    ]
+    return Found(
+        totals,
+        _parents(parent_rows),
+        {hit.parent_id: hit for hit in hits},
+        {child_key(row[0], row[1]): row[2:] for row in text_rows},
+        idf,
+        is_cut=is_trimmed or len(candidates) > limit,
+    )
+
+
+def _candidates(
+    rows: Rows, lexical_at: Any, page_at: Any, config: RetrievalConfig
+) -> list[Candidate]:
+    """Scored candidates, best first, each text once."""
+    keys = np.array([child_key(row[0], row[1]) for row in rows], dtype=np.int64)
+    lexical = lexical_at(keys)
+    pages = page_at(keys >> 16)
+    # A vector without length has no direction: pgvector answers NaN.
+    similarity = np.nan_to_num(np.array([row[6] for row in rows], dtype=np.float64))
+    eligible = (lexical > 0) | (similarity >= config.similarity_floor)
+    fused = np.zeros(len(rows))
+    fused[eligible] = _fuse(lexical[eligible], similarity[eligible], pages[eligible], config)
+    scored = [
+        Candidate(
+            key=int(keys[i]),
+            document=row[0],
+            parent_id=row[2],
+            parent_tokens=row[5],
+            text_hash=row[3],
+            depth_weight=depth_weight(
+                row[4], decay_rate=config.depth_decay_rate, floor=config.depth_floor
+            ),
+            similarity=float(similarity[i]),
+            lexical=float(lexical[i]),
+            page_lexical=float(pages[i]),
+            fused=float(fused[i]),
+        )
+        for i, row in enumerate(rows)
+        if eligible[i]
+    ]
+    return drop_repeated_texts(sorted(scored, key=lambda each: (-each.fused, each.key)))
+
+
+def _fuse(
+    lexical: NDArray[np.float64],
+    similarity: NDArray[np.float64],
+    pages: NDArray[np.float64],
+    config: RetrievalConfig,
+) -> NDArray[np.float64]:
+    if config.fusion_method == "rrf":
+        return fuse_ranks(lexical, similarity)
+    return fuse_scores(
+        lexical,
+        similarity,
+        pages,
+        lexical_weight=config.lexical_weight,
+        page_weight=config.page_weight,
+    )
+
+
+def _postings(terms: Sequence[str], rows: Rows) -> tuple[list[TermPostings], dict[int, int]]:
+    """Postings of each term, also of those that occur nowhere, and the pages' lengths."""
+    found: Mapping[str, tuple[bytes, bytes]] = {term: (head, body) for term, head, body in rows}
+    lengths: dict[int, int] = {}
+    postings = []
+    for term in terms:
+        head, body = found.get(term, (b"", b""))
+        headers = np.frombuffer(head, _PAGE_HEADER)
+        entries = unpack_postings(body)
+        documents = headers["document"].astype(np.int64)
+        lengths.update(zip(documents.tolist(), headers["terms"].tolist(), strict=True))
+        owners = np.repeat(documents, headers["bytes"] // POSTING.itemsize)
+        postings.append(
+            TermPostings(
+                term,
+                (owners << 16) | entries["ordinal"].astype(np.int64),
+                entries["tf"].astype(np.float64),
+                entries["length"].astype(np.float64),
+            )
+        )
+    return postings, lengths
+
+
+def _totals(rows: Rows) -> CorpusTotals:
+    return CorpusTotals(*(int(value) for value in rows[0]))
+
+
+def _parents(rows: Rows) -> list[dict[str, Any]]:
+    return [dict(zip(PARENT_COLUMNS, row, strict=True)) for row in rows]

@@ -1,0 +1,218 @@
+"""The SQL of retrieval: fixed statements with bound values; it scores and decides nothing.
+
+Everything reads one collection, within a scope of pages. Gone pages are never in scope.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from pgvector import HalfVector
+from psycopg import sql
+
+from webrag.indexing.schema import table
+
+__all__ = ["PARENT_COLUMNS", "Queries", "Scope", "Statement"]
+
+
+class Statement(NamedTuple):
+    """A statement and its values."""
+
+    text: sql.Composed
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which pages are searched; None does not restrict, an empty sequence matches no page.
+
+    Attributes:
+        source_urls: Canonical addresses, or others the pages are known by.
+        sites: Hosts as `site_of` gives them.
+    """
+
+    source_urls: tuple[str, ...] | None = None
+    sites: tuple[str, ...] | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        """No page is left out, but those that are gone."""
+        return self.source_urls is None and self.sites is None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Values of the condition."""
+        return {"urls": list(self.source_urls or ()), "sites": list(self.sites or ())}
+
+    @property
+    def condition(self) -> sql.Composed:
+        """Condition on `documents d`."""
+        parts = [sql.SQL("d.gone_at is null")]
+        if self.source_urls is not None:
+            parts.append(sql.SQL("(d.url = any(%(urls)s) or d.aliases && %(urls)s::text[])"))
+        if self.sites is not None:
+            parts.append(sql.SQL("d.site = any(%(sites)s)"))
+        return sql.SQL(" and ").join(parts)
+
+
+class Queries:
+    """Statements for one collection and scope."""
+
+    def __init__(self, collection: str, scope: Scope) -> None:
+        self.scope = scope
+        self._names = {
+            name: table(collection, name)
+            for name in ("documents", "parents", "data_children", "postings")
+        }
+
+    def totals(self) -> Statement:
+        """One row: pages, children, lexical terms, tokens, parents."""
+        return self._statement(
+            """
+            select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
+                   coalesce(sum(d.token_count), 0),
+                   (select count(*) from {parents} p join {documents} d on d.id = p.document
+                    where {scope})
+            from {documents} d where {scope}
+            """
+        )
+
+    def search_settings(self, ef_search: int) -> Statement:
+        """Settings of the vector index until the transaction ends."""
+        return self._statement(
+            "select set_config('hnsw.ef_search', %(ef_search)s, true),"
+            " set_config('hnsw.iterative_scan', 'relaxed_order', true)",
+            # The range pgvector accepts.
+            ef_search=str(min(max(ef_search, 1), 1000)),
+        )
+
+    def lexical(self, terms: Sequence[str]) -> Statement:
+        """Per term: pages as (id, terms of the page, bytes of postings), and the postings."""
+        return self._statement(
+            """
+            select p.term,
+                   string_agg(int4send(d.id) || int4send(d.term_count)
+                              || int4send(length(p.packed)), ''::bytea),
+                   string_agg(p.packed, ''::bytea)
+            from {postings} p join {documents} d on d.id = p.document
+            where p.term = any(%(terms)s) and {scope}
+            group by p.term
+            """,
+            terms=list(terms),
+        )
+
+    def dense(self, vector: Sequence[float], limit: int, *, exact: bool) -> Statement:
+        """Best children by the vectors alone: page, ordinal; order is approximate.
+
+        Args:
+            vector: The question's embedding.
+            limit: Rows at most.
+            exact: Compare with every child in scope instead of walking the index.
+        """
+        return self._statement(
+            _DENSE_EXACT if exact else _DENSE_INDEXED, vector=HalfVector(list(vector)), limit=limit
+        )
+
+    def candidates(self, children: Sequence[tuple[int, int]], vector: Sequence[float]) -> Statement:
+        """What ordering needs of each (page, ordinal); the text comes later, for the best."""
+        return self._statement(
+            """
+            select c.document, c.ordinal, c.parent_id, c.text_hash, d.depth,
+                   p.token_end - p.token_start, 1 - (c.embedding <=> %(vector)s)
+            from unnest(%(documents)s::int[], %(ordinals)s::int[]) k(document, ordinal)
+            join {data_children} c on c.document = k.document and c.ordinal = k.ordinal
+            join {parents} p on p.id = c.parent_id
+            join {documents} d on d.id = c.document
+            """,
+            vector=HalfVector(list(vector)),
+            documents=[document for document, _ in children],
+            ordinals=[ordinal for _, ordinal in children],
+        )
+
+    def texts(self, children: Sequence[tuple[int, int]]) -> Statement:
+        """Page, ordinal, node id, offsets, text and heading path of children."""
+        return self._statement(
+            """
+            select c.document, c.ordinal, c.node_id, c.char_start, c.char_end, c.text,
+                   c.metadata_ -> 'heading_path'
+            from unnest(%(documents)s::int[], %(ordinals)s::int[]) k(document, ordinal)
+            join {data_children} c on c.document = k.document and c.ordinal = k.ordinal
+            """,
+            documents=[document for document, _ in children],
+            ordinals=[ordinal for _, ordinal in children],
+        )
+
+    def parents(self, ids: Sequence[UUID]) -> Statement:
+        """Parents by id, as `PARENT_COLUMNS` names them."""
+        return self._statement(
+            f"select {_PARENT} from {{parents}} p"
+            " join {documents} d on d.id = p.document where p.id = any(%(ids)s)",
+            ids=list(ids),
+        )
+
+    def pages_in_reading_order(self) -> Statement:
+        """Row number and tokens of the pages in scope, nearest to the named ones first."""
+        return self._statement(
+            "select d.id, d.token_count from {documents} d where {scope} order by d.depth, d.url"
+        )
+
+    def parents_of_pages(self, documents: Sequence[int]) -> Statement:
+        """All parents of some pages in reading order, as `PARENT_COLUMNS` names them."""
+        return self._statement(
+            f"select {_PARENT} from {{parents}} p"
+            " join {documents} d on d.id = p.document where d.id = any(%(documents)s)"
+            " order by d.depth, d.url, p.chunk_index",
+            documents=list(documents),
+        )
+
+    def _statement(self, text: str, **values: Any) -> Statement:
+        composed = sql.SQL(text).format(**self._names, scope=self.scope.condition)
+        return Statement(composed, {**self.scope.values, **values})
+
+
+PARENT_COLUMNS = {
+    "chunk_id": "p.id",
+    "document_id": "d.document_id",
+    "source_url": "d.url",
+    "site": "d.site",
+    "title": "d.title",
+    "text": "p.text",
+    "html": "p.html",
+    "section_heading": "p.heading",
+    "heading_path": "p.heading_path",
+    "chunk_index": "p.chunk_index",
+    "char_start": "p.char_start",
+    "char_end": "p.char_end",
+    "token_start": "p.token_start",
+    "token_end": "p.token_end",
+    "depth": "d.depth",
+    "has_table": "p.has_table",
+    "has_code": "p.has_code",
+    "has_math": "p.has_math",
+    "has_definition_list": "p.has_definition_list",
+    "has_admonition": "p.has_admonition",
+    "has_steps": "p.has_steps",
+    "images": "p.images",
+    "published_at": "d.published_at",
+    "fetched_at": "d.fetched_at",
+}
+"""Names of what is read of a parent, and the columns of `parents p` and `documents d`."""
+
+_PARENT = ", ".join(PARENT_COLUMNS.values())
+
+# The parameter stands in ORDER BY itself: a column of a CTE would keep the index from being used.
+# CASE keeps the planner from turning the condition into a join or a scan of its own index.
+_DENSE_INDEXED = """
+    select c.document, c.ordinal from {data_children} c
+    where case when c.document in (select d.id from {documents} d where {scope}) then true end
+    order by c.embedding <=> %(vector)s limit %(limit)s
+"""
+# Materialised, or the planner may walk the vector index and miss rows under a selective filter.
+_DENSE_EXACT = """
+    with subset as materialized (
+        select c.document, c.ordinal, c.embedding from {data_children} c
+        where c.document = any(array(select d.id from {documents} d where {scope}))
+    )
+    select document, ordinal from subset order by embedding <=> %(vector)s limit %(limit)s
+"""

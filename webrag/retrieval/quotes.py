@@ -1,0 +1,184 @@
+"""Chooses the few words of a passage that say most about a question; it does not rank passages."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from webrag.indexing.lexical import analyze, query_terms
+from webrag.retrieval.markup import Block, read_blocks
+
+__all__ = ["finest_quote"]
+
+Span = tuple[int, int]
+Relevance = Callable[[Sequence[str]], Sequence[float]]
+
+# A sentence ends at its mark, with closing brackets, before a blank and something that can begin
+# a sentence; in scripts without blanks it ends at the mark alone.
+_SENTENCE_END = re.compile(
+    r"""(?:[.!?\u2026\u061f\u0964]["'\u2019\u201d)\]*_]*(?=\s+["'\u2018\u201c(\[*_`]*[^\W\d_a-z])"""
+    r"""|[\u3002\uff01\uff1f]["\u201d\u300d\u300f\uff09]*)"""
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:[A-Za-z]|e\.g|i\.e|etc|cf|vs|al|resp|approx|No|Fig|Eq|Dr|Mr|Mrs|Ms|St|ver)\.$"
+)
+_WORD_GAP = re.compile(r"\s+")
+
+_LENGTH_COST = 0.10  # a full-length quotation must cover a tenth more than a very short one
+_POSITION_COST = 0.02  # passages open with their point; only breaks near-ties
+_HEADING_COST = 0.25  # a heading names the subject and says nothing about it
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Neighbouring units of one block, as one candidate."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def finest_quote(
+    text: str,
+    offset: int,
+    query: str,
+    term_idf: Mapping[str, float],
+    *,
+    max_chars: int = 400,
+    relevance: Relevance | None = None,
+) -> Span | None:
+    """Where the best quotation for a question stands.
+
+    Whole sentences, table rows or code lines of one block, without list markers, fence lines,
+    heading markers or table frames; only what alone exceeds `max_chars` is cut, between words.
+
+    Args:
+        text: Markdown of a passage.
+        offset: Where the passage begins in its page.
+        query: The question.
+        term_idf: Weight of each query term; terms that are not in it count 1.0.
+        max_chars: Longest quotation, at least 1.
+        relevance: Gives each of several texts a number in [0, 1] by meaning; it is added to the
+            share of the question's words. None to go by words alone.
+
+    Returns:
+        Start and end in the page, or None when the passage holds no text that can be quoted.
+    """
+    runs = list(_candidates(text, max(1, max_chars)))
+    if not runs:
+        return None
+    terms = query_terms(query)
+    weights = [max(0.0, term_idf.get(term, 1.0)) for term in terms]
+    texts = [text[run.start : run.end] for run in runs]
+    meaning = relevance(texts) if relevance is not None else [0.0] * len(texts)
+    best = max(
+        range(len(runs)),
+        key=lambda i: (
+            _coverage(texts[i], terms, weights) + meaning[i] - _cost(runs[i], len(text), max_chars)
+        ),
+    )
+    return offset + runs[best].start, offset + runs[best].end
+
+
+def _coverage(text: str, terms: Sequence[str], weights: Sequence[float]) -> float:
+    total = sum(weights)
+    if not total:
+        return 0.0
+    found = set(analyze(text))
+    return sum(w for term, w in zip(terms, weights, strict=True) if term in found) / total
+
+
+def _cost(run: _Run, passage_chars: int, max_chars: int) -> float:
+    length = _LENGTH_COST * (run.end - run.start) / max_chars
+    position = _POSITION_COST * run.end / max(passage_chars, 1)
+    return length + position + (_HEADING_COST if run.kind == "heading" else 0.0)
+
+
+def _candidates(text: str, max_chars: int) -> Iterator[_Run]:
+    for block in read_blocks(text):
+        if block.kind == "html":
+            continue
+        for group in _unbroken(text, block, _units(text, block)):
+            if block.kind == "row" and group[-1][1] - group[0][0] <= max_chars:
+                yield _Run(group[0][0], group[-1][1], block.kind)  # a cell alone says little
+            else:
+                yield from _runs(text, group, block.kind, max_chars)
+
+
+def _units(text: str, block: Block) -> list[Span]:
+    """What is quoted whole: code lines, cells, or sentences."""
+    if block.kind == "code":
+        return [(piece.start, piece.end) for piece in block.pieces]
+    if block.kind == "row":
+        return block.cells
+    return list(_sentences(text, block))
+
+
+def _sentences(text: str, block: Block) -> Iterator[Span]:
+    start = block.start
+    for mark in _SENTENCE_END.finditer(text, block.start, block.end):
+        cut = mark.end()
+        is_inside = any(first < cut < last for first, last in block.atoms)
+        if is_inside or _ABBREVIATION.search(text, start, cut):
+            continue
+        yield _strip(text, start, cut)
+        start = cut
+    yield _strip(text, start, block.end)
+
+
+def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]]:
+    """Groups of units with no HTML tag inside or between them; a unit that holds one is split."""
+    whole = [part for unit in units for part in _without_tags(text, block, unit)]
+    group = whole[:1]
+    for left, right in pairwise(whole):
+        if any(left[1] <= start < right[0] for start, _ in block.tags):
+            yield group
+            group = []
+        group.append(right)
+    if group:
+        yield group
+
+
+def _without_tags(text: str, block: Block, unit: Span) -> Iterator[Span]:
+    start, stop = unit
+    for tag in block.tags:
+        if start <= tag[0] < stop:
+            yield from (part for part in [_strip(text, start, tag[0])] if _has_word(text, *part))
+            start = tag[1]
+    yield from (part for part in [_strip(text, start, stop)] if _has_word(text, *part))
+
+
+def _runs(text: str, units: Sequence[Span], kind: str, max_chars: int) -> Iterator[_Run]:
+    """Every run of neighbouring units that fits; a unit that does not fit is cut into words."""
+    for first, (start, stop) in enumerate(units):
+        if stop - start > max_chars:
+            yield from (_Run(*part, kind) for part in _cut(text, start, stop, max_chars))
+            continue
+        for _, end in units[first:]:
+            if end - start > max_chars:
+                break
+            yield _Run(start, end, kind)
+
+
+def _cut(text: str, start: int, end: int, max_chars: int) -> Iterator[Span]:
+    """Parts of at most `max_chars`, from word to word; each begins half a part after the last."""
+    starts = [start, *(gap.end() for gap in _WORD_GAP.finditer(text, start, end))]
+    ends = [*(gap.start() for gap in _WORD_GAP.finditer(text, start, end)), end]
+    position = start
+    while position < end:
+        fitting = [stop for stop in ends if position < stop <= position + max_chars]
+        stop = fitting[-1] if fitting else min(position + max_chars, end)
+        yield position, stop
+        if stop >= end:
+            return
+        later = [each for each in starts if position + (max_chars + 1) // 2 <= each <= stop]
+        position = later[0] if later else stop + len(text[stop:end]) - len(text[stop:end].lstrip())
+
+
+def _strip(text: str, start: int, end: int) -> Span:
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+
+
+def _has_word(text: str, start: int, end: int) -> bool:
+    return any(char.isalnum() for char in text[start:end])

@@ -1,0 +1,97 @@
+"""Checks what a caller of retrieval asks for; it searches nothing."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from webrag.errors import InputError
+from webrag.indexing.lexical import query_terms
+from webrag.retrieval.models import RetrievalConfig
+from webrag.retrieval.queries import Queries, Scope
+
+__all__ = ["RetrievalMode", "RetrievalRequest", "check_request"]
+
+RetrievalMode = Literal["chunk", "full_context", "auto"]
+
+# What a question may cost: the later words of a pasted page change little, and embedding services
+# limit their input.
+_MAX_QUERY_CHARS = 8_000
+_MAX_TERMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalRequest:
+    """What is asked, within limits.
+
+    Attributes:
+        query: Not empty, no NUL.
+        terms: Distinct index terms.
+        budget: Tokens of parents at most.
+        limit: Children at most.
+        threshold: Tokens up to which everything is read in `auto` mode.
+        warnings: Sentences for the user.
+        started: Clock reading, for timing.
+    """
+
+    query: str
+    terms: tuple[str, ...]
+    queries: Queries
+    mode: RetrievalMode
+    budget: int
+    limit: int
+    threshold: int
+    warnings: tuple[str, ...]
+    started: float
+
+
+def check_request(
+    query: str,
+    *,
+    collection: str,
+    config: RetrievalConfig,
+    source_urls: Sequence[str] | None,
+    sites: Sequence[str] | None,
+    mode: RetrievalMode,
+    context_budget: int | None,
+    children_limit: int | None,
+) -> RetrievalRequest:
+    """What the arguments of a retrieval mean; None stands for the configured value.
+
+    Raises:
+        InputError: The question is empty or a number is below one.
+    """
+    started = time.perf_counter()
+    text = query.replace("\0", " ")[:_MAX_QUERY_CHARS].strip()
+    if not text:
+        raise InputError("The query is empty; it must hold at least one visible character.")
+    budget = _positive("context_budget", context_budget, config.context_budget)
+    threshold = min(config.full_context_threshold, budget)
+    is_clamped = mode == "auto" and threshold < config.full_context_threshold
+    warning = (
+        f"The full-context threshold of {config.full_context_threshold} tokens exceeds the context"
+        f" budget of {budget} tokens; the budget is used in its place."
+    )
+    return RetrievalRequest(
+        query=text,
+        terms=tuple(query_terms(text)[:_MAX_TERMS]),
+        queries=Queries(collection, Scope(_distinct(source_urls), _distinct(sites))),
+        mode=mode,
+        budget=budget,
+        limit=_positive("children_limit", children_limit, config.children_limit),
+        threshold=threshold,
+        warnings=(warning,) if is_clamped else (),
+        started=started,
+    )
+
+
+def _positive(name: str, value: int | None, default: int) -> int:
+    if value is None:
+        return default
+    if value < 1:
+        raise InputError(f"{name} is {value}; it must be at least 1.")
+    return value
+
+
+def _distinct(values: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if values is None else tuple(dict.fromkeys(values))

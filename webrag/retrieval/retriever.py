@@ -1,0 +1,108 @@
+"""The corpus as a LlamaIndex retriever; the searching itself is `Searcher`'s."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.schema import (
+    NodeRelationship,
+    NodeWithScore,
+    ObjectType,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
+from typing_extensions import override
+
+from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS
+from webrag.retrieval.models import RetrievalResult, RetrievedChunk
+from webrag.retrieval.request import RetrievalMode
+from webrag.retrieval.search import Searcher
+
+__all__ = ["WebRAGRetriever"]
+
+
+class WebRAGRetriever(BaseRetriever):
+    """Gives parents of the corpus as nodes, best first, in any LlamaIndex pipeline.
+
+    A node's text is exactly what the page holds from `start_char_idx` to `end_char_idx`; its
+    metadata name the page, the headings, the rich-content flags and, under `focus`, the offsets of
+    the passage that matched best. Only the text goes to language models and embeddings.
+
+    Args:
+        searcher: Searches the corpus.
+        source_urls: Search these pages only; None searches all.
+        sites: Search pages of these hosts only.
+        mode: As for `Searcher.retrieve`.
+        top_k: Nodes at most; None gives all that fit the context budget.
+        callback_manager: LlamaIndex's own.
+    """
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        *,
+        source_urls: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
+        mode: RetrievalMode = "chunk",
+        top_k: int | None = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        super().__init__(callback_manager=callback_manager)
+        self._searcher = searcher
+        self._source_urls = source_urls
+        self._sites = sites
+        self._mode: RetrievalMode = mode
+        self._top_k = top_k
+
+    @override
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        result = self._searcher.retrieve_sync(
+            query_bundle.query_str,
+            source_urls=self._source_urls,
+            sites=self._sites,
+            mode=self._mode,
+        )
+        return self._nodes(result)
+
+    @override
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        result = await self._searcher.retrieve(
+            query_bundle.query_str,
+            source_urls=self._source_urls,
+            sites=self._sites,
+            mode=self._mode,
+        )
+        return self._nodes(result)
+
+    def _nodes(self, result: RetrievalResult) -> list[NodeWithScore]:
+        # Stable: in full-context mode all scores are equal and reading order stays.
+        best_first = sorted(result.chunks, key=lambda chunk: -chunk.score)[: self._top_k]
+        return [NodeWithScore(node=_node(chunk), score=chunk.score) for chunk in best_first]
+
+
+def _node(chunk: RetrievedChunk) -> TextNode:
+    metadata: dict[str, Any] = {
+        "source_url": chunk.source_url,
+        "title": chunk.title,
+        "heading": chunk.section_heading,
+        "heading_path": list(chunk.heading_path),
+        "chunk_index": chunk.chunk_index,
+        "depth": chunk.depth,
+        "fetched_at": chunk.fetched_at.isoformat(),
+        **{flag: getattr(chunk, flag) for flag in (*HTML_PREFERRED_FLAGS, "has_steps")},
+    }
+    if chunk.focus is not None:
+        metadata["focus"] = [chunk.focus.char_start, chunk.focus.char_end]
+    document = RelatedNodeInfo(node_id=str(chunk.document_id), node_type=ObjectType.DOCUMENT)
+    return TextNode(
+        id_=str(chunk.chunk_id),
+        text=chunk.text,
+        start_char_idx=chunk.char_start,
+        end_char_idx=chunk.char_end,
+        metadata=metadata,
+        excluded_embed_metadata_keys=list(metadata),
+        excluded_llm_metadata_keys=list(metadata),
+        relationships={NodeRelationship.SOURCE: document},
+    )

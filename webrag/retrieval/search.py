@@ -1,0 +1,207 @@
+"""Retrieves evidence for a question from the stored corpus.
+
+It ranks nothing a second time, judges nothing and fetches nothing.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from psycopg import AsyncConnection, Connection
+from psycopg.rows import TupleRow
+
+from webrag.errors import ProviderError
+from webrag.indexing.database import Database
+from webrag.indexing.embedder import Embedder
+from webrag.retrieval.assembly import matched_result, whole_result
+from webrag.retrieval.models import RetrievalConfig, RetrievalResult
+from webrag.retrieval.plans import Found, Plan, find_chunks, read_totals, read_whole
+from webrag.retrieval.request import RetrievalMode, RetrievalRequest, check_request
+
+__all__ = ["Searcher"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Searcher:
+    """Finds the parents that hold the best evidence, by meaning and by words together.
+
+    Stateless apart from its parts; safe to share between tasks and threads. One retrieval sees one
+    state of the corpus. The statistics behind BM25 (how rare a term is, how long a chunk is) are
+    those of the pages searched, so a filter changes scores: within one site, words that all its
+    pages share count little.
+
+    Args:
+        database: Where the corpus is.
+        embedder: The model the corpus was made with.
+        config: Weights and limits.
+    """
+
+    def __init__(self, database: Database, embedder: Embedder, config: RetrievalConfig) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._config = config
+
+    async def retrieve(
+        self,
+        query: str,
+        *,
+        source_urls: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
+        mode: RetrievalMode = "chunk",
+        context_budget: int | None = None,
+        children_limit: int | None = None,
+    ) -> RetrievalResult:
+        """Give the best evidence for a question, or everything when that is little enough.
+
+        Args:
+            query: The question; only its beginning counts when it is very long.
+            source_urls: Search these pages only; None searches all, an empty list none.
+            sites: Search pages of these hosts only (`host` or `host:port`).
+            mode: `chunk` searches, `full_context` reads everything up to the budget, `auto` reads
+                everything when it fits the full-context threshold.
+            context_budget: Tokens of parents at most, at least 1; None takes the configured one.
+            children_limit: Candidates of each leg and in all, at least 1; None as configured.
+
+        Returns:
+            Chunks grouped by page; empty when nothing matches or nothing is stored.
+
+        Raises:
+            InputError: The question is empty or a number is out of range.
+            ProviderError: The question could not be embedded.
+            StorageError: The database failed.
+        """
+        request = self._check(query, source_urls, sites, mode, context_budget, children_limit)
+        if request.mode != "chunk":
+            whole = await self._run(lambda: _read_whole(request))
+            if whole is not None:
+                return whole_result(whole, request)
+        started = time.perf_counter()
+        vector = (await self._embedder.embed_query(request.query)).tolist()
+        embed_ms = (time.perf_counter() - started) * 1000
+        found = await self._run(lambda: _search(request, self._config, vector))
+        return matched_result(found, request, vector, embed_ms)
+
+    def retrieve_sync(
+        self,
+        query: str,
+        *,
+        source_urls: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
+        mode: RetrievalMode = "chunk",
+        context_budget: int | None = None,
+        children_limit: int | None = None,
+    ) -> RetrievalResult:
+        """As `retrieve`; needs no event loop and uses none, it blocks the calling thread."""
+        request = self._check(query, source_urls, sites, mode, context_budget, children_limit)
+        if request.mode != "chunk":
+            whole = self._run_sync(lambda: _read_whole(request))
+            if whole is not None:
+                return whole_result(whole, request)
+        started = time.perf_counter()
+        vector = self._embed_sync(request.query)
+        embed_ms = (time.perf_counter() - started) * 1000
+        found = self._run_sync(lambda: _search(request, self._config, vector))
+        return matched_result(found, request, vector, embed_ms)
+
+    def _check(
+        self,
+        query: str,
+        source_urls: Sequence[str] | None,
+        sites: Sequence[str] | None,
+        mode: RetrievalMode,
+        context_budget: int | None,
+        children_limit: int | None,
+    ) -> RetrievalRequest:
+        request = check_request(
+            query,
+            collection=self._database.config.collection,
+            config=self._config,
+            source_urls=source_urls,
+            sites=sites,
+            mode=mode,
+            context_budget=context_budget,
+            children_limit=children_limit,
+        )
+        for warning in request.warnings:
+            logger.warning(warning)
+        return request
+
+    async def _run(self, start: Callable[[], Plan[T]]) -> T:
+        return await self._database.run(lambda each: _drive(each, start()), snapshot=True)
+
+    def _run_sync(self, start: Callable[[], Plan[T]]) -> T:
+        return self._database.run_sync(lambda each: _drive_sync(each, start()), snapshot=True)
+
+    def _embed_sync(self, text: str) -> list[float]:
+        model = self._embedder.model_name
+        try:
+            vector = self._embedder.model.get_query_embedding(text)
+        except Exception as error:
+            raise ProviderError(
+                f"The embedding model {model} failed: {error}", provider=model
+            ) from error
+        if len(vector) != self._embedder.dimensions or not all(map(math.isfinite, vector)):
+            raise ProviderError(
+                f"The embedding model {model} returned {len(vector)} numbers, or some that are not"
+                f" finite; the corpus has {self._embedder.dimensions} dimensions.",
+                provider=model,
+            )
+        return vector
+
+
+def _read_whole(request: RetrievalRequest) -> Plan[Found | None]:
+    """Everything in scope; None in `auto` mode when that is too much."""
+    if request.mode == "auto":
+        totals = yield from read_totals(request.queries)
+        if totals.tokens > request.threshold:
+            return None
+    return (yield from read_whole(request.queries, request.budget))
+
+
+def _search(
+    request: RetrievalRequest, config: RetrievalConfig, vector: Sequence[float]
+) -> Plan[Found]:
+    return find_chunks(
+        request.queries,
+        config,
+        terms=request.terms,
+        vector=vector,
+        budget=request.budget,
+        limit=request.limit,
+    )
+
+
+async def _drive(connection: AsyncConnection[TupleRow], plan: Plan[T]) -> T:
+    try:
+        statements = next(plan)
+        while True:
+            async with connection.pipeline():
+                cursors = [
+                    await connection.execute(each.text, each.values, binary=True)
+                    for each in statements
+                ]
+                rows = [await cursor.fetchall() for cursor in cursors]
+            statements = plan.send(rows)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def _drive_sync(connection: Connection[TupleRow], plan: Plan[T]) -> T:
+    try:
+        statements = next(plan)
+        while True:
+            with connection.pipeline():
+                cursors = [
+                    connection.execute(each.text, each.values, binary=True) for each in statements
+                ]
+                rows = [cursor.fetchall() for cursor in cursors]
+            statements = plan.send(rows)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
