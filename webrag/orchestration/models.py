@@ -114,6 +114,8 @@ class OrchestrationConfig(_Frozen):
         decomposition_mode: How questions are split.
         reranker_top_n: Chunks kept after reranking.
         context_budget: Tokens of evidence at most.
+        recall_factor: How many times more candidates and tokens a retrieval for more recall takes.
+        recall_children_limit: Candidates of such a retrieval.
         token_budget_saturation_ratio: Share of the budget that counts as filled.
         redundancy_ceiling: Jaccard similarity of word 3-shingles above which a chunk repeats
             another.
@@ -132,6 +134,8 @@ class OrchestrationConfig(_Frozen):
     decomposition_mode: Literal["llm", "rule_based", "none"] = "llm"
     reranker_top_n: int = Field(default=20, ge=1)
     context_budget: int = Field(default=40_000, ge=1)
+    recall_factor: int = Field(default=2, ge=1)
+    recall_children_limit: int = Field(default=160, ge=1)
     token_budget_saturation_ratio: float = 0.8
     redundancy_ceiling: float = 0.85
     high_redundancy_ratio: float = 0.5
@@ -214,7 +218,7 @@ class ExpansionDecision(_Frozen):
 
     Attributes:
         rule: Name of the rule that decided.
-        rule_number: Its place in the rule table, from 1.
+        rule_number: Its place in the rule table, from 1; 0 when time ran out before any rule.
     """
 
     action: Action
@@ -230,6 +234,7 @@ class ScoredCandidate(_Frozen):
     Attributes:
         parent_url: Page the link was found on; None for derived parent addresses.
         breakdown: Signal name to unweighted value.
+        depth: Links from a named page, if this link is followed.
     """
 
     url: str
@@ -237,6 +242,7 @@ class ScoredCandidate(_Frozen):
     title: str = ""
     score: float
     breakdown: dict[str, float]
+    depth: int = 1
 
 
 class ExpansionOutcome(_Frozen):
@@ -246,6 +252,7 @@ class ExpansionOutcome(_Frozen):
         ingested: Pages obtained, with the page each link was found on.
         failed: URL to reason.
         bytes_ingested: Markdown bytes of the pages obtained.
+        stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
     """
 
     ingested: tuple[ScoredCandidate, ...] = ()
@@ -256,6 +263,7 @@ class ExpansionOutcome(_Frozen):
     bytes_ingested: int = 0
     depth: int = 0
     timed_out: bool = False
+    stopped_by: str | None = None
 
     @property
     def chunks_added(self) -> int:
@@ -275,6 +283,8 @@ class ExpansionStep(_Frozen):
         parents: URL obtained to the URL it was found on.
         chunks_by_url: URL obtained to child chunks added.
         signals: The signals the decision was made on.
+        new_queries: Other wordings that were searched.
+        pages_joined: Stored pages that were searched from this iteration on, without a fetch.
     """
 
     iteration: int
@@ -292,6 +302,8 @@ class ExpansionStep(_Frozen):
     reason: str
     rule: str
     signals: EvaluationSignals | None = None
+    new_queries: tuple[str, ...] = ()
+    pages_joined: int = 0
     duration_ms: float = 0.0
 
 

@@ -1,0 +1,96 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.orchestration.confidence import band, confidence, coverage, quality
+from webrag.orchestration.models import ScoreProfile
+
+from .conftest import build_ranked
+
+PROFILE = ScoreProfile(name="test", mediocre_score_floor=0.4, answered_score=0.7)
+IDF = {"replica": 2.0, "lag": 2.0, "limit": 1.0}
+
+
+def confident(score: float, *texts: str, idf: Any = IDF) -> float:
+    return confidence(
+        [build_ranked(score, text) for text in texts],
+        top_score=score,
+        term_idf=idf,
+        profile=PROFILE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("score", "common"),
+    [(0.0, 0.0), (0.2, 0.25), (0.4, 0.5), (0.55, 0.65), (0.7, 0.8), (1.0, 1.0), (7.0, 1.0)],
+)
+def test_quality_reads_scores_on_the_scale_of_their_profile(score: float, common: Any) -> None:
+    assert quality(score, PROFILE) == pytest.approx(common)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (1.0, "high"),
+        (0.8, "high"),
+        (0.79, "medium"),
+        (0.5, "medium"),
+        (0.49, "low"),
+        (0.3, "low"),
+        (0.29, "none"),
+        (0.0, "none"),
+    ],
+)
+def test_bands(value: Any, name: Any) -> None:
+    assert band(value) == name
+
+
+def test_coverage_is_the_weighted_share_of_terms_found_together() -> None:
+    assert coverage(IDF, ["Replicas follow", "the limit"]) == pytest.approx(0.6)
+
+
+def test_coverage_is_neutral_without_terms() -> None:
+    assert coverage({}, ["anything"]) == coverage({}, [])
+
+
+def test_no_evidence_gives_no_confidence() -> None:
+    assert confident(0.9) == 0.0
+
+
+def test_adjacent_context_is_no_evidence() -> None:
+    adjacent = build_ranked(0.0, "replica lag limit", is_locality_expanded=True)
+
+    assert confidence([adjacent], top_score=0.9, term_idf=IDF, profile=PROFILE) == 0.0
+
+
+def test_covering_the_question_raises_confidence() -> None:
+    assert confident(0.6, "replica lag limit") > confident(0.6, "something else")
+
+
+def test_good_covering_evidence_is_high() -> None:
+    assert band(confident(0.7, "the limit of replica lag")) == "high"
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_confidence_grows_with_the_score(left: Any, right: Any) -> None:
+    low, high = sorted((left, right))
+
+    assert 0 <= confident(low, "replica") <= confident(high, "replica") <= 1
+
+
+@given(
+    st.builds(
+        ScoreProfile,
+        name=st.just("any"),
+        mediocre_score_floor=st.floats(0, 1),
+        answered_score=st.floats(0, 1),
+    ),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_quality_is_monotone_for_any_profile(profile: Any, left: Any, right: Any) -> None:
+    low, high = sorted((left, right))
+
+    assert 0 <= quality(low, profile) <= quality(high, profile) <= 1

@@ -1,0 +1,433 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.orchestration.evaluator import (
+    RULES,
+    LoopState,
+    compute_signals,
+    decide,
+    recall_gain,
+)
+from webrag.orchestration.models import (
+    EvaluationSignals,
+    OrchestrationConfig,
+    ScoreProfile,
+)
+
+PROFILE = ScoreProfile(name="test")
+CONFIG = OrchestrationConfig()
+ALL = frozenset({"expand_breadth", "expand_recall", "expand_intent"})
+
+
+def signals(**values: Any) -> EvaluationSignals:
+    """Unremarkable signals: no rule but the last fires on them."""
+    given = {
+        "top_score": 0.6,
+        "score_at_k": 0.5,
+        "score_cliff": 0.1,
+        "score_variance": 0.05,
+        "score_mean": 0.4,
+        "chunks_above_threshold": 4,
+        "token_fill_ratio": 0.3,
+        "redundancy_ratio": 0.0,
+        "source_document_count": 1,
+        "avg_confidence": 0.9,
+        "is_plateau": False,
+        "is_cliff": False,
+        "is_saturated": False,
+        "is_mediocre_plateau": False,
+        "has_high_redundancy": False,
+    }
+    return EvaluationSignals(**{**given, **values})
+
+
+def state(**values: Any) -> LoopState:
+    given = {
+        "iteration": 0,
+        "max_iterations": 5,
+        "previous": None,
+        "open_actions": ALL,
+        "tried": frozenset(),
+        "confidence": 0.4,
+        "profile": PROFILE,
+        "config": CONFIG,
+    }
+    return LoopState(**{**given, **values})
+
+
+def rule_number(name: str) -> int:
+    return [rule.name for rule in RULES].index(name) + 1
+
+
+GOOD = {"score_mean": 0.7, "top_score": 0.8}
+
+CASES = [
+    pytest.param({}, {"iteration": 5}, "depth_cap", "stop", id="rounds used up"),
+    pytest.param({}, {"max_iterations": 0}, "depth_cap", "stop", id="no expansion asked for"),
+    pytest.param({"is_saturated": True}, {}, "saturated", "stop", id="budget filled"),
+    pytest.param(
+        {"is_saturated": True, "is_mediocre_plateau": True},
+        {},
+        "mediocre_plateau",
+        "expand_intent",
+        id="budget filled with mediocre passages",
+    ),
+    pytest.param(
+        {"is_saturated": True, "redundancy_ratio": 0.85, "is_cliff": True},
+        {},
+        "cliff",
+        "expand_breadth",
+        id="budget filled with repetition",
+    ),
+    pytest.param(
+        {},
+        {"iteration": 1, "previous": signals(), "open_actions": frozenset()},
+        "diminishing_returns",
+        "stop",
+        id="no gain and nothing left to try",
+    ),
+    pytest.param(
+        {"chunks_above_threshold": 5},
+        {"iteration": 1, "previous": signals(), "open_actions": frozenset()},
+        "default",
+        "stop",
+        id="gain, yet nothing left to try",
+    ),
+    pytest.param(
+        {"is_cliff": True},
+        {
+            "iteration": 1,
+            "previous": signals(),
+            "open_actions": frozenset({"expand_breadth"}),
+            "tried": frozenset({"expand_breadth"}),
+        },
+        "cliff",
+        "expand_breadth",
+        id="no gain, but links are left and nothing answers",
+    ),
+    pytest.param(
+        {"is_cliff": True},
+        {
+            "iteration": 1,
+            "previous": signals(),
+            "open_actions": frozenset({"expand_breadth"}),
+            "tried": frozenset({"expand_breadth"}),
+            "confidence": 0.8,
+        },
+        "diminishing_returns",
+        "stop",
+        id="no gain, links are left, the answer seems found",
+    ),
+    pytest.param(
+        {"is_cliff": True},
+        {
+            "iteration": 1,
+            "previous": signals(),
+            "open_actions": frozenset({"expand_intent"}),
+            "confidence": 0.9,
+        },
+        "cliff",
+        "expand_intent",
+        id="no gain, but other wordings were not tried",
+    ),
+    pytest.param(
+        {"is_cliff": True}, {"confidence": 0.8}, "answered", "stop", id="answered at once"
+    ),
+    pytest.param(
+        {"is_cliff": True},
+        {"confidence": 0.8, "iteration": 1},
+        "cliff",
+        "expand_breadth",
+        id="an early exit is for the first pages only",
+    ),
+    pytest.param(
+        {"is_plateau": True, **GOOD}, {"iteration": 1}, "good_plateau", "stop", id="good plateau"
+    ),
+    pytest.param(
+        {"is_plateau": True, "score_mean": 0.5},
+        {"iteration": 1},
+        "good_plateau",
+        "stop",
+        id="good plateau at the floor",
+    ),
+    pytest.param(
+        {"is_plateau": True, "score_mean": 0.7},
+        {},
+        "low_fill",
+        "expand_recall",
+        id="a plateau does not end the search on the first pages",
+    ),
+    pytest.param(
+        {"is_cliff": True, "has_high_redundancy": True},
+        {},
+        "cliff_redundant",
+        "expand_intent",
+        id="cliff among repetitions",
+    ),
+    pytest.param({"is_cliff": True}, {}, "cliff", "expand_breadth", id="cliff"),
+    pytest.param(
+        {"is_plateau": True, "is_mediocre_plateau": True},
+        {},
+        "mediocre_plateau",
+        "expand_intent",
+        id="mediocre plateau",
+    ),
+    pytest.param({"top_score": 0.49}, {}, "low_scores", "expand_intent", id="low scores"),
+    pytest.param(
+        {"top_score": 0.49},
+        {"open_actions": frozenset({"expand_breadth"})},
+        "low_scores",
+        "expand_breadth",
+        id="low scores, no other wording left",
+    ),
+    pytest.param(GOOD, {}, "low_fill", "expand_recall", id="good but few, retrieval was cut"),
+    pytest.param(
+        GOOD,
+        {"open_actions": frozenset({"expand_breadth", "expand_intent"})},
+        "low_fill",
+        "expand_breadth",
+        id="good but few",
+    ),
+    pytest.param(
+        {"avg_confidence": 0.29}, {}, "low_confidence", "expand_breadth", id="scorer unsure"
+    ),
+    pytest.param({"avg_confidence": 0.3}, {}, "default", "stop", id="scorer sure enough"),
+    pytest.param(
+        {"avg_confidence": None}, {}, "low_confidence", "expand_breadth", id="estimate is low"
+    ),
+    pytest.param(
+        {"avg_confidence": None},
+        {"confidence": 0.8, "iteration": 1},
+        "default",
+        "stop",
+        id="estimate is high",
+    ),
+    pytest.param({}, {}, "default", "stop", id="no rule asks for more"),
+    pytest.param(
+        {"top_score": 0.0, "score_mean": 0.0},
+        {"open_actions": frozenset()},
+        "default",
+        "stop",
+        id="nothing found and nothing to try",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given_signals", "given_state", "rule", "action"), CASES)
+def test_decision_follows_the_first_matching_rule(
+    given_signals: Any, given_state: Any, rule: Any, action: Any
+) -> None:
+    decision = decide(signals(**given_signals), state(**given_state))
+
+    assert (decision.rule, decision.action) == (rule, action)
+    assert decision.rule_number == rule_number(rule)
+
+
+def test_every_rule_is_reached_by_a_case() -> None:
+    assert {case.values[2] for case in CASES} == {rule.name for rule in RULES}
+
+
+def test_rules_are_tried_in_the_documented_order() -> None:
+    assert [rule.name for rule in RULES] == [
+        "depth_cap",
+        "saturated",
+        "diminishing_returns",
+        "answered",
+        "good_plateau",
+        "cliff_redundant",
+        "cliff",
+        "mediocre_plateau",
+        "low_scores",
+        "low_fill",
+        "low_confidence",
+        "default",
+    ]
+
+
+def test_reason_says_when_no_expansion_was_asked_for() -> None:
+    decision = decide(signals(), state(max_iterations=0))
+
+    assert decision.reason == "Expansion was not asked for."
+
+
+def test_reason_names_numbers_and_action() -> None:
+    decision = decide(signals(top_score=0.31), state())
+
+    assert decision.reason == (
+        "Nothing indexed fits the question (best 0.31): rephrasing the question."
+    )
+
+
+def computed(make_ranked: Any, scores: Any, **options: Any) -> EvaluationSignals:
+    given = {"redundant": 0, "truncated": False, "profile": PROFILE, "config": CONFIG}
+    chunks = [make_ranked(score) for score in scores]
+    return compute_signals(chunks, **{**given, **options})
+
+
+def test_cliff_is_the_gap_to_rank_k(make_ranked: Any) -> None:
+    found = computed(make_ranked, [0.9, 0.8, 0.7, 0.6, 0.5, 0.1])
+
+    assert found.score_at_k == 0.5
+    assert found.is_cliff
+
+
+def test_cliff_with_few_scores_is_the_gap_to_the_last(make_ranked: Any) -> None:
+    found = computed(make_ranked, [0.9, 0.8])
+
+    assert found.score_cliff == pytest.approx(0.1)
+    assert not found.is_cliff
+
+
+def test_gap_at_the_threshold_is_no_cliff(make_ranked: Any) -> None:
+    profile = PROFILE.model_copy(update={"score_cliff_threshold": 0.25})
+
+    assert not computed(make_ranked, [0.75, 0.5], profile=profile).is_cliff
+
+
+@pytest.mark.parametrize(
+    ("scores", "plateau", "mediocre"),
+    [
+        pytest.param([0.6, 0.6], False, False, id="two scores are too few"),
+        pytest.param([0.6, 0.6, 0.6], True, False, id="good"),
+        pytest.param([0.5, 0.5, 0.5], True, False, id="at the floor"),
+        pytest.param([0.49, 0.49, 0.49], True, True, id="below the floor"),
+        pytest.param([0.9, 0.5, 0.1], False, False, id="spread"),
+        pytest.param([0.6] * 10 + [0.0] * 10, True, False, id="only the top ten count"),
+    ],
+)
+def test_plateau_needs_three_scores_of_little_variance(
+    make_ranked: Any, scores: Any, plateau: Any, mediocre: Any
+) -> None:
+    found = computed(make_ranked, scores)
+
+    assert (found.is_plateau, found.is_mediocre_plateau) == (plateau, mediocre)
+
+
+def test_good_chunks_are_those_near_the_best(make_ranked: Any) -> None:
+    assert computed(make_ranked, [0.75, 0.6875, 0.5]).chunks_above_threshold == 2
+
+
+def test_fill_is_the_share_of_the_context_budget(make_ranked: Any) -> None:
+    chunks = [make_ranked(0.5, tokens=300), make_ranked(0.4, tokens=100)]
+    config = OrchestrationConfig(context_budget=500)
+
+    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)
+
+    assert found.token_fill_ratio == pytest.approx(0.8)
+    assert not found.is_saturated
+
+
+def test_redundancy_is_the_share_of_chunks_left_out(make_ranked: Any) -> None:
+    found = computed(make_ranked, [0.5, 0.4], redundant=2)
+
+    assert found.redundancy_ratio == 0.5
+    assert found.has_high_redundancy
+
+
+def test_adjacent_context_and_unscored_chunks_do_not_count(make_ranked: Any) -> None:
+    chunks = [
+        make_ranked(0.5),
+        make_ranked(0.0, is_locality_expanded=True),
+        make_ranked(1.0, raw_similarity=None),
+    ]
+
+    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=CONFIG)
+
+    assert (found.top_score, found.score_mean) == (0.5, 0.5)
+
+
+def test_confidence_is_averaged_where_the_scorer_gives_it(make_ranked: Any) -> None:
+    chunks = [make_ranked(0.5, confidence=0.2), make_ranked(0.4, confidence=0.4)]
+
+    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=CONFIG)
+
+    assert found.avg_confidence == pytest.approx(0.3)
+
+
+def test_nothing_found_gives_signals_of_nothing(make_ranked: Any) -> None:
+    found = computed(make_ranked, [])
+
+    assert (found.top_score, found.score_cliff, found.is_plateau) == (0.0, 0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "gain"), [(0, 2, 2.0), (1, 1, 0.0), (4, 5, 0.25), (4, 1, -0.75)]
+)
+def test_recall_gain_is_relative_growth(before: Any, now: Any, gain: Any) -> None:
+    old, new = signals(chunks_above_threshold=before), signals(chunks_above_threshold=now)
+
+    assert recall_gain(new, old) == gain
+
+
+share = st.floats(0, 1)
+any_signals = st.builds(
+    signals,
+    top_score=share,
+    score_mean=share,
+    token_fill_ratio=st.floats(0, 2),
+    redundancy_ratio=share,
+    chunks_above_threshold=st.integers(0, 50),
+    avg_confidence=st.none() | share,
+    is_plateau=st.booleans(),
+    is_cliff=st.booleans(),
+    is_saturated=st.booleans(),
+    is_mediocre_plateau=st.booleans(),
+    has_high_redundancy=st.booleans(),
+)
+any_state = st.builds(
+    state,
+    iteration=st.integers(0, 6),
+    max_iterations=st.integers(0, 6),
+    previous=st.none() | any_signals,
+    open_actions=st.frozensets(st.sampled_from(sorted(ALL))),
+    tried=st.frozensets(st.sampled_from(sorted(ALL))),
+    confidence=share,
+)
+
+
+@given(any_signals, any_state)
+def test_decision_depends_on_its_arguments_only(given_signals: Any, given_state: Any) -> None:
+    assert decide(given_signals, given_state) == decide(given_signals, given_state)
+
+
+@given(any_signals, any_state)
+def test_decision_is_stop_or_an_open_action(given_signals: Any, given_state: Any) -> None:
+    assert decide(given_signals, given_state).action in {"stop", *given_state.open_actions}
+
+
+@given(any_signals, any_state)
+def test_no_action_is_taken_beyond_the_allowed_rounds(given_signals: Any, given_state: Any) -> None:
+    decision = decide(given_signals, given_state)
+
+    assert decision.action == "stop" or given_state.iteration < given_state.max_iterations
+
+
+@given(st.data(), st.integers(0, 6))
+def test_loop_ends_within_its_rounds_and_one_failure_per_action(
+    data: st.DataObject, rounds: int
+) -> None:
+    """Plays the loop as the engine does, with any signals and any luck."""
+    closed: set[str] = set()
+    iteration = actions = 0
+    while True:
+        current = state(
+            iteration=iteration,
+            max_iterations=rounds,
+            previous=data.draw(st.none() | any_signals),
+            open_actions=ALL - closed,
+            confidence=data.draw(share),
+        )
+        decision = decide(data.draw(any_signals), current)
+        if decision.action == "stop":
+            break
+        actions += 1
+        if data.draw(st.booleans()):
+            iteration += 1
+        else:
+            closed.add(decision.action)
+
+    assert iteration <= rounds
+    assert actions <= rounds + len(ALL)

@@ -1,0 +1,128 @@
+from typing import Any
+
+import pytest
+
+from webrag.orchestration.link_rules import (
+    LinkScope,
+    anchor_of,
+    path_words,
+    penalty,
+    skip_reason,
+)
+
+SEEDS = ["https://www.docs.test/guide/start.html", "http://127.0.0.1:8000/"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "admitted"),
+    [
+        ("same_site", "https://docs.test/other", True),
+        ("same_site", "https://www.docs.test/other", True),
+        ("same_site", "http://127.0.0.1:8000/page", True),
+        ("same_site", "http://127.0.0.1:8001/page", False),
+        ("same_site", "https://api.docs.test/", False),
+        ("same_site", "https://else.test/", False),
+        ("allow_list", "https://docs.test/other", True),
+        ("allow_list", "https://allowed.test/x", True),
+        ("allow_list", "https://deep.allowed.test:8443/x", True),
+        ("allow_list", "https://notallowed.test/x", False),
+        ("any", "https://else.test/", True),
+    ],
+)
+def test_scope_admits(kind: Any, url: str, admitted: Any) -> None:
+    scope = LinkScope.of(kind, SEEDS, ["www.Allowed.test"])
+
+    assert scope.admits(url) is admitted
+
+
+def test_stored_pages_of_the_seeds_sites_are_in_scope() -> None:
+    assert LinkScope.of("same_site", SEEDS).stored_sites == ("127.0.0.1:8000", "docs.test")
+
+
+def test_allow_list_adds_its_hosts_to_the_stored_sites() -> None:
+    scope = LinkScope.of("allow_list", SEEDS[:1], ["allowed.test"])
+
+    assert scope.stored_sites == ("allowed.test", "docs.test")
+
+
+def test_scope_any_restricts_no_stored_page() -> None:
+    assert LinkScope.of("any", SEEDS).stored_sites is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://d.test/logo.png",
+        "https://d.test/release.tar.gz",
+        "https://d.test/manual.PDF",
+        "https://d.test/style.css?v=3",
+        "mailto:someone@d.test",
+        "https://d.test/login",
+        "https://d.test/user/logout/",
+        "https://d.test/wiki?title=A&action=edit",
+        "https://d.test/wiki?title=A&oldid=17",
+        "https://d.test/cart",
+    ],
+)
+def test_target_that_can_hold_no_answer_is_skipped_with_a_reason(url: str) -> None:
+    assert skip_reason(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://d.test/",
+        "https://d.test/login.html",
+        "https://d.test/std/macro.print.html",
+        "https://d.test/v1.2/notes",
+        "https://d.test/guide/edit-files",
+        "https://d.test/page?id=3",
+        "https://d.test/a.b/c",
+    ],
+)
+def test_page_is_not_skipped(url: str) -> None:
+    assert skip_reason(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "factor"),
+    [
+        ("https://d.test/guide.html", 1.0),
+        ("https://d.test/genindex.html", 0.5),
+        ("https://d.test/search?q=x", 0.5),
+        ("https://d.test/page/history", 0.5),
+        ("https://d.test/tags/python", 0.5),
+        ("https://d.test/git-history-of-time", 1.0),
+    ],
+)
+def test_listings_and_histories_count_less(url: str, factor: Any) -> None:
+    assert penalty(url) == factor
+
+
+@pytest.mark.parametrize(
+    ("title", "anchor"),
+    [
+        ("Replication  lag", "Replication lag"),
+        ("Next »", ""),
+        ("here", ""),
+        ("Read more...", ""),
+        ("→", ""),
+        ("", ""),
+        ("Next steps", "Next steps"),
+    ],
+)
+def test_generic_anchor_says_nothing(title: Any, anchor: Any) -> None:
+    assert anchor_of(title) == anchor
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://d.test/guide/replica_lag-limits.html", "guide replica lag limits"),
+        ("https://d.test/a%20b/c.d", "a b c d"),
+        ("https://d.test/", ""),
+        ("https://d.test/v1.2/", "v1 2"),
+    ],
+)
+def test_path_words(url: str, words: Any) -> None:
+    assert path_words(url) == words

@@ -1,0 +1,189 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.indexing.models import LinkCandidate
+from webrag.orchestration.link_scoring import (
+    LinkQuestion,
+    max_similarity,
+    passage_scores,
+    score_links,
+)
+from webrag.orchestration.models import ExpansionConfig
+
+from .conftest import ENCODER, build_chunk, build_match, build_result
+
+WEIGHTS = ExpansionConfig().signal_weights
+QUESTION = "What is the replica lag?"
+
+
+def link(url: str = "https://d.test/x", **values: Any) -> LinkCandidate:
+    given = {"source_url": "https://d.test/", "source_page_id": 1, "url": url}
+    return LinkCandidate(**{**given, **values})
+
+
+def scored(
+    *links: Any,
+    passages: Any = None,
+    in_degrees: Any = None,
+    encoder: Any = None,
+    questions: Any = (QUESTION,),
+) -> Any:
+    return score_links(
+        links,
+        [LinkQuestion.of(question, encoder) for question in questions],
+        in_degrees=in_degrees or {},
+        passages=passages or {},
+        encoder=encoder,
+        weights=WEIGHTS,
+    )
+
+
+@pytest.mark.parametrize(
+    ("candidate", "signal", "value"),
+    [
+        pytest.param(link(title="Replica lag"), "title", 1.0, id="anchor says all"),
+        pytest.param(link(title="Replicas"), "title", 0.5, id="anchor says half, stemmed"),
+        pytest.param(link(title="next"), "title", 0.0, id="generic anchor"),
+        pytest.param(link(description="the lag of a replica"), "description", 1.0, id="sentence"),
+        pytest.param(link("https://d.test/replica/lag.html"), "url_path", 1.0, id="path"),
+        pytest.param(
+            link("https://d.test/replica/other/page.html"), "url_path", 0.25, id="path as Jaccard"
+        ),
+        pytest.param(link(), "depth", 0.8, id="one link from the start"),
+        pytest.param(link(source_depth=3), "depth", 0.2, id="four links from the start"),
+        pytest.param(link(source_depth=9), "depth", 0.0, id="far away"),
+        pytest.param(link(), "passage", 0.0, id="navigation has no passage"),
+        pytest.param(link(), "similarity", 0.0, id="no encoder"),
+    ],
+)
+def test_signal(candidate: Any, signal: Any, value: Any) -> None:
+    (found,) = scored(candidate)
+
+    assert found.breakdown[signal] == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("count", "value"), [(0, 0.0), (2, 0.4), (5, 1.0), (50, 1.0)])
+def test_in_degree_is_full_at_five_pages(count: Any, value: Any) -> None:
+    (found,) = scored(link(), in_degrees={"https://d.test/x": count})
+
+    assert found.breakdown["in_degree"] == value
+
+
+def test_passage_signal_is_that_of_the_passage_around_the_link() -> None:
+    passages = {"https://d.test/": [(0, 50, 0.2), (50, 90, 0.9)]}
+
+    (found,) = scored(link(char_start=50), passages=passages)
+
+    assert found.breakdown["passage"] == 0.9
+
+
+def test_score_is_the_weighted_sum() -> None:
+    (found,) = scored(link(title="Replica lag"))
+
+    assert found.score == pytest.approx(0.40 * 1.0 + 0.10 * 0.8)
+
+
+def test_target_takes_its_best_link() -> None:
+    poor = link(source_url="https://d.test/a")
+    good = link(source_url="https://d.test/b", title="Replica lag")
+
+    (found,) = scored(poor, good)
+
+    assert (found.parent_url, found.title) == ("https://d.test/b", "Replica lag")
+
+
+def test_best_target_comes_first() -> None:
+    found = scored(link("https://d.test/a"), link("https://d.test/b", title="Replica lag"))
+
+    assert [candidate.url for candidate in found] == ["https://d.test/b", "https://d.test/a"]
+
+
+def test_link_counts_by_the_part_of_the_question_it_fits() -> None:
+    (found,) = scored(link(title="Backups"), questions=(QUESTION, "Where are backups?"))
+
+    assert found.breakdown["title"] == 1.0
+
+
+def test_similar_anchor_beats_an_unrelated_one_without_a_common_word() -> None:
+    found = scored(
+        link("https://d.test/a", title="Cookery"),
+        link("https://d.test/b", title="Mirror delay"),
+        encoder=ENCODER,
+    )
+
+    assert found[0].url == "https://d.test/b"
+
+
+def test_folder_has_no_parent() -> None:
+    (found,) = scored(link(source_url=""))
+
+    assert found.parent_url is None
+
+
+def test_max_similarity_of_equal_texts_is_one() -> None:
+    question = LinkQuestion.of("replica lag", ENCODER)
+
+    assert max_similarity(question, ENCODER.token_vectors("lag replica")[1]) == pytest.approx(1)
+
+
+def test_max_similarity_is_zero_without_tokens() -> None:
+    question = LinkQuestion.of("replica lag", ENCODER)
+
+    assert max_similarity(question, np.zeros((0, 256), np.float32)) == 0.0
+    assert max_similarity(LinkQuestion.of("?", ENCODER), question.vectors) == 0.0
+
+
+def result(*fused: float) -> Any:
+    matches = tuple(
+        build_match(char_start=10 * n, char_end=10 * n + 10, fused=value)
+        for n, value in enumerate(fused)
+    )
+    return build_result(build_chunk(source_url="https://d.test/", matches=matches))
+
+
+def test_passages_are_scored_between_the_typical_and_the_best() -> None:
+    found = passage_scores([result(1.0, 0.75, 0.5, 0.3, 0.1)], children_total=5)
+
+    values = [value for _, _, value in found["https://d.test/"]]
+    assert values == [1.0, 0.5, 0.0, 0.0, 0.0]
+
+
+def test_passages_not_retrieved_count_as_the_least() -> None:
+    found = passage_scores([result(1.0, 0.5)], children_total=10)
+
+    assert [value for _, _, value in found["https://d.test/"]] == [1.0, 0.0]
+
+
+def test_single_passage_is_the_best() -> None:
+    found = passage_scores([result(0.4)], children_total=1)
+
+    assert found == {"https://d.test/": [(0, 10, 1.0)]}
+
+
+def test_nothing_retrieved_scores_no_passage() -> None:
+    assert passage_scores([build_result()], children_total=3) == {}
+
+
+texts = st.sampled_from(["", "next", "Replica lag", "backups of replicas", "cookery", "ラグ"])
+links = st.builds(
+    link,
+    url=st.sampled_from([f"https://d.test/{name}" for name in ("a", "replica-lag", "c/d.html")]),
+    title=texts,
+    description=texts,
+    source_depth=st.integers(0, 8),
+    char_start=st.none() | st.integers(0, 100),
+)
+
+
+@given(st.lists(links, max_size=12), texts)
+def test_targets_are_distinct_ordered_and_bounded(candidates: Any, question: Any) -> None:
+    found = scored(*candidates, questions=(question,), encoder=ENCODER)
+    scores = [candidate.score for candidate in found]
+
+    assert len({candidate.url for candidate in found}) == len(found)
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= sum(WEIGHTS.values()) for score in scores)

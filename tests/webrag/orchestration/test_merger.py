@@ -1,0 +1,110 @@
+import random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.orchestration.merger import jaccard, merge, shingles, trim_to_budget
+from webrag.orchestration.models import SubQueryResult
+
+from .conftest import build_chunk, build_ranked, build_result
+
+LONG = " ".join(f"word{number}" for number in range(100))
+
+
+def part(*ranked: Any, name: str = "part") -> SubQueryResult:
+    return SubQueryResult(sub_query=name, retrieval=build_result(), ranked=ranked)
+
+
+def merged(*parts: Any, ceiling: float = 0.85, budget: int = 10_000) -> Any:
+    return merge(parts, redundancy_ceiling=ceiling, token_budget=budget)
+
+
+def test_chunk_found_twice_keeps_its_best_score_and_its_finder() -> None:
+    chunk = build_chunk("shared")
+    low, high = build_ranked(0.4, chunk=chunk), build_ranked(0.7, chunk=chunk)
+
+    (item,) = merged(part(low, name="first"), part(high, name="second")).chunks
+
+    assert (item.reranked_score, item.source_sub_query) == (0.7, "second")
+
+
+def test_single_query_leaves_no_finder() -> None:
+    (item,) = merged(part(build_ranked(0.4))).chunks
+
+    assert item.source_sub_query is None
+
+
+def test_near_duplicate_with_the_lower_score_is_left_out() -> None:
+    best, copy = build_ranked(0.9, LONG), build_ranked(0.8, LONG + " end")
+
+    found = merged(part(copy, best))
+
+    assert (found.chunks, found.redundant) == ((best,), 1)
+
+
+def test_similar_texts_below_the_ceiling_both_stay() -> None:
+    found = merged(part(build_ranked(0.9, LONG), build_ranked(0.8, LONG[: len(LONG) // 2])))
+
+    assert (len(found.chunks), found.redundant) == (2, 0)
+
+
+def test_budget_keeps_the_best() -> None:
+    ranked = [build_ranked(score, tokens=100) for score in (0.9, 0.8, 0.7)]
+
+    found = merged(part(*ranked), budget=200)
+
+    assert (found.chunks, found.trimmed) == (tuple(ranked[:2]), 1)
+
+
+def test_budget_never_empties_the_result() -> None:
+    ranked = [build_ranked(0.9, tokens=500)]
+
+    assert trim_to_budget(ranked, 10) == tuple(ranked)
+
+
+def test_nothing_merges_to_nothing() -> None:
+    assert merged().chunks == ()
+
+
+def test_short_texts_are_one_shingle() -> None:
+    assert shingles("Two words") == {("two", "words")}
+
+
+def test_jaccard_of_empty_sets_is_zero() -> None:
+    assert jaccard(frozenset(), frozenset()) == 0.0
+
+
+chunks = [
+    build_chunk(f"text number {n} {'x' * n}", tokens=n * 10, chunk_index=n) for n in range(1, 9)
+]
+rankings = st.lists(
+    st.lists(
+        st.builds(
+            lambda chunk, score: build_ranked(score, chunk=chunk),
+            st.sampled_from(chunks),
+            st.floats(0, 1),
+        ),
+        max_size=6,
+    ),
+    max_size=4,
+)
+
+
+@given(rankings, st.integers(1, 300), st.randoms())
+def test_order_of_the_parts_does_not_matter(lists: Any, budget: Any, rng: random.Random) -> None:
+    parts = [part(*ranked, name=str(position)) for position, ranked in enumerate(lists)]
+    shuffled = list(parts)
+    rng.shuffle(shuffled)
+
+    assert merged(*parts, budget=budget) == merged(*shuffled, budget=budget)
+
+
+@given(rankings, st.integers(1, 300))
+def test_result_is_ordered_distinct_and_within_budget(lists: Any, budget: Any) -> None:
+    found = merged(*(part(*ranked) for ranked in lists), budget=budget).chunks
+    scores = [item.reranked_score for item in found]
+
+    assert scores == sorted(scores, reverse=True)
+    assert len({item.chunk.chunk_id for item in found}) == len(found)
+    assert len(found) == 1 or sum(item.chunk.token_count for item in found) <= budget

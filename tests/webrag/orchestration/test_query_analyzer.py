@@ -1,0 +1,213 @@
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.llms.mock import MockLLM
+from typing_extensions import override
+
+from webrag.orchestration.query_analyzer import QueryAnalyzer, with_constraints
+
+GOOD = {
+    "sub_queries": ["how snapshots work", "when snapshots expire"],
+    "query_type": "how_to",
+    "complexity": "moderate",
+    "key_concepts": ["snapshots", "expiry"],
+}
+
+
+class ScriptedLLM(MockLLM):
+    """Answers every chat with one text, or raises; remembers what it was asked."""
+
+    _answer: Any = PrivateAttr()
+    _asked: list[str] = PrivateAttr(default_factory=list)
+    _delay_s: float = PrivateAttr()
+
+    def __init__(self, answer: Any, delay_s: float = 0) -> None:
+        super().__init__()
+        self._answer = answer
+        self._delay_s = delay_s
+
+    @property
+    def asked(self) -> list[str]:
+        return self._asked
+
+    @override
+    async def achat(self, messages: Any, **kwargs: Any) -> ChatResponse:
+        self._asked.append(messages[-1].content)
+        await asyncio.sleep(self._delay_s)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return ChatResponse(message=ChatMessage(role="assistant", content=self._answer))
+
+
+def scripted(answer: Any, **options: Any) -> tuple[QueryAnalyzer, ScriptedLLM]:
+    llm = ScriptedLLM(answer)
+    return QueryAnalyzer(mode="llm", llm=llm, **options), llm
+
+
+async def test_rules_split_and_name_the_kind() -> None:
+    analysis, degraded = await QueryAnalyzer(mode="rule_based").analyze("tabs vs spaces")
+
+    assert (analysis.sub_queries, analysis.query_type) == (("tabs", "spaces"), "comparison")
+    assert (analysis.method, degraded) == ("rule_based", None)
+
+
+async def test_mode_none_never_splits() -> None:
+    analysis, _ = await QueryAnalyzer(mode="none").analyze("tabs vs spaces")
+
+    assert (analysis.sub_queries, analysis.method) == (("tabs vs spaces",), "none")
+
+
+async def test_mode_llm_without_a_model_silently_means_rules() -> None:
+    analysis, degraded = await QueryAnalyzer(mode="llm").analyze("tabs vs spaces")
+
+    assert (analysis.method, degraded) == ("rule_based", None)
+
+
+async def test_model_answer_is_used() -> None:
+    analyzer, _ = scripted(f"Sure!\n```json\n{json.dumps(GOOD)}\n```")
+
+    analysis, degraded = await analyzer.analyze("What about snapshots?")
+
+    assert analysis.sub_queries == ("how snapshots work", "when snapshots expire")
+    assert (analysis.key_concepts, analysis.method) == (("snapshots", "expiry"), "llm")
+    assert degraded is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param("I cannot help with that.", id="no json"),
+        pytest.param("{not json}", id="broken json"),
+        pytest.param(json.dumps({**GOOD, "sub_queries": []}), id="no sub-query"),
+        pytest.param(json.dumps({**GOOD, "sub_queries": [" ", ""]}), id="blank sub-queries"),
+        pytest.param(json.dumps({**GOOD, "sub_queries": list("abcde")}), id="five sub-queries"),
+        pytest.param(json.dumps({**GOOD, "query_type": "poem"}), id="unknown kind"),
+        pytest.param(RuntimeError("401 unauthorized"), id="the model's own error"),
+        pytest.param("", id="empty"),
+    ],
+)
+async def test_unusable_model_answer_falls_back_to_rules_and_says_so(answer: Any) -> None:
+    analyzer, _ = scripted(answer)
+
+    analysis, degraded = await analyzer.analyze("tabs vs spaces")
+
+    assert (analysis.method, analysis.sub_queries) == ("rule_based", ("tabs", "spaces"))
+    assert degraded is not None
+    assert "patterns were used" in degraded
+
+
+async def test_slow_model_is_given_up() -> None:
+    analyzer = QueryAnalyzer(mode="llm", llm=ScriptedLLM("{}", delay_s=60), timeout_s=0.01)
+
+    analysis, degraded = await analyzer.analyze("tabs vs spaces")
+
+    assert analysis.method == "rule_based"
+    assert degraded is not None
+    assert "no answer within 0.01 s" in degraded
+
+
+async def test_model_is_told_what_is_known() -> None:
+    analyzer, llm = scripted(json.dumps(GOOD))
+
+    await analyzer.analyze("What about snapshots?", known_context="they are copies")
+
+    assert "they are copies" in llm.asked[0]
+
+
+async def test_model_is_not_asked_when_seconds_count() -> None:
+    analyzer, llm = scripted(json.dumps(GOOD))
+
+    analysis, _ = await analyzer.analyze("tabs vs spaces", use_model=False)
+
+    assert (analysis.method, llm.asked) == ("rule_based", [])
+
+
+async def test_intent_of_the_caller_is_taken_as_it_is() -> None:
+    analysis, _ = await QueryAnalyzer().analyze("tabs vs spaces", intent="exploratory")
+
+    assert analysis.query_type == "exploratory"
+
+
+@pytest.mark.parametrize(
+    ("constraint", "query"),
+    [
+        ("must include code examples", "boosting code examples"),
+        ("in Python", "boosting Python"),
+        ("should mention the defaults.", "boosting the defaults"),
+        ("prioritize recent content", "boosting"),
+        ("no blog posts", "boosting"),
+        ("", "boosting"),
+    ],
+)
+def test_constraints_that_name_content_are_appended(constraint: Any, query: str) -> None:
+    assert with_constraints(["boosting"], [constraint]) == (query,)
+
+
+@pytest.mark.parametrize(
+    ("query", "complexity"),
+    [
+        ("What is the default port?", "simple"),
+        ("tabs vs spaces", "moderate"),
+        (" ".join(["word"] * 13), "moderate"),
+        (" ".join(["word"] * 31), "complex"),
+    ],
+)
+async def test_complexity_grows_with_parts_and_words(query: str, complexity: Any) -> None:
+    analysis, _ = await QueryAnalyzer().analyze(query)
+
+    assert analysis.complexity == complexity
+
+
+async def test_rules_offer_the_bare_topic_and_the_question_without_its_scene() -> None:
+    query = "The main machine died. What do I run on the replica?"
+    analyzer = QueryAnalyzer()
+    analysis, _ = await analyzer.analyze(query)
+
+    offered, _ = await analyzer.alternatives(query, analysis)
+
+    assert offered == ("main machine died run replica", "What do I run on the replica?")
+
+
+async def test_rules_offer_nothing_when_everything_was_tried() -> None:
+    analyzer = QueryAnalyzer()
+    analysis, _ = await analyzer.analyze("How do I change the port?")
+
+    offered, _ = await analyzer.alternatives(
+        "How do I change the port?", analysis, tried=["change  PORT"]
+    )
+
+    assert offered == ()
+
+
+async def test_mode_none_offers_no_alternatives() -> None:
+    analyzer = QueryAnalyzer(mode="none")
+    analysis, _ = await analyzer.analyze("How do I change the port?")
+
+    assert await analyzer.alternatives("How do I change the port?", analysis) == ((), None)
+
+
+async def test_model_offers_only_what_is_new() -> None:
+    analyzer, llm = scripted(json.dumps(GOOD))
+    analysis, _ = await QueryAnalyzer().analyze("What about snapshots?")
+
+    offered, _ = await analyzer.alternatives(
+        "What about snapshots?", analysis, tried=["How snapshots work?"], reason="Low scores."
+    )
+
+    assert offered == ("when snapshots expire",)
+    assert "Low scores." in llm.asked[0]
+
+
+async def test_failing_model_offers_nothing_and_says_so() -> None:
+    analyzer, _ = scripted(RuntimeError("503"))
+    analysis, _ = await QueryAnalyzer().analyze("What about snapshots?")
+
+    offered, degraded = await analyzer.alternatives("What about snapshots?", analysis)
+
+    assert offered == ()
+    assert degraded is not None
+    assert "503" in degraded

@@ -1,0 +1,189 @@
+from typing import Any
+
+import pytest
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from typing_extensions import override
+
+from webrag.orchestration.models import ScoreProfile
+from webrag.orchestration.reranker import ChunkReranker, child_nodes
+from webrag.orchestration.score_profiles import SIMILARITY
+
+from .conftest import build_chunk, build_match, build_result, local_rerank
+
+PROFILE = ScoreProfile(name="test")
+
+
+class ByTable(BaseNodePostprocessor):
+    """Scores nodes by a table of texts and drops what is not in it."""
+
+    table: dict[str, float]
+    confidence: float | None = None
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        kept = [n for n in nodes if n.node.get_content() in self.table]
+        extra = {} if self.confidence is None else {"confidence": self.confidence}
+        return [
+            NodeWithScore(
+                node=n.node.model_copy(update={"metadata": {**n.node.metadata, **extra}}),
+                score=self.table[n.node.get_content()],
+            )
+            for n in kept
+        ]
+
+
+class Broken(BaseNodePostprocessor):
+    @override
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        raise KeyError("api_key")
+
+
+class Instructed(BaseNodePostprocessor):
+    """Notes the instruction it was given."""
+
+    instruction: str | None = None
+    _seen: list[str | None] = PrivateAttr(default_factory=list)
+
+    @override
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        self._seen.append(self.instruction)
+        return nodes
+
+
+def two_chunks() -> Any:
+    first = build_chunk(matches=(build_match("a", fused=0.9), build_match("b", fused=0.8)))
+    second = build_chunk(matches=(build_match("c", fused=0.7),), raw_similarity=0.3)
+    return build_result(first, second), first, second
+
+
+async def test_chunk_takes_the_score_of_its_best_child() -> None:
+    result, first, second = two_chunks()
+    reranker = ChunkReranker(ByTable(table={"a": 0.1, "b": 0.6, "c": 0.4}), PROFILE)
+
+    ranked, degraded = await reranker.rerank("q", result)
+
+    assert [(item.chunk.chunk_id, item.reranked_score) for item in ranked] == [
+        (first.chunk_id, 0.6),
+        (second.chunk_id, 0.4),
+    ]
+    assert degraded is None
+
+
+async def test_focus_becomes_the_child_the_scorer_liked_best() -> None:
+    result, first, _ = two_chunks()
+
+    ranked, _ = await ChunkReranker(ByTable(table={"a": 0.1, "b": 0.6}), PROFILE).rerank(
+        "q", result
+    )
+
+    assert ranked[0].chunk.focus.text == "b"
+    assert first.focus.text == "a"
+
+
+async def test_chunk_whose_children_were_all_dropped_is_left_out() -> None:
+    result, first, _ = two_chunks()
+
+    ranked, _ = await ChunkReranker(ByTable(table={"b": 0.6}), PROFILE).rerank("q", result)
+
+    assert [item.chunk.chunk_id for item in ranked] == [first.chunk_id]
+
+
+async def test_at_most_top_n_chunks_are_kept() -> None:
+    result, _, second = two_chunks()
+    table = ByTable(table={"a": 0.1, "b": 0.2, "c": 0.4})
+
+    ranked, _ = await ChunkReranker(table, PROFILE, top_n=1).rerank("q", result)
+
+    assert [item.chunk.chunk_id for item in ranked] == [second.chunk_id]
+
+
+async def test_scores_are_clipped_to_the_unit_interval() -> None:
+    result, *_ = two_chunks()
+
+    ranked, _ = await ChunkReranker(ByTable(table={"a": 7.0, "c": -2.0}), PROFILE).rerank(
+        "q", result
+    )
+
+    assert [item.reranked_score for item in ranked] == [1.0, 0.0]
+
+
+async def test_confidence_is_taken_from_metadata() -> None:
+    result, *_ = two_chunks()
+    table = ByTable(table={"a": 0.5}, confidence=0.7)
+
+    ranked, _ = await ChunkReranker(table, PROFILE).rerank("q", result)
+
+    assert ranked[0].confidence == 0.7
+
+
+async def test_failing_scorer_leaves_raw_similarity_and_a_sentence() -> None:
+    result, first, second = two_chunks()
+
+    ranked, degraded = await ChunkReranker(Broken(), PROFILE).rerank("q", result)
+
+    assert [(item.chunk.chunk_id, item.reranked_score) for item in ranked] == [
+        (first.chunk_id, 0.5),
+        (second.chunk_id, 0.3),
+    ]
+    assert degraded is not None
+    assert "KeyError" in degraded
+
+
+async def test_no_scorer_means_raw_similarity_without_a_sentence() -> None:
+    result, *_ = two_chunks()
+
+    ranked, degraded = await ChunkReranker(None, SIMILARITY).rerank("q", result)
+
+    assert ([item.reranked_score for item in ranked], degraded) == ([0.5, 0.3], None)
+
+
+async def test_nothing_retrieved_is_nothing_ranked() -> None:
+    assert await ChunkReranker(Broken(), PROFILE).rerank("q", build_result()) == ((), None)
+
+
+async def test_instruction_reaches_a_copy_of_scorers_that_take_one() -> None:
+    result, *_ = two_chunks()
+    scorer = Instructed()
+
+    await ChunkReranker(scorer, PROFILE).rerank("q", result, instruction="prefer code")
+
+    assert scorer._seen == ["prefer code"]
+    assert scorer.instruction is None
+
+
+def test_nodes_show_title_and_headings_but_no_numbers() -> None:
+    match = build_match("the passage", heading_path=("Guide", "Lag"))
+    (item,) = child_nodes(build_result(build_chunk(title="Manual", matches=(match,))))
+
+    text = item.node.get_content(MetadataMode.EMBED)
+
+    assert "Manual" in text
+    assert "Lag" in text
+    assert "similarity" not in text
+    assert item.node.get_content(MetadataMode.LLM) == "the passage"
+
+
+async def test_local_reranker_finds_its_features_in_the_metadata() -> None:
+    good = build_chunk(matches=(build_match("A replica may lag 512 megabytes."),))
+    bad = build_chunk(matches=(build_match("The mascot is purple."),))
+    result = build_result(bad, good, term_idf={"replica": 2.0, "lag": 2.0})
+
+    ranked, degraded = await ChunkReranker(local_rerank(), PROFILE).rerank(
+        "How far may a replica lag?", result
+    )
+
+    assert ranked[0].chunk.chunk_id == good.chunk_id
+    assert degraded is None
+
+
+@pytest.mark.parametrize("score", [-0.4, 0.0])
+async def test_negative_similarity_counts_as_none(score: float) -> None:
+    result = build_result(build_chunk(raw_similarity=score))
+
+    ranked, _ = await ChunkReranker(None, SIMILARITY).rerank("q", result)
+
+    assert ranked[0].reranked_score == 0.0

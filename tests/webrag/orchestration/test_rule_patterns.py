@@ -1,0 +1,169 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.orchestration.rule_patterns import classify, content_words, decompose
+
+SPLIT = [
+    ("Postgres vs MySQL", ("Postgres", "MySQL")),
+    ("Postgres vs. MySQL for analytics", ("Postgres for analytics", "MySQL for analytics")),
+    ("tabs versus spaces", ("tabs", "spaces")),
+    ("random forests compared to gradient boosting", ("random forests", "gradient boosting")),
+    ("difference between tuples and lists", ("tuples", "lists")),
+    (
+        "What is the difference between a mutex and a semaphore in Rust?",
+        ("mutex in Rust", "semaphore in Rust"),
+    ),
+    ("How does asyncio differ from threading?", ("asyncio", "threading")),
+    ("How do arenas compare to pools?", ("arenas", "pools")),
+    ("Compare btree with hash indexes", ("btree", "hash indexes")),
+    ("Which is better for search: HNSW or IVFFlat?", ("HNSW for search", "IVFFlat for search")),
+    ("Should I use venv or conda?", ("venv", "conda")),
+    ("pros and cons of microservices", ("advantages of microservices", None)),
+    ("What are the advantages and disadvantages of pooling?", ("advantages of pooling", None)),
+    ("benefits and drawbacks of static typing", ("advantages of static typing", None)),
+    (
+        "how does RRF work and when should I use it",
+        ("how RRF works", "when to use RRF"),
+    ),
+    ("caching and indexing for Postgres", ("caching for Postgres", "indexing for Postgres")),
+    (
+        "In a plain build, do integer operators panic and what level is used by default?",
+        (
+            "In a plain build, do integer operators panic",
+            "In a plain build, what level is used by default",
+        ),
+    ),
+    (
+        "How do I grow a trained forest, and how do I drive a perceptron one epoch at a time?",
+        ("How do I grow a trained forest", None),
+    ),
+    (
+        "How often are pages flushed if I set nothing, and which role may trigger a flush?",
+        ("How often are pages flushed if I set nothing", "which role may trigger a flush"),
+    ),
+    (
+        "What does the planner cache? How do I clear its cache?",
+        ("What does the planner cache", "How do I clear its cache (planner)"),
+    ),
+    (
+        "Where does my ignore list live if I set nothing, and how do I edit it by hand?",
+        (
+            "Where does my ignore list live if I set nothing",
+            "how do I edit it by hand (ignore list live set)",
+        ),
+    ),
+]  # fmt: skip
+
+WHOLE = [
+    "What is the default of pg_trgm.word_similarity_threshold?",
+    "Which character in front of a name makes the rule apply to everyone in that group?",
+    "Which statements are always committed at once even when asynchronous commit is in use?",
+    "Can I stop several records with a missing value from coexisting in a column?",
+    "Why does rounding 2.5 give 3 for numeric but 2 for double precision?",
+    "How many connections does the dump tool open when run with --jobs?",
+    "After moving my application to another node, why might new ids clash with old rows?",
+    "An index has grown too large on a busy system; how can I rebuild it while people write?",
+    "The main machine died. What do I run on the replica so it starts accepting writes?",
+    "How should programs be written so that two sessions never wait for each other forever?",
+    "My inputs are clean; how do I skip the scan for NaN and infinity on each call?",
+    "I want to score unseen points with the density method; what has to be set and when?",
+    "From what array size on is input shared between worker processes?",
+    "After how many days does gc prune unresolved and resolved conflicts by default?",
+    "What are the costs of get, insert, remove, range and append for BTreeMap?",
+    "Which overflow checks for / and % happen even when checks are disabled?",
+    "Which .mailmap line form replaces both name and email of matching commits?",
+    "My checks write to the same file and break each other. How do I run them one by one?",
+    "What do I pay for &dyn references: at each call, and in pointer width?",
+    "How does git decide which files are tracked and which files are ignored?",
+    "How do I know when a lock is held and when it is released?",
+    "Which rows changed and which did not?",
+    "If I grant a user pg_monitor, will it see the SQL text of other users, and why?",
+    "What is a tuple and why?",
+    "How do I configure TLS and compression for the server?",
+    "read and write for users",
+    "search and replace for folders",
+    "drag and drop for tables",
+    "the difference between the index and the tree and HEAD",
+    "What happens between commit and push?",
+    "What is the distance between rows and columns and cells?",
+    "How do I compare two branches?",
+    "Is there a way to compare schemas?",
+    "How are null values compared in an index?",
+    "What does the vs_buildtools package install?",
+    "Explain how joins work and how indexes are used",
+    "How do I copy a file and what?",
+    "Do threads share memory and file handles?",
+    "What should the check program return for a version that does not compile?",
+    "Where are logs written and rotated?",
+    "how to install and configure nginx",
+    "Which flags turn on warnings and errors for unused code?",
+    "What is it and how does it differ from that?",
+    "Should I use it or not?",
+    "What is the largest number of columns a result can have?",
+    "E0502",
+    "pytest fixtures scope",
+    "max_connections and shared_buffers",
+    "Several threads sleep until woken: what may surprise me about whose closure ran?",
+    "Tell me about search and ranking",
+]
+
+
+@pytest.mark.parametrize(("query", "parts"), SPLIT, ids=[query for query, _ in SPLIT])
+def test_question_with_several_needs_is_split(query: str, parts: Any) -> None:
+    found = decompose(query)[0]
+
+    assert len(found) == len(parts)
+    assert all(want in (None, got) for want, got in zip(parts, found, strict=True))
+
+
+@pytest.mark.parametrize("query", WHOLE)
+def test_question_with_one_need_stays_whole(query: str) -> None:
+    assert decompose(query) == ((query,), None)
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("Postgres vs MySQL", "comparison"),
+        ("pros and cons of ORMs", "comparison"),
+        ("how does RRF work and when should I use it", "how_to"),
+        ("caching and indexing for Postgres", "exploratory"),
+    ],
+)
+def test_pattern_implies_the_kind(query: str, kind: Any) -> None:
+    assert decompose(query)[1] == kind
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("How do I install it?", "how_to"),
+        ("What must I do after a crash?", "how_to"),
+        ("steps to upgrade", "how_to"),
+        ("What is better than grep?", "factual"),
+        ("Is ripgrep better than grep?", "comparison"),
+        ("How does X differ from Y?", "comparison"),
+        ("Tell me about vacuum", "exploratory"),
+        ("overview of the planner", "exploratory"),
+        ("What is the default port?", "factual"),
+        ("", "factual"),
+    ],
+)
+def test_kind_follows_the_words(query: str, kind: Any) -> None:
+    expected = "comparison" if "better than" in query else kind
+
+    assert classify(query) == expected
+
+
+def test_content_words_keep_identifiers_and_order() -> None:
+    words = content_words("How do I set max_connections with --jobs for Vec::new in pg_hba.conf?")
+
+    assert words == ("set", "max_connections", "--jobs", "Vec::new", "pg_hba.conf")
+
+
+@given(st.text(max_size=200))
+def test_any_text_gives_one_to_four_parts(text: str) -> None:
+    assert 1 <= len(decompose(text)[0]) <= 4

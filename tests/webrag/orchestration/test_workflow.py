@@ -1,0 +1,54 @@
+import time
+from typing import Any
+
+from workflows.events import StopEvent
+
+from webrag.orchestration.engine import OrchestratorEngine
+from webrag.orchestration.events import DecisionEvent, ProgressEvent
+from webrag.orchestration.models import OrchestrationResult
+from webrag.orchestration.workflow import ResearchWorkflow
+
+from .conftest import AT_SEED, MANUAL, TWO_LINKS_AWAY, Lab
+
+
+async def events_of(engine: OrchestratorEngine, url: str, query: str, **values: Any) -> Any:
+    handler = engine.start(url, query, **values)
+    events = [event async for event in handler.stream_events()]
+    return events, await handler
+
+
+async def test_events_tell_each_decision(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+
+    events, result = await events_of(lab.engine(), site + "/", TWO_LINKS_AWAY, research_mode="deep")
+
+    actions = [event.decision.action for event in events if isinstance(event, DecisionEvent)]
+    assert actions == ["expand_intent", "expand_breadth", "expand_breadth", "stop"]
+    assert isinstance(result, OrchestrationResult)
+
+
+async def test_stream_ends_with_the_result(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+
+    events, result = await events_of(lab.engine(), site + "/", AT_SEED)
+
+    assert isinstance(events[-1], StopEvent)
+    assert events[-1].result is result
+    assert {type(event) for event in events[:-1]} == {ProgressEvent, DecisionEvent}
+
+
+async def test_steps_add_little_time_of_their_own(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    engine = lab.engine()
+    await engine.run(site + "/", AT_SEED)
+
+    started = time.perf_counter()
+    result = await engine.run(site + "/", AT_SEED)
+    elapsed_ms = (time.perf_counter() - started) * 1000
+
+    spent = result.timing.model_dump(exclude={"total_ms"})
+    assert elapsed_ms - sum(spent.values()) < 200
+
+
+def test_workflow_is_valid() -> None:
+    ResearchWorkflow().validate()

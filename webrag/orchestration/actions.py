@@ -1,0 +1,96 @@
+"""Carries out what the evaluator decided for one run; it does not judge the effect."""
+
+import time
+from typing import Final
+
+from webrag.orchestration.expander import Frontier
+from webrag.orchestration.models import ExpansionDecision
+from webrag.orchestration.research import Report, ResearchRun
+from webrag.orchestration.run_state import PendingStep
+
+__all__ = ["act"]
+
+# Each wording costs a retrieval and a ranking in every later round.
+_MAX_EXTRA_QUERIES: Final = 4
+
+
+async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> bool:
+    """Carry a decision out; False when the action had nothing to work on after all.
+
+    Afterwards stored pages inside the scope are searched as well.
+
+    Args:
+        run: Judged before; its state is changed.
+        decision: Anything but stop.
+        report: Told what is being done.
+    """
+    state = run.state
+    assert state.signals is not None, "nothing is decided before it is judged"
+    chunk_ids = frozenset(str(item.chunk.chunk_id) for item in state.merged.chunks)
+    pending = PendingStep(decision, state.signals, chunk_ids, begun=time.monotonic())
+    state.tried.add(decision.action)
+    with state.clock.timed("expansion_ms"):
+        if decision.action == "expand_intent":
+            await _rephrase(run, pending, report)
+            if not pending.new_queries:
+                state.closed.add("expand_intent")
+                return False
+        elif decision.action == "expand_recall":
+            report("expansion", "Retrieving more of what is indexed...")
+            state.wants_recall = True
+        else:
+            await _follow_links(run, pending, report)
+        pending.pages_joined = await _widen(run)
+    state.pending, state.frontier = pending, None
+    return True
+
+
+async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> None:
+    state = run.state
+    assert state.analysis is not None, "the question is analysed before anything is decided"
+    report("expansion", "Trying other wordings of the question...")
+    offered, degraded = await run.parts.analyzer.alternatives(
+        state.request.query, state.analysis, tried=state.queries, reason=pending.decision.reason
+    )
+    state.note_degraded(degraded)
+    pending.new_queries = offered[: _MAX_EXTRA_QUERIES - len(state.extra_queries)]
+    state.extra_queries += pending.new_queries
+
+
+async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) -> None:
+    state, config = run.state, run.parts.config.expansion
+    size = state.budget.round_size(
+        config.max_candidates_per_iteration,
+        is_first="expand_breadth" not in {step.decision for step in state.steps},
+        rounds_left=state.request.max_iterations - state.iteration,
+    )
+    report("expansion", f"Expanding to linked pages (up to {size})...")
+    outcome = pending.outcome = await run.parts.expander.follow(
+        state.frontier or Frontier(),
+        size=size,
+        budget=state.budget,
+        scope=state.scope,
+        known=frozenset({*state.pages, *state.joined}),
+        deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
+        on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
+    )
+    obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
+    state.pages.update(obtained)
+    state.fetched.update(obtained)
+    state.failed.update(outcome.failed)
+    if outcome.stopped_by:
+        state.note_degraded(outcome.stopped_by)
+        state.closed.add("expand_breadth")
+    if outcome.timed_out and not state.clock.is_over:
+        state.warn(f"Some pages did not arrive within {config.iteration_timeout_s:.0f} s.")
+
+
+async def _widen(run: ResearchRun) -> int:
+    """Search stored pages inside the scope from now on; how many of them are new."""
+    state = run.state
+    sites = state.scope.stored_sites
+    stored = [] if sites is None else await run.parts.corpus.urls_in_scope(sites)
+    joined = tuple(url for url in stored if url not in state.pages)
+    new = len(set(joined) - set(state.joined))
+    state.joined, state.is_widened = joined, True
+    return new

@@ -1,0 +1,287 @@
+"""The entry point of orchestration: one call, one result; the work is done by the workflow."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from workflows.handler import WorkflowHandler
+
+from webrag.errors import DeadlineError
+from webrag.indexing.acquirer import PageAcquirer
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.models import AcquiredPage
+from webrag.ingestion.links import canonical_url
+from webrag.orchestration.events import ProgressEvent
+from webrag.orchestration.expander import LinkExpander
+from webrag.orchestration.link_rules import LinkScope
+from webrag.orchestration.link_scoring import TokenEncoder
+from webrag.orchestration.models import (
+    OrchestrationConfig,
+    OrchestrationResult,
+    ProgressCallback,
+    QueryType,
+)
+from webrag.orchestration.page_budget import PageBudget
+from webrag.orchestration.query_analyzer import QueryAnalyzer
+from webrag.orchestration.reranker import ChunkReranker
+from webrag.orchestration.research import Parts, ResearchRun
+from webrag.orchestration.run_state import RunClock, RunRequest, RunState
+from webrag.orchestration.workflow import ResearchWorkflow
+from webrag.retrieval.search import Searcher
+
+__all__ = ["OrchestratorEngine"]
+
+_log = logging.getLogger(__name__)
+
+# Kept back from the whole time for the last retrieval and for assembling the result.
+_RESERVE_SHARE: Final = 0.1
+_MAX_RESERVE_S: Final = 5.0
+
+
+class OrchestratorEngine:
+    """Answers questions with cited evidence, fetching and following links as allowed.
+
+    Holds no state of a run; safe to use from several tasks at once. It closes nothing: whoever
+    made the parts does.
+    """
+
+    def __init__(
+        self,
+        *,
+        acquirer: PageAcquirer,
+        corpus: Corpus,
+        searcher: Searcher,
+        reranker: ChunkReranker,
+        analyzer: QueryAnalyzer,
+        encoder: TokenEncoder | None,
+        config: OrchestrationConfig,
+    ) -> None:
+        """Compose an engine.
+
+        Args:
+            acquirer: Gets pages into the corpus.
+            corpus: What is stored.
+            searcher: Finds candidates.
+            reranker: Scores them; its profiles hold the thresholds of the loop.
+            analyzer: Splits and rewords questions.
+            encoder: For the similarity of links; None leaves that signal out.
+            config: Numbers that steer the loop.
+        """
+        self._acquirer = acquirer
+        self._parts = Parts(
+            acquirer=acquirer,
+            corpus=corpus,
+            searcher=searcher,
+            reranker=reranker,
+            analyzer=analyzer,
+            expander=LinkExpander(acquirer, corpus, encoder, config.expansion),
+            config=config,
+        )
+        # The engine keeps the time itself: a workflow's own timeout cannot give a partial result.
+        self._workflow = ResearchWorkflow(timeout=None)
+
+    async def run(
+        self,
+        url: str | Sequence[str],
+        query: str,
+        *,
+        intent: QueryType | None = None,
+        known_context: str | None = None,
+        constraints: Sequence[str] | None = None,
+        expansion_budget: int | None = None,
+        research_mode: Literal["fast", "deep"] = "fast",
+        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        max_pages: int | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> OrchestrationResult:
+        """Find evidence for a question, starting from one or more pages.
+
+        Cancelling the call cancels everything it started. At the soft deadline, or shortly before
+        the hard one, the result is assembled from what is there and marked partial; the corpus
+        keeps what was ingested, so that repeating the call goes on from there.
+
+        Args:
+            url: Pages to start from, at most 20; those the corpus lacks are fetched.
+            query: The question.
+            intent: Kind of question, when the caller knows it.
+            known_context: What the caller knows already.
+            constraints: Wishes such as "must include code examples".
+            expansion_budget: Rounds of expansion at most; 0 for none whatever the mode, None for
+                the default of the mode.
+            research_mode: `fast` reads the named pages only, `deep` expands where the evidence is
+                too thin.
+            retrieval_mode: `chunk` selects passages, `full_context` returns everything stored for
+                the pages up to the budget, `auto` decides by size.
+            max_pages: Pages obtained after the named ones, 0 to 25; None for the configured
+                number.
+            on_progress: Awaited for each report, in order; its errors are logged, not raised.
+
+        Raises:
+            InputError: A value cannot be used.
+            FetchError: No named page could be obtained; with one URL the error says why.
+            ProviderError: The question or every page could not be embedded.
+            StorageError: The database failed.
+            DeadlineError: Time ran out before there was anything to return.
+        """
+        request = RunRequest.answer(
+            url,
+            query,
+            intent=intent,
+            known_context=known_context,
+            constraints=constraints,
+            expansion_budget=expansion_budget,
+            research_mode=research_mode,
+            retrieval_mode=retrieval_mode,
+            max_pages=max_pages,
+            config=self._parts.config.expansion,
+        )
+        return await self._execute(request, on_progress)
+
+    def start(
+        self,
+        url: str | Sequence[str],
+        query: str,
+        *,
+        research_mode: Literal["fast", "deep"] = "fast",
+        expansion_budget: int | None = None,
+    ) -> WorkflowHandler:
+        """Begin a run in the background, for callers that want its events.
+
+        Awaiting the handler gives the `OrchestrationResult`; `stream_events()` gives
+        `ProgressEvent` and `DecisionEvent`. The hard deadline and cancellation are the caller's
+        business: `await handler.cancel_run()` ends the run.
+
+        Args:
+            url: As in `run`.
+            query: As in `run`.
+            research_mode: As in `run`.
+            expansion_budget: As in `run`.
+
+        Raises:
+            InputError: A value cannot be used.
+        """
+        request = RunRequest.answer(
+            url,
+            query,
+            intent=None,
+            known_context=None,
+            constraints=None,
+            expansion_budget=expansion_budget,
+            research_mode=research_mode,
+            retrieval_mode="chunk",
+            max_pages=None,
+            config=self._parts.config.expansion,
+        )
+        return self._workflow.run(run=ResearchRun(self._parts, self._state(request)))
+
+    async def search(
+        self,
+        query: str,
+        *,
+        source_urls: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
+        intent: QueryType | None = None,
+        top_k: int | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> OrchestrationResult:
+        """Find evidence in what is stored, reranked; nothing is fetched or expanded.
+
+        Args:
+            query: The question.
+            source_urls: Only these pages; None for all.
+            sites: Only pages of these hosts (`host` or `host:port`); None for all.
+            intent: Kind of question, when the caller knows it.
+            top_k: Chunks at most, from 1; None for what the token budget holds.
+            on_progress: Awaited for each report, in order; its errors are logged, not raised.
+
+        Raises:
+            InputError: A value cannot be used.
+            ProviderError: The question could not be embedded.
+            StorageError: The database failed.
+            DeadlineError: Time ran out.
+        """
+        request = RunRequest.search(
+            query, source_urls=source_urls, sites=sites, intent=intent, top_k=top_k
+        )
+        return await self._execute(request, on_progress)
+
+    async def ensure_ingested(self, url: str, *, refresh: bool = False) -> AcquiredPage:
+        """Make sure that a page is in the corpus.
+
+        Args:
+            url: Any spelling of its address.
+            refresh: Ask the site even when the stored version is fresh.
+
+        Raises:
+            InputError: The URL cannot be used.
+            FetchError: The page could not be obtained.
+            ProviderError: It could not be embedded.
+            StorageError: The database failed.
+        """
+        return await self._acquirer.acquire(canonical_url(url), refresh=refresh)
+
+    async def _execute(
+        self, request: RunRequest, on_progress: ProgressCallback | None
+    ) -> OrchestrationResult:
+        timeout_s = self._parts.config.timeout_s
+        run = ResearchRun(self._parts, self._state(request))
+        handler = self._workflow.run(run=run)
+        try:
+            async with asyncio.timeout(timeout_s) as limit:
+                result = await _result(handler, on_progress)
+        except TimeoutError as error:
+            await handler.cancel_run()
+            if not limit.expired():
+                raise
+            raise DeadlineError(
+                f"Nothing could be returned within {timeout_s:.0f} s.",
+                seconds=timeout_s,
+                hint="Ask again: what was stored by then is kept.",
+            ) from error
+        except BaseException:
+            # Cancelling whoever awaits a workflow leaves its steps running.
+            await handler.cancel_run()
+            raise
+        _log.info(
+            "%d chunks, confidence %.2f, %d pages fetched in %.1f s: %s",
+            len(result.chunks),
+            result.confidence,
+            result.total_urls_ingested,
+            result.timing.total_ms / 1000,
+            result.final_decision.reason,
+        )
+        return result
+
+    def _state(self, request: RunRequest) -> RunState:
+        config, now = self._parts.config, time.monotonic()
+        work_s = config.timeout_s - min(config.timeout_s * _RESERVE_SHARE, _MAX_RESERVE_S)
+        if config.soft_deadline_s is not None:
+            work_s = min(work_s, config.soft_deadline_s)
+        expansion = config.expansion
+        return RunState(
+            request=request,
+            clock=RunClock(started=now, work_until=now + work_s),
+            scope=LinkScope.of(expansion.scope, request.urls, expansion.allowed_domains),
+            budget=PageBudget.of(request.max_pages, expansion.max_bytes_per_run),
+        )
+
+
+async def _result(
+    handler: WorkflowHandler, on_progress: ProgressCallback | None
+) -> OrchestrationResult:
+    if on_progress is not None:
+        async for event in handler.stream_events():
+            if isinstance(event, ProgressEvent):
+                await _tell(on_progress, event)
+    result: OrchestrationResult = await handler
+    return result
+
+
+async def _tell(on_progress: ProgressCallback, event: ProgressEvent) -> None:
+    try:
+        await on_progress(event.phase, event.detail, event.iteration, event.total)
+    # A listener that went away, or has a bug, must not cost the user the result.
+    except Exception as error:  # noqa: BLE001
+        _log.warning("Progress could not be reported: %s", error)

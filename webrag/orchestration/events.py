@@ -1,0 +1,99 @@
+"""Typed events between the steps of a run, and those it streams; they carry data, no logic."""
+
+from typing import Any
+
+from workflows.events import Event, StartEvent
+
+from webrag.orchestration.models import ExpansionDecision
+from webrag.retrieval.models import RetrievalResult
+
+__all__ = [
+    "AssembleWanted",
+    "DecisionEvent",
+    "ExpansionWanted",
+    "JudgementWanted",
+    "Prepared",
+    "ProgressEvent",
+    "RunStarted",
+    "SearchWanted",
+    "SubQueryRetrieved",
+    "SubQueryWanted",
+]
+
+
+class RunStarted(StartEvent):
+    """Begins a run.
+
+    Attributes:
+        run: A `ResearchRun`; events are not persisted, so it is handed over as it is.
+    """
+
+    run: Any
+
+
+class Prepared(Event):
+    """The named pages are in the corpus."""
+
+
+class SearchWanted(Event):
+    """The question, its wordings or the pages to search are new: retrieve everything."""
+
+
+class SubQueryWanted(Event):
+    """Retrieve for one part of the question.
+
+    Attributes:
+        position: Of the part among the others.
+    """
+
+    position: int
+    sub_query: str
+
+
+class SubQueryRetrieved(Event):
+    """One part's retrieval."""
+
+    position: int
+    sub_query: str
+    result: RetrievalResult
+
+
+class JudgementWanted(Event):
+    """There is a ranking to judge, or the last action had nothing to work on."""
+
+
+class ExpansionWanted(Event):
+    """The evidence is too thin; the decision says what to do."""
+
+    decision: ExpansionDecision
+
+
+class AssembleWanted(Event):
+    """Nothing more is to be done but to put the result together."""
+
+
+class DecisionEvent(Event):
+    """Streamed: what the evaluator decided.
+
+    Attributes:
+        iteration: Rounds that brought something so far.
+    """
+
+    decision: ExpansionDecision
+    iteration: int
+
+
+class ProgressEvent(Event):
+    """Streamed: what is being done.
+
+    Attributes:
+        phase: ingestion, analysis, retrieval, reranking, expansion, locality or assembly.
+        detail: A sentence for users.
+        iteration: Round of expansion, from 1; None outside the loop.
+        total: Rounds allowed; None outside the loop.
+    """
+
+    phase: str
+    detail: str
+    iteration: int | None = None
+    total: int | None = None

@@ -1,0 +1,259 @@
+"""Finds links worth following and obtains their pages; it does not decide when to."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from webrag.errors import DeadlineError, FetchError, InputError, ProviderError
+from webrag.indexing.acquirer import PageAcquirer
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.models import AcquiredPage, LinkCandidate
+from webrag.ingestion.links import parent_urls
+from webrag.orchestration.link_rules import LinkScope, skip_reason
+from webrag.orchestration.link_scoring import (
+    LinkQuestion,
+    PassageScores,
+    TokenEncoder,
+    score_links,
+)
+from webrag.orchestration.models import ExpansionConfig, ExpansionOutcome, ScoredCandidate
+from webrag.orchestration.page_budget import PageBudget
+
+__all__ = ["Frontier", "LinkExpander"]
+
+_log = logging.getLogger(__name__)
+
+# Pages whose links are looked at; the closest to the question come first. A thousand pages'
+# links are the same menus, and reading them takes seconds.
+_MAX_SOURCES = 100
+# Kept candidates are checked against the corpus in one query; some turn out to be stored.
+_SPARE_FACTOR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Links that may be followed next.
+
+    Attributes:
+        candidates: Best first; none is stored, failed or outside the scope.
+        scored: Targets that were scored to find them.
+    """
+
+    candidates: tuple[ScoredCandidate, ...] = ()
+    scored: int = 0
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one round has obtained so far."""
+
+    target: int
+    budget: PageBudget
+    ingested: list[ScoredCandidate] = field(default_factory=list)
+    chunks: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    timed_out: bool = False
+    stopped_by: str | None = None
+
+    def may_begin(self, running: int) -> bool:
+        open_places = self.target - len(self.ingested) - running
+        # Every fetch under way may still fail.
+        may_fail = self.budget.failures > running
+        return open_places > 0 and may_fail and not (self.stopped_by or self.budget.is_spent)
+
+
+class LinkExpander:
+    """Scores the links of known pages and fetches the best; safe to share between runs."""
+
+    def __init__(
+        self,
+        acquirer: PageAcquirer,
+        corpus: Corpus,
+        encoder: TokenEncoder | None,
+        config: ExpansionConfig,
+    ) -> None:
+        self._acquirer = acquirer
+        self._corpus = corpus
+        self._encoder = encoder
+        self._config = config
+
+    async def frontier(
+        self,
+        sources: Sequence[str],
+        queries: Sequence[str],
+        *,
+        seeds: Sequence[str],
+        scope: LinkScope,
+        known: Collection[str],
+        passages: PassageScores,
+    ) -> Frontier:
+        """The best links of some pages, and the folders above the seeds.
+
+        Args:
+            sources: Stored pages, the most relevant first.
+            queries: The parts of the question.
+            seeds: Pages the user named.
+            scope: Targets that may be followed.
+            known: URLs that are searched already or have failed.
+            passages: Relevance of the passages that hold links.
+        """
+        links = await self._corpus.links(list(dict.fromkeys(sources))[:_MAX_SOURCES])
+        links += _folder_links(seeds)
+        taken = set(known)
+        links = [link for link in links if link.url not in taken and _is_page(link.url, scope)]
+        if not links:
+            return Frontier()
+        in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
+        scored = await asyncio.to_thread(self._score, links, queries, in_degrees, passages)
+        best = [c for c in scored if c.score >= self._config.min_candidate_score]
+        return Frontier(tuple(await self._unstored(best)), len(scored))
+
+    async def follow(
+        self,
+        frontier: Frontier,
+        *,
+        size: int,
+        budget: PageBudget,
+        scope: LinkScope,
+        known: Collection[str],
+        deadline: float,
+        on_fetch: Callable[[str], None],
+    ) -> ExpansionOutcome:
+        """Obtain the best `size` pages at once, each failure replaced by the next candidate.
+
+        Args:
+            frontier: Where to take candidates from, in order.
+            size: Pages to obtain.
+            budget: Checked before each fetch; what is used is taken off.
+            scope: Where a redirect may lead.
+            known: Canonical URLs of the pages searched already.
+            deadline: `time.monotonic()` value at which unfinished fetches are given up.
+            on_fetch: Told each URL when its fetch begins.
+
+        Raises:
+            StorageError: The database failed; nothing is left running.
+        """
+        state = _Round(size, budget)
+        queue = iter(frontier.candidates)
+        async with _running_tasks() as running:
+            while True:
+                while state.may_begin(len(running)) and (candidate := next(queue, None)):
+                    on_fetch(candidate.url)
+                    task = asyncio.create_task(self._obtain(candidate, scope, known))
+                    running[task] = candidate
+                if not running:
+                    break
+                done, _ = await asyncio.wait(
+                    running,
+                    timeout=max(deadline - time.monotonic(), 0),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if not done:
+                    state.timed_out = True
+                    self._give_up(state, running.values())
+                    break
+                for task in done:
+                    await self._collect(state, running.pop(task), task)
+        return _outcome(state, frontier)
+
+    def _score(
+        self,
+        links: Sequence[LinkCandidate],
+        queries: Sequence[str],
+        in_degrees: Mapping[str, int],
+        passages: PassageScores,
+    ) -> list[ScoredCandidate]:
+        return score_links(
+            links,
+            [LinkQuestion.of(query, self._encoder) for query in queries],
+            in_degrees=in_degrees,
+            passages=passages,
+            encoder=self._encoder,
+            weights=self._config.signal_weights,
+        )
+
+    async def _unstored(self, scored: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        limit = self._config.candidates_to_score_per_iteration
+        head = scored[: limit * _SPARE_FACTOR]
+        stored = await self._corpus.pages([candidate.url for candidate in head])
+        return [candidate for candidate in head if candidate.url not in stored][:limit]
+
+    async def _obtain(
+        self, candidate: ScoredCandidate, scope: LinkScope, known: Collection[str]
+    ) -> AcquiredPage:
+        page = await self._acquirer.acquire(candidate.url, depth=candidate.depth)
+        if not scope.admits(page.url):
+            raise FetchError(f"it leads to {page.url}, outside the scope", url=candidate.url)
+        if page.url in known:
+            raise FetchError(f"it leads to {page.url}, which is known", url=candidate.url)
+        return page
+
+    async def _collect(
+        self, state: _Round, candidate: ScoredCandidate, task: asyncio.Task[AcquiredPage]
+    ) -> None:
+        try:
+            page = task.result()
+        except ProviderError as error:
+            state.stopped_by = f"No more pages can be indexed: {error}"
+            self._fail(state, candidate.url, str(error))
+            return
+        except (FetchError, InputError, DeadlineError) as error:
+            self._fail(state, candidate.url, str(error))
+            return
+        if page.url in state.chunks:
+            self._fail(state, candidate.url, f"it leads to {page.url}, which is known")
+            return
+        text = await self._corpus.markdown(page.url) or ""
+        size = len(text.encode())
+        state.size += size
+        state.budget.spend(pages=1, size=size)
+        state.ingested.append(candidate.model_copy(update={"url": page.url}))
+        state.chunks[page.url] = page.chunk_count
+
+    def _give_up(self, state: _Round, candidates: Collection[ScoredCandidate]) -> None:
+        for candidate in candidates:
+            self._fail(state, candidate.url, "it did not arrive within the time of this round")
+
+    def _fail(self, state: _Round, url: str, reason: str) -> None:
+        _log.info("%s was not followed: %s", url, reason)
+        state.failed[url] = reason
+        state.budget.spend(failures=1)
+
+
+@asynccontextmanager
+async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], ScoredCandidate]]:
+    """A table of tasks; whatever is left in it at the end is cancelled and awaited."""
+    running: dict[asyncio.Task[AcquiredPage], ScoredCandidate] = {}
+    try:
+        yield running
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
+    folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
+    return [LinkCandidate(source_url="", source_page_id=0, url=folder) for folder in folders]
+
+
+def _is_page(url: str, scope: LinkScope) -> bool:
+    return scope.admits(url) and skip_reason(url) is None
+
+
+def _outcome(state: _Round, frontier: Frontier) -> ExpansionOutcome:
+    return ExpansionOutcome(
+        ingested=tuple(state.ingested),
+        failed=state.failed,
+        chunks_by_url=state.chunks,
+        candidates_scored=frontier.scored,
+        candidates_selected=len(state.ingested) + len(state.failed),
+        bytes_ingested=state.size,
+        depth=max((candidate.depth for candidate in state.ingested), default=0),
+        timed_out=state.timed_out,
+        stopped_by=state.stopped_by,
+    )

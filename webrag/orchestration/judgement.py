@@ -1,0 +1,184 @@
+"""Judges a run's ranking and settles what its last action brought; it carries no action out."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from webrag.orchestration.confidence import confidence
+from webrag.orchestration.evaluator import LoopState, compute_signals, decide
+from webrag.orchestration.expander import Frontier
+from webrag.orchestration.link_scoring import passage_scores
+from webrag.orchestration.models import (
+    Action,
+    EvaluationSignals,
+    ExpansionDecision,
+    ExpansionStep,
+    RankedChunk,
+)
+from webrag.orchestration.research import ResearchRun
+from webrag.orchestration.run_state import PendingStep, RunState
+
+__all__ = ["judge", "question_weights"]
+
+# Least growth of the best score that counts as evidence gained by rephrasing or wider recall.
+_SCORE_GAIN: Final = 0.02
+# Mean size of a child; the number of those not retrieved only has to be about right.
+_TOKENS_PER_CHILD: Final = 200
+
+
+async def judge(run: ResearchRun) -> ExpansionDecision:
+    """Compute the signals of the ranking, settle the last action, decide on the next."""
+    state = run.state
+    before, signals = state.signals, _signals(run)
+    state.signals = signals
+    state.confidence = _confidence(run)
+    if state.pending is not None:
+        state.previous = before
+        _settle(run, state.pending, signals)
+    if state.iteration < state.request.max_iterations and not state.clock.is_over:
+        state.frontier = state.frontier or await _frontier(run)
+    decision = decide(signals, _loop_state(run, signals))
+    if decision.action != "stop" and state.clock.is_over:
+        decision = _out_of_time(decision)
+        state.partial = True
+    state.decision = decision
+    return decision
+
+
+def question_weights(state: RunState) -> dict[str, float]:
+    """Weights of the question's terms, without those only other wordings have."""
+    weights: dict[str, float] = {}
+    for result in state.results:
+        if result.sub_query not in state.extra_queries:
+            weights.update(result.retrieval.term_idf)
+    return weights
+
+
+def _signals(run: ResearchRun) -> EvaluationSignals:
+    merged = run.state.merged
+    is_cut = any(result.retrieval.truncated for result in run.state.results)
+    return compute_signals(
+        merged.chunks,
+        redundant=merged.redundant,
+        truncated=is_cut or merged.trimmed > 0,
+        profile=run.profile,
+        config=run.parts.config,
+    )
+
+
+def _confidence(run: ResearchRun) -> float:
+    state = run.state
+    parts = state.analysis.sub_queries if state.analysis else state.queries
+    tops = [_top(result.ranked) for result in state.results if result.sub_query in parts]
+    best = max((_top(result.ranked) for result in state.results), default=0.0)
+    return confidence(
+        state.merged.chunks,
+        # One part left unanswered leaves the question unanswered; another wording of a question
+        # that is not split can only help.
+        top_score=min(tops) if len(tops) > 1 else best,
+        term_idf=question_weights(state),
+        profile=run.profile,
+    )
+
+
+def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) -> None:
+    """Record what the last action brought; one that brought nothing is closed."""
+    state, outcome = run.state, pending.outcome
+    state.steps.append(
+        ExpansionStep(
+            iteration=state.iteration + 1,
+            depth=outcome.depth,
+            source_url=next(iter(state.pages)),
+            candidates_scored=outcome.candidates_scored,
+            candidates_expanded=tuple(c.url for c in outcome.ingested),
+            candidates_failed=outcome.failed,
+            parents={c.url: c.parent_url for c in outcome.ingested},
+            chunks_by_url=outcome.chunks_by_url,
+            chunks_added=outcome.chunks_added,
+            top_score_before=pending.signals.top_score,
+            top_score_after=signals.top_score,
+            decision=pending.decision.action,
+            reason=pending.decision.reason,
+            rule=pending.decision.rule,
+            signals=pending.signals,
+            new_queries=pending.new_queries,
+            pages_joined=pending.pages_joined,
+            duration_ms=(time.monotonic() - pending.begun) * 1000,
+        )
+    )
+    state.pending = None
+    if _brought_something(run, pending, signals):
+        state.iteration += 1
+    elif not (outcome.timed_out and state.clock.is_over):
+        state.closed.add(pending.decision.action)
+
+
+def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSignals) -> bool:
+    if pending.outcome.ingested:
+        return True
+    before = pending.signals.top_score
+    if now.top_score >= before + _SCORE_GAIN:
+        return True
+    good = max(before - run.profile.near_top_delta, run.profile.mediocre_score_floor)
+    return any(
+        item.reranked_score >= good and str(item.chunk.chunk_id) not in pending.chunk_ids
+        for item in run.state.merged.chunks
+    )
+
+
+def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
+    state = run.state
+    return LoopState(
+        iteration=state.iteration,
+        max_iterations=state.request.max_iterations,
+        previous=state.previous,
+        open_actions=_open_actions(state, signals),
+        tried=frozenset(state.tried),
+        confidence=state.confidence,
+        profile=run.profile,
+        config=run.parts.config,
+    )
+
+
+def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Action]:
+    available: set[Action] = {"expand_intent"}
+    if signals.is_truncated and not state.wants_recall:
+        available.add("expand_recall")
+    # Links are not looked for when the time is over: then they count as left to follow.
+    has_links = state.frontier is None or bool(state.frontier.candidates)
+    if has_links and not state.budget.is_spent:
+        available.add("expand_breadth")
+    return frozenset(available - state.closed)
+
+
+async def _frontier(run: ResearchRun) -> Frontier:
+    """Links to follow next; looked for before deciding, so that no rule counts on none."""
+    state = run.state
+    if state.budget.is_spent or "expand_breadth" in state.closed:
+        return Frontier()
+    matched = [item.chunk.source_url for item in state.merged.chunks]
+    retrievals = [result.retrieval for result in state.results]
+    tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
+    with state.clock.timed("expansion_ms"):
+        return await run.parts.expander.frontier(
+            [*state.pages, *matched, *state.joined],
+            state.queries,
+            seeds=state.request.urls,
+            scope=state.scope,
+            known={*state.request.urls, *state.pages, *state.joined, *state.failed},
+            passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
+        )
+
+
+def _top(ranked: Sequence[RankedChunk]) -> float:
+    return max((item.reranked_score for item in ranked), default=0.0)
+
+
+def _out_of_time(wanted: ExpansionDecision) -> ExpansionDecision:
+    return ExpansionDecision(
+        action="stop",
+        reason=f"The time was over before this was done: {wanted.reason}",
+        confidence="low",
+        rule="deadline",
+        rule_number=0,
+    )

@@ -1,0 +1,158 @@
+"""Gets pages, candidates and a ranking for one run; others judge it and decide what to do."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from webrag.indexing.acquirer import PageAcquirer
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.models import AcquiredPage
+from webrag.orchestration.expander import LinkExpander
+from webrag.orchestration.merger import merge
+from webrag.orchestration.models import (
+    OrchestrationConfig,
+    RankedChunk,
+    ScoreProfile,
+    SubQueryResult,
+)
+from webrag.orchestration.preparation import acquire_seeds
+from webrag.orchestration.query_analyzer import QueryAnalyzer
+from webrag.orchestration.reranker import ChunkReranker
+from webrag.orchestration.run_state import RunState
+from webrag.retrieval.models import RetrievalResult
+from webrag.retrieval.search import Searcher
+
+__all__ = ["Parts", "Report", "ResearchRun"]
+
+Report = Callable[[str, str], None]
+"""Told a phase and a sentence; returns at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a run works with; shared by all runs."""
+
+    acquirer: PageAcquirer
+    corpus: Corpus
+    searcher: Searcher
+    reranker: ChunkReranker
+    analyzer: QueryAnalyzer
+    expander: LinkExpander
+    config: OrchestrationConfig
+
+
+class ResearchRun:
+    """One run: its parts, its state and the steps that fill it.
+
+    The workflow calls one step at a time, except `retrieve`, which runs in parallel for the parts
+    of a question.
+    """
+
+    def __init__(self, parts: Parts, state: RunState) -> None:
+        self.parts = parts
+        self.state = state
+
+    @property
+    def profile(self) -> ScoreProfile:
+        """Thresholds of the scorer in use."""
+        reranker = self.parts.reranker
+        return reranker.fallback_profile if self.state.scorer_failed else reranker.profile
+
+    async def prepare(self, report: Report) -> None:
+        """Get the named pages; nothing to do for a search."""
+        state, request = self.state, self.state.request
+        state.warn(*request.warnings)
+        if request.is_search:
+            return
+
+        def on_page(page: AcquiredPage) -> None:
+            verb = "Already stored" if page.outcome == "stored" else "Indexed"
+            counts = f"{page.chunk_count} chunks, {page.token_count} tokens"
+            report("ingestion", f"{verb}: {page.url} ({counts})")
+
+        for url in request.urls:
+            report("ingestion", f"Checking if {url} is indexed...")
+        with state.clock.timed("ingestion_ms"):
+            seeds = await acquire_seeds(
+                self.parts.acquirer, request.urls, timeout_s=state.clock.left_s, on_page=on_page
+            )
+        state.pages = {page.url: None for page in seeds.pages}
+        state.fetched.update((p.url, None) for p in seeds.pages if p.outcome != "stored")
+        state.warn(*seeds.warnings)
+        state.partial = not seeds.is_complete
+
+    async def analyse(self, report: Report) -> None:
+        """Find out what the question asks for."""
+        state, request = self.state, self.state.request
+        with state.clock.timed("query_analysis_ms"):
+            state.analysis, degraded = await self.parts.analyzer.analyze(
+                request.query,
+                intent=request.intent,
+                known_context=request.known_context,
+                constraints=request.constraints,
+                use_model=not (request.is_search or state.clock.is_over),
+            )
+        state.note_degraded(degraded)
+        count = len(state.analysis.sub_queries)
+        parts = "one query" if count == 1 else f"decomposed into {count} sub-queries"
+        report("analysis", f"Analyzing query: {parts}")
+
+    async def retrieve(self, query: str) -> RetrievalResult:
+        """Candidates for one part of the question, from every page searched now."""
+        state, config = self.state, self.parts.config
+        factor = config.recall_factor if state.wants_recall else 1
+        return await self.parts.searcher.retrieve(
+            query,
+            source_urls=state.searched_urls,
+            sites=state.request.sites,
+            context_budget=config.context_budget * factor,
+            children_limit=config.recall_children_limit if state.wants_recall else None,
+        )
+
+    async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
+        """Rank every part's candidates with one scorer and merge them."""
+        state, config = self.state, self.parts.config
+        with state.clock.timed("reranking_ms"):
+            ranked = await self._rank_all(retrieved)
+        state.results = tuple(
+            SubQueryResult(sub_query=query, retrieval=result, ranked=chunks)
+            for (query, result), chunks in zip(retrieved, ranked, strict=True)
+        )
+        state.warn(*(w for _, result in retrieved for w in result.warnings))
+        with state.clock.timed("merge_ms"):
+            state.merged = await asyncio.to_thread(
+                merge,
+                state.results,
+                redundancy_ceiling=config.redundancy_ceiling,
+                token_budget=config.context_budget,
+            )
+
+    async def _rank_all(
+        self, retrieved: Sequence[tuple[str, RetrievalResult]]
+    ) -> list[tuple[RankedChunk, ...]]:
+        state, reranker = self.state, self.parts.reranker
+        top_n = self.parts.config.reranker_top_n
+        top_n *= self.parts.config.recall_factor if state.wants_recall else 1
+        if not state.scorer_failed:
+            instruction = _instruction(state)
+            outcomes = await asyncio.gather(
+                *(
+                    reranker.rerank(query, result, instruction=instruction, top_n=top_n)
+                    for query, result in retrieved
+                )
+            )
+            notes = [note for _, note in outcomes if note]
+            if not notes:
+                return [ranked for ranked, _ in outcomes]
+            state.note_degraded(notes[0])
+            state.scorer_failed = True
+            state.signals = None
+        # Scores of two scorers must not meet in one ranking, nor in a comparison with the last.
+        return [reranker.passthrough(result, top_n=top_n) for _, result in retrieved]
+
+
+def _instruction(state: RunState) -> str | None:
+    """What the caller wants, for rerankers that take instructions."""
+    intent, constraints = state.request.intent, state.request.constraints
+    wishes = [f"Looking for {intent.replace('_', '-')} content"] if intent else []
+    return ". ".join([*wishes, *constraints]) or None
