@@ -156,7 +156,8 @@ class LinkExpander:
                     state.timed_out = True
                     self._give_up(state, running.values())
                     break
-                for task in done:
+                # In the order they were begun: which of two equal pages counts must not vary.
+                for task in [task for task in running if task in done]:
                     await self._collect(state, running.pop(task), task)
         return _outcome(state, frontier)
 

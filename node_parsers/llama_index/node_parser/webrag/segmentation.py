@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from .blocks import BreakCost
+from .lines import BreakCost
 from .tokens import TokenCounter
 
 __all__ = ["Piece", "Segmenter", "trim"]
