@@ -10,17 +10,19 @@ from webrag.orchestration.models import ConfidenceBand, RankedChunk, ScoreProfil
 
 __all__ = ["HIGH", "LOW", "MEDIUM", "band", "confidence", "coverage", "quality"]
 
-# Precision of "the evidence was fetched" measured on eight documentation sites: .80 to .89 right
-# after the first page at .8; below .5 most unanswerable questions and a fifth of the answerable
-# ones, below .3 an eighth of the former and hardly any of the latter.
+# Shares of questions whose evidence was among the five best passages, 80 questions over four
+# documentation sites, every site judged by a fit on the others: .93 from .8 on, .61 from .5, .39
+# from .3, .20 below; three quarters of the unanswerable questions lie below .3, all below .5.
 HIGH: Final = 0.8
 MEDIUM: Final = 0.5
 LOW: Final = 0.3
 
-# Slope of the logistic fit over the weighted share of query terms the best passages cover, and
-# the share at which it neither helps nor hurts.
-_COVERAGE_SLOPE: Final = 3.7
-_NEUTRAL_COVERAGE: Final = 0.85
+# The fit: logit P = .6 logit(quality of the best score) + 1.0 coverage. An intercept and further
+# signals changed nothing beyond its error.
+_QUALITY_SLOPE: Final = 0.6
+_COVERAGE_SLOPE: Final = 1.0
+# Stands in where a question has no weighted terms; the mean over the questions of the fit.
+_NEUTRAL_COVERAGE: Final = 0.7
 # The passages a reader looks at first; the measurements looked at as many.
 _PASSAGES: Final = 5
 _EDGE: Final = 1e-3
@@ -48,7 +50,7 @@ def confidence(
     if not matched:
         return 0.0
     covered = coverage(term_idf, map(_passage, matched))
-    logit = _logit(quality(top_score, profile)) + _COVERAGE_SLOPE * (covered - _NEUTRAL_COVERAGE)
+    logit = _QUALITY_SLOPE * _logit(quality(top_score, profile)) + _COVERAGE_SLOPE * covered
     return 1 / (1 + math.exp(-logit))
 
 

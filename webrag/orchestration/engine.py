@@ -28,7 +28,7 @@ from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.research import Parts, ResearchRun
 from webrag.orchestration.run_state import RunClock, RunRequest, RunState
-from webrag.orchestration.workflow import ResearchWorkflow
+from webrag.orchestration.workflow import WebRAGWorkflow
 from webrag.retrieval.search import Searcher
 
 __all__ = ["OrchestratorEngine"]
@@ -80,7 +80,7 @@ class OrchestratorEngine:
             config=config,
         )
         # The engine keeps the time itself: a workflow's own timeout cannot give a partial result.
-        self._workflow = ResearchWorkflow(timeout=None)
+        self._workflow = WebRAGWorkflow(timeout=None)
 
     async def run(
         self,

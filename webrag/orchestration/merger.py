@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from webrag.orchestration.models import RankedChunk, SubQueryResult
 
-__all__ = ["Merged", "drop_redundant", "jaccard", "merge", "shingles", "trim_to_budget", "union"]
+__all__ = [
+    "Merged",
+    "documents_in",
+    "drop_redundant",
+    "jaccard",
+    "merge",
+    "shingles",
+    "trim_to_budget",
+    "union",
+]
 
 _WORD = re.compile(r"\w+")
 _SHINGLE_WORDS = 3

@@ -22,7 +22,7 @@ from webrag.orchestration.events import (
 from webrag.orchestration.judgement import judge
 from webrag.orchestration.research import Report, ResearchRun
 
-__all__ = ["ResearchWorkflow"]
+__all__ = ["WebRAGWorkflow"]
 
 _RUN = "run"
 _FAN_OUT = "fan_out"
@@ -30,7 +30,7 @@ _SEARCH_BEGUN = "search_begun"
 _PARALLEL_SEARCHES = 4
 
 
-class ResearchWorkflow(Workflow):
+class WebRAGWorkflow(Workflow):
     """prepare, analyse, retrieve each part, rank, judge, and expand or assemble.
 
     Start it with `run(run=ResearchRun(...))`; it streams `ProgressEvent` and `DecisionEvent` and

@@ -6,7 +6,7 @@ from workflows.events import StopEvent
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.events import DecisionEvent, ProgressEvent
 from webrag.orchestration.models import OrchestrationResult
-from webrag.orchestration.workflow import ResearchWorkflow
+from webrag.orchestration.workflow import WebRAGWorkflow
 
 from .conftest import AT_SEED, MANUAL, TWO_LINKS_AWAY, Lab
 
@@ -51,4 +51,4 @@ async def test_steps_add_little_time_of_their_own(lab: Lab, static_site: Any) ->
 
 
 def test_workflow_is_valid() -> None:
-    ResearchWorkflow().validate()
+    WebRAGWorkflow().validate()
