@@ -21,6 +21,7 @@ from webrag.retrieval.aggregation import (
 )
 from webrag.retrieval.bm25 import (
     CorpusTotals,
+    LexicalScores,
     TermPostings,
     child_key,
     score_children,
@@ -120,7 +121,7 @@ def find_chunks(
         return Found(totals, idf=idf)
 
     (rows,) = yield [queries.candidates([split_key(key) for key in keys], vector)]
-    candidates = _candidates(rows, lexical.at, pages.at, config)
+    candidates = _candidates(rows, lexical, pages, config)
     kept = candidates[:limit]
     hits, is_trimmed = fit_budget(group_by_parent(kept), lambda hit: hit.tokens, budget)
     if not hits:
@@ -142,12 +143,12 @@ def find_chunks(
 
 
 def _candidates(
-    rows: Rows, lexical_at: Any, page_at: Any, config: RetrievalConfig
+    rows: Rows, children: LexicalScores, pages_scored: LexicalScores, config: RetrievalConfig
 ) -> list[Candidate]:
     """Scored candidates, best first, each text once."""
     keys = np.array([child_key(row[0], row[1]) for row in rows], dtype=np.int64)
-    lexical = lexical_at(keys)
-    pages = page_at(keys >> 16)
+    lexical = children.at(keys)
+    pages = pages_scored.at(keys >> 16)
     # A vector without length has no direction: pgvector answers NaN.
     similarity = np.nan_to_num(np.array([row[6] for row in rows], dtype=np.float64))
     eligible = (lexical > 0) | (similarity >= config.similarity_floor)

@@ -1,5 +1,4 @@
 import re
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -47,11 +46,13 @@ def quote(query: str, text: str = PAGE, **options: object) -> str:
         pytest.param("E0502", "A port in use gives error E0502.", id="list-item-without-marker"),
         pytest.param("firewalls", "A note about firewalls.", id="quotation-without-marker"),
         pytest.param("listen_backlog", "listen_backlog | 128", id="row-without-frame"),
-        pytest.param("server --show-port", "server --show-port", id="code-line-without-fence"),
+        pytest.param(
+            "server --show-port", "# show the port\nserver --show-port", id="code-without-fence"
+        ),
     ],
 )
 def test_the_quote_is_a_whole_unit_of_one_block(query: str, expected: str) -> None:
-    assert quote(query) == expected
+    assert quote(query, max_chars=85) == expected
 
 
 def test_offsets_are_those_of_the_page() -> None:
@@ -63,7 +64,7 @@ def test_offsets_are_those_of_the_page() -> None:
 def test_neighbouring_sentences_are_quoted_together_when_both_are_needed() -> None:
     text = "The port is set in a file. Restart the server afterwards. Nothing else matters."
 
-    assert quote("port file restart server", text) == (
+    assert quote("port file restart server", text, max_chars=60) == (
         "The port is set in a file. Restart the server afterwards."
     )
 
@@ -78,23 +79,20 @@ def test_rare_words_decide() -> None:
 
 
 def test_without_any_matching_word_the_opening_is_quoted() -> None:
-    assert quote("zebra", "First things come first. Second things follow.") == (
-        "First things come first."
-    )
+    text = "First things come first. Other things come later."
+
+    assert quote("zebra", text, max_chars=24) == "First things come first."
+
+
+def test_a_quote_takes_in_the_neighbours_that_fit() -> None:
+    text = "The port is set in a file. It is read once. Nothing else matters here."
+
+    assert quote("port", text, max_chars=45) == "The port is set in a file. It is read once."
 
 
 def test_a_heading_is_quoted_only_when_nothing_else_is_there() -> None:
     assert quote("ports", "# Ports\n\nThe ports are open to all.\n") == "The ports are open to all."
     assert quote("ports", "# Ports\n") == "Ports"
-
-
-def test_meaning_counts_when_it_is_given() -> None:
-    def prefers_weather(texts: Sequence[str]) -> list[float]:
-        return [float("Rain" in text) for text in texts]
-
-    text = "The port is open. Rain falls."
-
-    assert quote("port", text, relevance=prefers_weather, max_chars=17) == "Rain falls."
 
 
 def test_a_sentence_longer_than_allowed_is_cut_between_words() -> None:
@@ -112,7 +110,7 @@ def test_a_word_longer_than_allowed_is_cut_anyway() -> None:
 
 
 def test_chinese_sentences_end_without_a_blank() -> None:
-    assert quote("端口", "服务器启动。端口可以修改。其他。") == "端口可以修改。"
+    assert quote("端口", "服务器启动。端口可以修改。其他。", max_chars=8) == "端口可以修改。"
 
 
 def test_a_table_cut_from_its_head_gives_rows_without_frame() -> None:

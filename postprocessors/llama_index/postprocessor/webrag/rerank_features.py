@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from llama_index.postprocessor.webrag.token_vocabulary import TokenVocabulary
 from numpy.typing import NDArray
 
 __all__ = [
@@ -50,7 +51,7 @@ _QUESTION_WORDS = frozenset(_SMALL_TALK.split())
 
 @runtime_checkable
 class TokenEncoder(Protocol):
-    """A static embedding: whole texts and single tokens live in one space."""
+    """A static embedding: whole texts and tokens of a fixed vocabulary live in one space."""
 
     def encode(self, texts: Sequence[str]) -> Matrix:
         """Embed texts, as an L2-normalised array of shape (len(texts), dimensions)."""
@@ -111,6 +112,7 @@ class _Profile(NamedTuple):
     windows: tuple[frozenset[str], ...]
     window_vectors: Matrix
     title_vector: Matrix
+    tokens: NDArray[np.int64]
 
 
 class FeatureExtractor:
@@ -131,6 +133,7 @@ class FeatureExtractor:
         self._cache_size = cache_size
         self._cache: OrderedDict[tuple[str, str], _Profile] = OrderedDict()
         self._lock = threading.Lock()
+        self._vocabulary = TokenVocabulary()
 
     def extract(self, question: Question, passages: Sequence[Passage]) -> NDArray[np.float64]:
         """Features as an array of shape (len(passages), 8), columns as in `FEATURES`.
@@ -170,13 +173,25 @@ class FeatureExtractor:
         table[:, FEATURES.index("window_similarity")] = np.maximum.reduceat(cosines, starts)
         titles = np.stack([profile.title_vector for profile in profiles])
         table[:, FEATURES.index("title_similarity")] = titles @ vector
-        table[:, FEATURES.index("token_similarity")] = _token_similarity(
-            encoder, question, passages
-        )
+        _, wanted = encoder.token_vectors(question)
+        table[:, FEATURES.index("token_similarity")] = self._token_similarity(wanted, profiles)
         column = table[:, FEATURES.index("similarity")]
         unknown = np.flatnonzero(np.isnan(column)).tolist()
         if unknown:
             column[unknown] = encoder.encode([passages[i].context for i in unknown]) @ vector
+
+    def _token_similarity(
+        self, wanted: Matrix, profiles: Sequence[_Profile]
+    ) -> NDArray[np.float64]:
+        """Mean over the question's tokens of the best cosine in the passage, weighted by length.
+
+        Long static vectors belong to rare, meaningful tokens.
+        """
+        importance = np.linalg.norm(wanted, axis=1)
+        if not importance.sum():
+            return np.zeros(len(profiles))
+        best = self._vocabulary.best_cosines(wanted, [profile.tokens for profile in profiles])
+        return np.asarray(importance / importance.sum() @ best, dtype=np.float64)
 
     def _profiles(self, passages: Sequence[Passage]) -> list[_Profile]:
         keys = [(passage.title, passage.context) for passage in passages]
@@ -211,8 +226,14 @@ class FeatureExtractor:
                 windows=tuple(map(frozenset, parts)),
                 window_vectors=vectors[stops[i] : stops[i + 1]],
                 title_vector=titles[i],
+                tokens=self._tokens(passage.context),
             )
         return built
+
+    def _tokens(self, text: str) -> NDArray[np.int64]:
+        if self._encoder is None:
+            return np.zeros(0, np.int64)
+        return self._vocabulary.number(*self._encoder.token_vectors(text))
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         if self._encoder is None or not texts:
@@ -221,7 +242,7 @@ class FeatureExtractor:
 
 
 def simple_terms(text: str) -> list[str]:
-    """Words of a text, case-folded; good enough for English and alike."""
+    """Words of a text, case-folded."""
     return _WORD.findall(text.casefold())
 
 
@@ -266,35 +287,6 @@ def _coverage(found: frozenset[str], weights: Mapping[str, float]) -> float:
 def _bigram_share(found: frozenset[tuple[str, str]], terms: Sequence[str]) -> float:
     wanted = list(pairwise(terms))
     return sum(pair in found for pair in wanted) / len(wanted) if wanted else 0.0
-
-
-def _token_similarity(
-    encoder: TokenEncoder, question: str, passages: Sequence[Passage]
-) -> NDArray[np.float64]:
-    """Mean over the question's tokens of the best cosine in the passage, weighted by length.
-
-    Long static vectors belong to rare, meaningful tokens.
-    """
-    _, wanted = encoder.token_vectors(question)
-    importance = np.linalg.norm(wanted, axis=1)
-    if not importance.sum():
-        return np.zeros(len(passages))
-    wanted = _normalised(wanted)
-    shares = importance / importance.sum()
-    offered = [encoder.token_vectors(passage.context)[1] for passage in passages]
-    counts = np.array([len(vectors) for vectors in offered])
-    best = np.zeros((len(wanted), len(passages)))
-    filled = counts > 0
-    if filled.any():
-        cosines = wanted @ _normalised(np.concatenate(offered)).T
-        starts = (np.cumsum(counts) - counts)[filled]
-        best[:, filled] = np.maximum.reduceat(cosines, starts, axis=1)
-    return np.asarray(shares @ best, dtype=np.float64)
-
-
-def _normalised(vectors: Matrix) -> Matrix:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 def _known(value: float | None) -> float:
