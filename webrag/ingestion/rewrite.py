@@ -173,6 +173,9 @@ def _tighten_lists(root: LexborNode) -> None:
 
 def _name_code_languages(root: LexborNode) -> None:
     """Give `<pre>` the class the converter reads a fence's language from."""
+    # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence.
+    for outer in _outer_pres(root):
+        outer.unwrap()
     for pre in select(root, "pre"):
         language = _language_of(pre)
         for inner in select(pre, "div, p, br"):
@@ -184,6 +187,15 @@ def _name_code_languages(root: LexborNode) -> None:
             target.attrs["class"] = f"language-{language}"
         elif "class" in target.attrs:
             del target.attrs["class"]
+
+
+def _outer_pres(root: LexborNode) -> list[LexborNode]:
+    outers = {}
+    for inner in select(root, "pre pre"):
+        for node in ancestors(inner):
+            if node.tag == "pre":
+                outers[node.mem_id] = node
+    return list(outers.values())
 
 
 def _language_of(pre: LexborNode) -> str | None:

@@ -27,7 +27,7 @@ class BriefConfig(_Frozen):
     """
 
     token_budget: int = Field(default=20_000, ge=0)
-    whole_results: int = Field(default=1, ge=0)
+    whole_results: int = Field(default=2, ge=0)
     max_quote_chars: int = Field(default=400, ge=1)
     include_guide: bool = True
     caller: Literal["mcp", "cli"] = "mcp"

@@ -92,6 +92,10 @@ def test_relative_links_follow_the_base_element(convert: Convert) -> None:
         ("<details><summary>More</summary><p>in</p></details>", "**More**\n\nin"),
         ("<details><summary><h3>Head</h3></summary><p>in</p></details>", "### Head\n\nin"),
         (
+            '<pre><pre class="playground"><code class="language-rust">fn x() {}</code></pre></pre>',
+            "```rust\nfn x() {}\n```",
+        ),
+        (
             '<pre><code class="language-py">a = "\\("\n\n\nb</code></pre>',
             '```py\na = "\\("\n\n\nb\n```',
         ),

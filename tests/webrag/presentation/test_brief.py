@@ -171,8 +171,8 @@ def test_brief_quotes_exactly_what_the_page_holds_at_the_offsets(
 ) -> None:
     text = format_brief(deep_result, BriefConfig(), count_tokens=count_tokens)
 
-    assert f'[1] "{pages[CONFIG_URL][92:147]}"\n' in text
-    assert "Source [2], chars 92-147, passage: " in text
+    assert f'[1] "{pages[CONFIG_URL][92:212]}"\n' in text
+    assert "Source [2], chars 92-212, passage: " in text
 
 
 def test_brief_says_how_many_chunks_the_budget_left_out(
@@ -184,7 +184,7 @@ def test_brief_says_how_many_chunks_the_budget_left_out(
 
     text = format_brief(result, BriefConfig(token_budget=2000), count_tokens=count_tokens)
 
-    assert "... (showing 4 of 5 chunks — remaining 1 omitted due to response budget)" in text
+    assert "... (showing 3 of 5 chunks — remaining 2 omitted due to response budget)" in text
 
 
 def test_brief_drops_the_trace_before_evidence(
