@@ -22,6 +22,9 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-Za-z]|e\.g|i\.e|etc|cf|vs|al|resp|approx|No|Fig|Eq|Dr|Mr|Mrs|Ms|St|ver)\.$"
 )
 _WORD_GAP = re.compile(r"\s+")
+# Stands between a term and its definition, where pages have links ("[source]") that the stored
+# text leaves out; a quotation across it would not be verbatim on the page.
+_HARD_BREAK = re.compile(r" {2,}\n")
 
 # Of two quotations that cover the same words the fuller one is better: a sentence's neighbours hold
 # what it refers to. At 0.2 (measured on documentation sites) it held the answer in .42 of the
@@ -123,11 +126,12 @@ def _sentences(text: str, block: Block) -> Iterator[Span]:
 
 
 def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]]:
-    """Groups of units with no HTML tag inside or between them; a unit that holds one is split."""
-    whole = [part for unit in units for part in _without_tags(text, block, unit)]
+    """Groups of units with no barrier inside or between them; a unit that holds one is split."""
+    barriers = _barriers(text, block)
+    whole = [part for unit in units for part in _without(text, barriers, unit)]
     group = whole[:1]
     for left, right in pairwise(whole):
-        if any(left[1] <= start < right[0] for start, _ in block.tags):
+        if any(left[1] <= start < right[0] for start, _ in barriers):
             yield group
             group = []
         group.append(right)
@@ -135,12 +139,20 @@ def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]
         yield group
 
 
-def _without_tags(text: str, block: Block, unit: Span) -> Iterator[Span]:
+def _barriers(text: str, block: Block) -> list[Span]:
+    """HTML tags and hard line breaks, in order."""
+    if block.kind in ("code", "row"):
+        return list(block.tags)
+    breaks = [match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end)]
+    return sorted([*block.tags, *breaks])
+
+
+def _without(text: str, barriers: Sequence[Span], unit: Span) -> Iterator[Span]:
     start, stop = unit
-    for tag in block.tags:
-        if start <= tag[0] < stop:
-            yield from (part for part in [_strip(text, start, tag[0])] if _has_word(text, *part))
-            start = tag[1]
+    for first, last in barriers:
+        if start <= first < stop:
+            yield from (part for part in [_strip(text, start, first)] if _has_word(text, *part))
+            start = last
     yield from (part for part in [_strip(text, start, stop)] if _has_word(text, *part))
 
 

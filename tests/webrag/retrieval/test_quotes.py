@@ -147,3 +147,11 @@ def test_a_quote_holds_no_block_markers(
     found = quote(query, "\n\n".join(blocks))
 
     assert not re.search(r"^(?:[-*>#|]|\d+\.) |^```|^\|", found, re.MULTILINE) or "#" in found
+
+
+def test_quote_does_not_join_a_term_and_its_definition() -> None:
+    text = "fit(X, y)  \nIncremental fit on a batch of samples."
+
+    start, end = finest_quote(text, 0, "incremental fit of samples", {}) or (0, 0)
+
+    assert text[start:end] == "Incremental fit on a batch of samples."
