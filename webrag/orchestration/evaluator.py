@@ -250,7 +250,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "diminishing_returns",
         _STOP,
         _has_diminishing_returns,
-        "The last round brought no more good passages and nothing is left to try",
+        "The last round brought no more good passages (confidence {state.confidence:.2f}), "
+        "and the other ways were tried",
         "medium",
     ),
     Rule(
