@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,13 +17,18 @@ from webrag.orchestration.models import OrchestrationResult, ProgressCallback, Q
 from webrag.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
     from webrag.assembly import Parts
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.presentation.evidence import EvidenceBlock
+    from webrag.presentation.models import BriefConfig
 
 __all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG"]
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MAX_QUESTION_CHARS = 8_000
 _INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
@@ -226,9 +231,7 @@ class WebRAG:
                 on_page(url, outcome)
             return outcome
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(url)) for url in wanted]
-        outcomes = [(url, task.result()) for url, task in zip(wanted, tasks, strict=True)]
+        outcomes = list(zip(wanted, await _gather(one(url) for url in wanted), strict=True))
         return IngestReport(
             pages=tuple(page for _, page in outcomes if isinstance(page, AcquiredPage)),
             failed={url: str(error) for url, error in outcomes if isinstance(error, WebRAGError)},
@@ -259,13 +262,14 @@ class WebRAG:
         """Stored text of a page, the string citation offsets refer to; None if not stored."""
         return await self._open_parts.corpus.markdown(canonical_url(url))
 
-    def evidence(self, result: OrchestrationResult) -> "list[EvidenceBlock]":
-        """The evidence blocks of a result in the order and form the brief prints them."""
+    def evidence(
+        self, result: OrchestrationResult, *, include_guide: bool = False
+    ) -> "list[EvidenceBlock]":
+        """The passages that `brief` prints when called with the same arguments, in its order."""
         from webrag.presentation.evidence import evidence_blocks
 
-        return evidence_blocks(
-            result, self.settings.brief_config(), count_tokens=self._open_parts.count_tokens
-        )
+        config = self._brief_config(include_guide)
+        return evidence_blocks(result, config, count_tokens=self._open_parts.count_tokens)
 
     def brief(
         self, result: OrchestrationResult, *, include_guide: bool = False, nonce: str | None = None
@@ -280,13 +284,8 @@ class WebRAG:
         """
         from webrag.presentation.brief import format_brief
 
-        config = self.settings.brief_config(caller="mcp" if include_guide else "cli")
-        return format_brief(
-            result,
-            config.model_copy(update={"include_guide": include_guide}),
-            count_tokens=self._open_parts.count_tokens,
-            nonce=nonce,
-        )
+        config = self._brief_config(include_guide)
+        return format_brief(result, config, count_tokens=self._open_parts.count_tokens, nonce=nonce)
 
     async def clear(self) -> None:
         """Delete every page of the collection; it stays open, and empty."""
@@ -306,6 +305,10 @@ class WebRAG:
 
         await drop_collection(self._open_parts.database)
         await self.close()
+
+    def _brief_config(self, include_guide: bool) -> "BriefConfig":
+        config = self.settings.brief_config(caller="mcp" if include_guide else "cli")
+        return config.model_copy(update={"include_guide": include_guide})
 
     @property
     def engine(self) -> "OrchestratorEngine":
@@ -334,3 +337,14 @@ def check_question(question: str) -> None:
             f"The question has {len(question):,} characters; "
             f"at most {MAX_QUESTION_CHARS:,} are allowed."
         )
+
+
+async def _gather(works: "Iterable[Coroutine[Any, Any, T]]") -> list[T]:
+    """Results in order; when one fails the others are cancelled and its own error is raised."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

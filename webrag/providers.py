@@ -64,42 +64,52 @@ def choose_embedding(
         ConfigurationError: The provider needs a setting that is missing.
     """
     provider: str = settings.embedding_provider
+    if provider == "auto" and existing is not None:
+        return _as_made(settings, existing, bundled)
     if provider == "auto":
-        provider = _automatic_provider(settings, existing)
+        provider = "openai" if settings.openai_api_key is not None else "bundled"
     if provider == "bundled":
         return EmbeddingChoice(bundled.model_name, bundled.dimensions, lambda: bundled)
-    if provider in ("openai", "openai_compatible"):
-        return _openai(settings, provider)
-    raise ConfigurationError(
-        f"EMBEDDING_PROVIDER={provider} is not available in this version; "
-        "use auto, bundled, openai or openai_compatible."
-    )
+    return _served(settings, provider, settings.embedding_model or _OPENAI_DEFAULT_MODEL)
 
 
-def _automatic_provider(settings: "Settings", existing: tuple[str, int] | None) -> str:
-    if existing is not None:
-        return existing[0].split("/", 1)[0]
-    return "openai" if settings.openai_api_key is not None else "bundled"
+def _as_made(
+    settings: "Settings", existing: tuple[str, int], bundled: "BundledEmbedding"
+) -> EmbeddingChoice:
+    """The model an existing corpus was made with, whatever a new one would get."""
+    name, dimensions = existing
+    if name == bundled.model_name:
+        return EmbeddingChoice(name, dimensions, lambda: bundled)
+    provider, _, model = name.partition("/")
+    return _served(settings, provider, model, dimensions)
 
 
-def _openai(settings: "Settings", provider: str) -> EmbeddingChoice:
-    model = settings.embedding_model or _OPENAI_DEFAULT_MODEL
-    secret = settings.embedding_api_key or settings.openai_api_key
-    if secret is None and provider == "openai":
+def _served(
+    settings: "Settings", provider: str, model: str, dimensions: int | None = None
+) -> EmbeddingChoice:
+    """A model behind OpenAI's interface, with the corpus's dimensions where there is a corpus."""
+    secret = settings.embedding_api_key
+    if provider == "openai":
+        # Only OpenAI's own address gets OpenAI's key.
+        secret = secret or (None if settings.embedding_base_url else settings.openai_api_key)
+        if secret is None:
+            raise ConfigurationError(
+                "The OpenAI embedding needs a key: set OPENAI_API_KEY, or EMBEDDING_API_KEY for "
+                "another address, or EMBEDDING_PROVIDER=bundled for a corpus made without one."
+            )
+    elif not settings.embedding_base_url:
         raise ConfigurationError(
-            "The OpenAI embedding needs a key: set OPENAI_API_KEY or EMBEDDING_API_KEY, "
-            "or set EMBEDDING_PROVIDER=bundled for a corpus made without one."
-        )
-    if provider == "openai_compatible" and not settings.embedding_base_url:
-        raise ConfigurationError(
-            "EMBEDDING_PROVIDER=openai_compatible needs EMBEDDING_BASE_URL, "
+            f"The embedding {provider}/{model} needs EMBEDDING_BASE_URL, "
             "for example http://127.0.0.1:11434/v1."
         )
-    dimensions = settings.embedding_dimensions or _OPENAI_DIMENSIONS.get(model)
-    if dimensions is None:
+    wanted = settings.embedding_dimensions
+    size = dimensions or wanted or _OPENAI_DIMENSIONS.get(model)
+    if size is None:
         raise ConfigurationError(
             f"The vector size of the model {model!r} is not known: set EMBEDDING_DIMENSIONS."
         )
+    # Sent only where it differs from the model's own: many compatible servers refuse it.
+    requested = size if wanted or _OPENAI_DIMENSIONS.get(model, size) != size else None
 
     def load() -> "BaseEmbedding":
         from llama_index.embeddings.openai import OpenAIEmbedding
@@ -108,12 +118,12 @@ def _openai(settings: "Settings", provider: str) -> EmbeddingChoice:
             model_name=model,
             api_key=secret.get_secret_value() if secret else "none",
             api_base=settings.embedding_base_url,
-            dimensions=settings.embedding_dimensions,
+            dimensions=requested,
             timeout=30.0,
             max_retries=2,
         )
 
-    return EmbeddingChoice(f"{provider}/{model}", dimensions, load)
+    return EmbeddingChoice(f"{provider}/{model}", size, load)
 
 
 def choose_reranker(

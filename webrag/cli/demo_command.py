@@ -9,6 +9,7 @@ from webrag.cli.answer_command import print_result
 from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
+from webrag.errors import InputError
 
 if TYPE_CHECKING:
     from webrag.orchestration.models import OrchestrationResult
@@ -69,11 +70,15 @@ async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[Evi
 
 
 def _demo_settings(settings: "Settings", base_url: str) -> "Settings":
+    if settings.origin("collection") == "argument" and settings.collection != COLLECTION:
+        raise InputError(
+            f"The demo empties its collection, so it uses none but its own, {COLLECTION!r}; "
+            "leave out --collection."
+        )
     own = settings.allowing([urlsplit(base_url).netloc])
-    if settings.origin("collection") != "argument":
-        own = own.model_copy(update={"collection": COLLECTION})
     return own.model_copy(
         update={
+            "collection": COLLECTION,
             "database_url": None,
             "firecrawl_api_key": None,
             "embedding_provider": "bundled",

@@ -7,10 +7,12 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from webrag.errors import UnusablePageError
@@ -24,6 +26,21 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 2.0
+# What Python itself needs to start; everything else stays behind.
+_PASSED_ON = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+)
 
 
 class _WorkerDied(Exception):
@@ -38,11 +55,16 @@ class _Worker:
     """
 
     def __init__(self, timeout_s: float) -> None:
+        # -P and another folder: nothing in the current directory may be imported, because an MCP
+        # server is started inside other people's projects. No environment: a process that parses
+        # hostile pages has no use for keys.
         self._process = subprocess.Popen(  # noqa: S603 - our own module, no outside argument
-            [sys.executable, "-m", "webrag.ingestion.extraction_worker", str(timeout_s)],
+            [sys.executable, "-P", "-m", "webrag.ingestion.extraction_worker", str(timeout_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             close_fds=True,
+            cwd=Path(sys.executable).parent,
+            env=_worker_environment(),
         )
 
     def wait_ready(self) -> None:
@@ -200,3 +222,7 @@ def _document(page: FetchedPage, answer: bytes) -> NormalizedDocument:
     raise UnusablePageError(
         failure["message"], url=page.url, status=page.status, hint=failure["hint"]
     )
+
+
+def _worker_environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

@@ -143,3 +143,32 @@ def test_worker_starts_without_heavy_imports() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
     assert result.stdout.strip() == b"[]"
+
+
+async def test_nothing_in_the_current_directory_is_imported(
+    make_page: MakePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json.py", "pyromark.py", "selectolax.py", "webrag.py"):
+        (tmp_path / name).write_text("raise SystemExit('imported from the current directory')")
+    monkeypatch.chdir(tmp_path)
+    pool = ExtractionPool(workers=1, timeout_s=10.0)
+
+    document = await pool.extract(make_page("<body><p>ok</p></body>"))
+
+    assert document.markdown == "ok"
+    await pool.aclose()
+
+
+async def test_worker_is_not_given_the_keys_of_the_environment(
+    make_page: MakePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    before = children()
+    pool = ExtractionPool(workers=1, timeout_s=10.0)
+    await pool.extract(make_page("<body><p>ok</p></body>"))
+
+    environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in children() - before]
+
+    assert environments
+    assert not any(b"sk-canary" in environment for environment in environments)
+    await pool.aclose()
