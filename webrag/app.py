@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.errors import InputError, WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus, LinkCandidate
-from webrag.ingestion.links import canonical_url
+from webrag.ingestion.links import canonical_url, site_of
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.settings import Settings, load_settings
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webrag.presentation.evidence import EvidenceBlock
     from webrag.presentation.models import BriefConfig
 
-__all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG"]
+__all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
 
 _log = logging.getLogger(__name__)
 
@@ -188,14 +188,20 @@ class WebRAG:
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k is {top_k}; it must be 1 or more.")
         urls = None if source_urls is None else [canonical_url(url) for url in source_urls]
-        return await self._open_parts.engine.search(
+        hosts = None if sites is None else [_host(site) for site in sites]
+        result = await self._open_parts.engine.search(
             question,
             source_urls=urls,
-            sites=sites,
+            sites=hosts,
             intent=intent,
             top_k=top_k,
             on_progress=on_progress,
         )
+        if result.corpus_stats.total_documents or (urls is None and hosts is None):
+            return result
+        named = ", ".join([*(urls or ()), *(hosts or ())])
+        warning = f"No stored page matches {named}; `status` lists what is stored."
+        return result.model_copy(update={"warnings": (*result.warnings, warning)})
 
     async def ingest(
         self,
@@ -328,6 +334,8 @@ def check_question(question: str) -> None:
     Raises:
         InputError: It is empty, too long or holds a NUL character.
     """
+    if not isinstance(question, str):
+        raise InputError(f"The question is of type {type(question).__name__}; it must be text.")
     if not question.strip():
         raise InputError("The question is empty: ask something.")
     if "\x00" in question:
@@ -337,6 +345,21 @@ def check_question(question: str) -> None:
             f"The question has {len(question):,} characters; "
             f"at most {MAX_QUESTION_CHARS:,} are allowed."
         )
+
+
+def _host(site: str) -> str:
+    """The site as pages are filed under it.
+
+    Raises:
+        InputError: It is not a host.
+    """
+    try:
+        found = site_of(canonical_url(f"http://{site}/"))
+    except InputError:
+        found = ""
+    if not found or "/" in site:
+        raise InputError(f"The site {site!r} is not a host; give one such as docs.example.com.")
+    return found
 
 
 async def _gather(works: "Iterable[Coroutine[Any, Any, T]]") -> list[T]:

@@ -93,6 +93,7 @@ async def _answer(
     intent: Any,
 ) -> None:
     options = run_options(ctx)
+    _check(question, [url, *also])
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
         async with _open(ctx.obj) as rag:
@@ -119,6 +120,7 @@ async def _search(
     intent: Any,
 ) -> None:
     options = run_options(ctx)
+    _check(question, url)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
         async with _open(ctx.obj) as rag:
@@ -132,6 +134,16 @@ async def _search(
             )
             text, evidence = rag.brief(result), rag.evidence(result)
     print_result(result, text, evidence, as_json=options.json)
+
+
+def _check(question: str, urls: "Sequence[str]") -> None:
+    """Refuse what cannot be used before anything is started for it."""
+    from webrag.app import check_question
+    from webrag.ingestion.links import canonical_url
+
+    for url in urls:
+        canonical_url(url)
+    check_question(question)
 
 
 def _open(settings: "Settings") -> "WebRAG":

@@ -61,6 +61,7 @@ async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[Evi
         from webrag.app import WebRAG
 
         settings = _demo_settings(ctx.obj, base_url)
+        await progress("start", "starting the embedded database")
         async with WebRAG(settings) as rag:
             await rag.clear()
             url = urljoin(base_url, START_PAGE)

@@ -89,7 +89,7 @@ def _defect(error: Exception) -> WebRAGError:
 
 
 def _report(error: WebRAGError, options: RunOptions) -> None:
-    if options.verbose:
+    if options.verbose > 1 or (options.verbose and type(error) is WebRAGError):
         click.echo(traceback.format_exc().rstrip(), err=True)
     if options.json:
         details: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}

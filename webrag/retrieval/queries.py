@@ -52,7 +52,13 @@ class Scope:
         if self.source_urls is not None:
             parts.append(sql.SQL("(d.url = any(%(urls)s) or d.aliases && %(urls)s::text[])"))
         if self.sites is not None:
-            parts.append(sql.SQL("d.site = any(%(sites)s)"))
+            # A host without a port means every port of it.
+            parts.append(
+                sql.SQL(
+                    "(d.site = any(%(sites)s)"
+                    " or regexp_replace(d.site, ':[0-9]+$', '') = any(%(sites)s))"
+                )
+            )
         return sql.SQL(" and ").join(parts)
 
 
