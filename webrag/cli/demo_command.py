@@ -69,6 +69,8 @@ async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[Evi
 
 
 def _demo_settings(settings: "Settings", base_url: str) -> "Settings":
+    from webrag.ingestion.firecrawl_models import FIRECRAWL_CLOUD_URL
+
     own = settings.allowing([urlsplit(base_url).netloc])
     if settings.origin("collection") != "argument":
         own = own.model_copy(update={"collection": COLLECTION})
@@ -76,6 +78,7 @@ def _demo_settings(settings: "Settings", base_url: str) -> "Settings":
         update={
             "database_url": None,
             "firecrawl_api_key": None,
+            "firecrawl_api_url": FIRECRAWL_CLOUD_URL,
             "embedding_provider": "bundled",
             "reranker_provider": "local",
             "decomposition_mode": "rule_based",
