@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
     from webrag.errors import WebRAGError
     from webrag.indexing.store import CorpusVectorStore
+    from webrag.ingestion.firecrawl_reader import FirecrawlPageReader
+    from webrag.ingestion.reader_source import ReaderSource
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import OrchestrationResult
     from webrag.orchestration.query_engine import WebRAGQueryEngine
@@ -16,9 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CorpusVectorStore",
+    "FirecrawlPageReader",
     "IngestReport",
     "OrchestrationResult",
     "OrchestratorEngine",
+    "ReaderSource",
     "Settings",
     "WebRAG",
     "WebRAGError",
@@ -35,9 +39,11 @@ __version__ = "0.1.0"
 # MCP server's first answers do not need it.
 _HOMES = {
     "CorpusVectorStore": "webrag.indexing.store",
+    "FirecrawlPageReader": "webrag.ingestion.firecrawl_reader",
     "IngestReport": "webrag.app",
     "OrchestrationResult": "webrag.orchestration.models",
     "OrchestratorEngine": "webrag.orchestration.engine",
+    "ReaderSource": "webrag.ingestion.reader_source",
     "Settings": "webrag.settings",
     "WebRAG": "webrag.app",
     "WebRAGError": "webrag.errors",

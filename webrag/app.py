@@ -13,13 +13,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from webrag.errors import InputError, WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus, LinkCandidate
 from webrag.ingestion.links import canonical_url, site_of
+from webrag.ingestion.notices import listening
+from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
+    from llama_index.core.readers.base import BaseReader
+
     from webrag.assembly import Parts
+    from webrag.ingestion.models import PageSource
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.presentation.evidence import EvidenceBlock
     from webrag.presentation.models import BriefConfig
@@ -40,12 +45,14 @@ class IngestReport(BaseModel):
     Attributes:
         pages: Pages that are in the corpus now, in the order they were asked for.
         failed: URL to the reason it was not obtained.
+        degraded: Sentences about page sources that did not work as configured.
     """
 
     model_config = ConfigDict(frozen=True)
 
     pages: tuple[AcquiredPage, ...] = ()
     failed: dict[str, str] = Field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
 
 
 class WebRAG:
@@ -62,12 +69,20 @@ class WebRAG:
         settings: Defaults to what the environment says.
         soft_deadline_s: Seconds after which `answer` returns what it has, marked as partial;
             None to use the whole of `ORCHESTRATION_TIMEOUT`.
+        page_source: Where pages come from: a `PageSource`, which is closed with the rest, or a
+            LlamaIndex web reader; None for Firecrawl or the built-in fetcher, as the settings say.
+            One with a `map` method is asked for more links of a site, too.
     """
 
     def __init__(
-        self, settings: Settings | None = None, *, soft_deadline_s: float | None = None
+        self,
+        settings: Settings | None = None,
+        *,
+        soft_deadline_s: float | None = None,
+        page_source: "PageSource | BaseReader | None" = None,
     ) -> None:
         self.settings = settings or load_settings()
+        self._page_source = page_source
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
@@ -97,7 +112,10 @@ class WebRAG:
         assembly = await asyncio.to_thread(import_module, "webrag.assembly")
         async with AsyncExitStack() as stack:
             self._parts = await assembly.assemble(
-                self.settings, stack, soft_deadline_s=self._soft_deadline_s
+                self.settings,
+                stack,
+                soft_deadline_s=self._soft_deadline_s,
+                page_source=self._page_source,
             )
             self._stack = stack.pop_all()
 
@@ -237,10 +255,42 @@ class WebRAG:
                 on_page(url, outcome)
             return outcome
 
-        outcomes = list(zip(wanted, await _gather(one(url) for url in wanted), strict=True))
+        notes: dict[str, None] = {}
+        with listening(lambda sentence: notes.update({sentence: None})):
+            results = await _gather(one(url) for url in wanted)
+        outcomes = list(zip(wanted, results, strict=True))
         return IngestReport(
             pages=tuple(page for _, page in outcomes if isinstance(page, AcquiredPage)),
             failed={url: str(error) for url, error in outcomes if isinstance(error, WebRAGError)},
+            degraded=tuple(notes),
+        )
+
+    async def ingest_site(
+        self,
+        url: str,
+        options: CrawlOptions | None = None,
+        *,
+        on_progress: CrawlProgressCallback | None = None,
+    ) -> SiteReport:
+        """Fetch and index the pages of a site, breadth first from `url`.
+
+        Each page is stored completely or not at all, as soon as it is obtained. Cancelling keeps
+        what is stored; the same call then goes on where it was, and a finished crawl that is
+        repeated asks only about pages that are due.
+
+        Args:
+            url: Start page.
+            options: How far to go; at most 500 pages below the start page's folder when None.
+            on_progress: Told after each page.
+
+        Raises:
+            InputError: The URL or a pattern cannot be used.
+            FetchError: The start page could not be obtained.
+            ProviderError: The embedding service fails for every page.
+            StorageError: The database failed.
+        """
+        return await self._open_parts.crawler.crawl(
+            url, options or CrawlOptions(), on_progress=on_progress
         )
 
     async def status(
@@ -258,7 +308,12 @@ class WebRAG:
         url = None if source_url is None else canonical_url(source_url)
         parts = self._open_parts
         status = await parts.corpus.status(url, include_urls=include_urls)
-        return status.model_copy(update={"available_embedding_model": parts.other_embedding})
+        return status.model_copy(
+            update={
+                "available_embedding_model": parts.other_embedding,
+                "page_source": parts.page_source,
+            }
+        )
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Links of stored pages, in page order."""

@@ -5,23 +5,36 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from llama_index.core.readers.base import BaseReader
 from llama_index.core.utils import get_tokenizer
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.bundled_embedding import BundledEmbedding
 from webrag.indexing.corpus import Corpus
+from webrag.indexing.crawl_state import CrawlState
 from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
+from webrag.indexing.mapped_links import MappedLinks
 from webrag.indexing.schema import corpus_embedding, ensure_schema
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.fetcher import HttpFetcher
+from webrag.ingestion.models import PageSource
 from webrag.ingestion.service import IngestionService
+from webrag.ingestion.sitemap import SitemapReader
+from webrag.orchestration.discovery import LinkDiscovery
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
-from webrag.providers import EmbeddingChoice, choose_embedding, choose_reranker
+from webrag.orchestration.site_crawl import SiteCrawler
+from webrag.providers import (
+    EmbeddingChoice,
+    PageSourceChoice,
+    choose_embedding,
+    choose_page_source,
+    choose_reranker,
+)
 from webrag.retrieval.search import Searcher
 from webrag.settings import Settings
 
@@ -35,6 +48,7 @@ class Parts:
     """The concrete objects behind an open WebRAG.
 
     Attributes:
+        page_source: Name of where pages come from.
         embedding: What the corpus is used with.
         other_embedding: Name of the model that a new corpus would get, when it is another one.
     """
@@ -42,16 +56,28 @@ class Parts:
     database: Database
     corpus: Corpus
     acquirer: PageAcquirer
+    crawler: SiteCrawler
     engine: OrchestratorEngine
+    page_source: str
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
     other_embedding: str | None
 
 
 async def assemble(
-    settings: Settings, stack: AsyncExitStack, *, soft_deadline_s: float | None
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    soft_deadline_s: float | None,
+    page_source: PageSource | BaseReader | None = None,
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
+
+    Args:
+        settings: What to assemble.
+        stack: Closes everything, the page source included.
+        soft_deadline_s: Time of one answer; None for all that is configured.
+        page_source: Where pages come from; None for what the settings say.
 
     Raises:
         ConfigurationError: Settings contradict each other or the corpus.
@@ -65,8 +91,9 @@ async def assemble(
     model = await asyncio.to_thread(choice.load)
     embedder = Embedder(model, choice.dimensions)
     corpus = Corpus(database)
+    ingestion, site_list, pages = _ingestion(settings, stack, page_source)
     acquirer = PageAcquirer(
-        _ingestion(settings, stack),
+        ingestion,
         Indexer(corpus, ParentChildNodeParser(), embedder),
         corpus,
         recrawl_after_s=settings.recrawl_after,
@@ -80,13 +107,16 @@ async def assemble(
         analyzer=QueryAnalyzer(mode=settings.decomposition_mode, llm=None),
         encoder=bundled,
         config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
+        discovery=_discovery(settings, database, pages),
     )
     encode = await asyncio.to_thread(get_tokenizer)
     return Parts(
         database=database,
         corpus=corpus,
         acquirer=acquirer,
+        crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
         engine=engine,
+        page_source=pages.source.name,
         count_tokens=lambda text: len(encode(text)),
         embedding=choice,
         other_embedding=other,
@@ -105,9 +135,25 @@ async def _open_corpus(
     return choice, fresh if fresh != choice.name else None
 
 
-def _ingestion(settings: Settings, stack: AsyncExitStack) -> IngestionService:
+def _ingestion(
+    settings: Settings, stack: AsyncExitStack, own: PageSource | BaseReader | None
+) -> tuple[IngestionService, SitemapReader, PageSourceChoice]:
     config = settings.fetch_config()
     pool = ExtractionPool(_EXTRACTION_WORKERS, config.extraction_timeout_s)
-    service = IngestionService(HttpFetcher(config), pool)
+    fetcher = HttpFetcher(config)
+    # Sitemaps are always read by it; closing it twice does no harm.
+    stack.push_async_callback(fetcher.aclose)
+    pages = choose_page_source(settings, fetcher, own)
+    service = IngestionService(pages.source, pool)
     stack.push_async_callback(service.aclose)
-    return service
+    return service, SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps), pages
+
+
+def _discovery(
+    settings: Settings, database: Database, pages: PageSourceChoice
+) -> LinkDiscovery | None:
+    if pages.mapper is None:
+        return None
+    return LinkDiscovery(
+        pages.mapper, MappedLinks(database), limit=settings.expansion_config().map_limit
+    )

@@ -7,6 +7,7 @@ WebRAGError
 │   ├── RefusedAddressError    the address is private, special or not allowed to be contacted
 │   ├── RobotsDisallowedError  the site's robots.txt forbids the page
 │   ├── PageGoneError          the site says the page does not exist (404, 410)
+│   ├── SourceUnavailableError the page source itself failed; other pages will fail as well
 │   └── UnusablePageError      the answer is not a readable page (binary, empty, too large)
 ├── ProviderError              an embedding, reranking or language model service failed
 ├── StorageError               the database refused or lost an operation
@@ -24,6 +25,7 @@ __all__ = [
     "ProviderError",
     "RefusedAddressError",
     "RobotsDisallowedError",
+    "SourceUnavailableError",
     "StorageError",
     "UnusablePageError",
     "WebRAGError",
@@ -78,8 +80,33 @@ class PageGoneError(FetchError):
     """Catch it to mark a stored page as gone."""
 
 
+class SourceUnavailableError(FetchError):
+    """Catch it to try another page source: nothing is known about the page itself."""
+
+
 class UnusablePageError(FetchError):
-    """Catch it to report that the page exists but holds nothing that can be indexed."""
+    """Catch it to report that the page exists but holds nothing that can be indexed.
+
+    Attributes:
+        kind: What stands in the way, one word: `bot_wall`, `login_wall`, `cookie_wall`,
+            `script_shell`, `soft_404`, `too_little_text`, `empty`, `not_text`, `too_large`,
+            `unsafe_markup`, `encrypted`, `scanned`, `damaged`; "" when it is none of these.
+        alternative_url: Where the page says that another version of it can be read.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        url: str,
+        status: int | None = None,
+        hint: str | None = None,
+        kind: str = "",
+        alternative_url: str | None = None,
+    ) -> None:
+        super().__init__(message, url=url, status=status, hint=hint)
+        self.kind = kind
+        self.alternative_url = alternative_url
 
 
 class ProviderError(WebRAGError):

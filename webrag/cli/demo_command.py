@@ -71,6 +71,8 @@ async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[Evi
 
 
 def _demo_settings(settings: "Settings", base_url: str) -> "Settings":
+    from webrag.ingestion.firecrawl_models import FIRECRAWL_CLOUD_URL
+
     if settings.origin("collection") == "argument" and settings.collection != COLLECTION:
         raise InputError(
             f"The demo empties its collection, so it uses none but its own, {COLLECTION!r}; "
@@ -82,6 +84,7 @@ def _demo_settings(settings: "Settings", base_url: str) -> "Settings":
             "collection": COLLECTION,
             "database_url": None,
             "firecrawl_api_key": None,
+            "firecrawl_api_url": FIRECRAWL_CLOUD_URL,
             "embedding_provider": "bundled",
             "reranker_provider": "local",
             "decomposition_mode": "rule_based",

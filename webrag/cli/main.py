@@ -10,11 +10,12 @@ from typing_extensions import override
 
 from webrag.cli.answer_command import answer_command, search_command
 from webrag.cli.config_command import config_command
-from webrag.cli.corpus_commands import ingest_command, status_command
 from webrag.cli.demo_command import demo_command
 from webrag.cli.eval_command import eval_command
+from webrag.cli.ingest_command import ingest_command
 from webrag.cli.mcp_command import mcp_command
 from webrag.cli.options import RunOptions, run_options, with_settings
+from webrag.cli.status_command import status_command
 from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
 
 __all__ = ["main"]

@@ -1,5 +1,6 @@
 """Shows on standard error what is being done: live on a terminal, in plain lines elsewhere."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -10,12 +11,15 @@ from webrag.cli.options import run_options
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
     from webrag.evaluation.runner import EvaluationProgress
+    from webrag.orchestration.crawl_models import CrawlProgress, CrawlProgressCallback
     from webrag.orchestration.models import ProgressCallback
 
-__all__ = ["evaluation_progress", "page_progress", "run_progress"]
+__all__ = ["crawl_progress", "evaluation_progress", "page_progress", "run_progress"]
 
+_PLAIN_SECONDS = 5.0  # a crawl has no total to tell tenths of
 _PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would be noise
 
 
@@ -51,6 +55,47 @@ def page_progress(total: int, *, quiet: bool) -> "Iterator[Callable[[bool], None
             advance(text(), done)
 
         yield report
+
+
+@contextmanager
+def crawl_progress(*, quiet: bool) -> "Iterator[CrawlProgressCallback]":
+    """Progress of a crawl, whose number of pages is found out on the way."""
+    if quiet:
+        yield lambda _progress: None
+        return
+    console = _console()
+    if not console.is_terminal:
+        yield _plain_crawl()
+        return
+    with _live_bar(console, "looking at the start page", None) as (bar, task):
+
+        def report(progress: "CrawlProgress") -> None:
+            total = progress.done + progress.queued
+            bar.update(
+                task, description=_crawl_text(progress), completed=progress.done, total=total
+            )
+
+        yield report
+
+
+def _plain_crawl() -> "CrawlProgressCallback":
+    shown_at = time.monotonic()
+
+    def report(progress: "CrawlProgress") -> None:
+        nonlocal shown_at
+        now = time.monotonic()
+        if now - shown_at >= _PLAIN_SECONDS or not progress.queued:
+            shown_at = now
+            click.echo(_crawl_text(progress), err=True)
+
+    return report
+
+
+def _crawl_text(progress: "CrawlProgress") -> str:
+    return (
+        f"{progress.done:,} pages done, {progress.queued:,} queued, {progress.failed:,} failed,"
+        f" {progress.pages_per_second:.1f} pages/s"
+    )
 
 
 @contextmanager
@@ -131,12 +176,19 @@ def _bar(total: int, text: str, *, quiet: bool) -> "Iterator[Callable[[str, int]
     if not console.is_terminal:
         yield _plain_bar(total)
         return
+    with _live_bar(console, text, total) as (bar, task):
+        yield lambda text, done: bar.update(task, description=text, completed=done)
+
+
+@contextmanager
+def _live_bar(
+    console: "Console", text: str, total: int | None
+) -> "Iterator[tuple[Progress, TaskID]]":
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-        task = progress.add_task(text, total=total)
-        yield lambda text, done: progress.update(task, description=text, completed=done)
+        yield progress, progress.add_task(text, total=total)
 
 
 def _plain_bar(total: int) -> Callable[[str, int], None]:

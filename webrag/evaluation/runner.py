@@ -8,11 +8,12 @@ from typing import Literal, Protocol, TextIO
 from urllib.parse import urljoin
 
 from webrag.errors import WebRAGError
-from webrag.evaluation.crawl import LinkSource, crawl
 from webrag.evaluation.page_text import VisiblePages
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, write_record
+from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.links import site_of
+from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.evidence import EvidenceBlock
 from webrag.retrieval.models import CitationSpan
@@ -20,8 +21,25 @@ from webrag.retrieval.models import CitationSpan
 __all__ = ["Evaluation", "EvaluationProgress", "OpenResearcher", "Researcher", "Site"]
 
 
-class Researcher(LinkSource, Protocol):
+class Researcher(Protocol):
     """The part of WebRAG that evaluation drives."""
+
+    async def ingest(
+        self,
+        urls: str | Sequence[str],
+        *,
+        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+    ) -> object:
+        """Fetch and index pages."""
+
+    async def ingest_site(
+        self,
+        url: str,
+        options: CrawlOptions | None = None,
+        *,
+        on_progress: CrawlProgressCallback | None = None,
+    ) -> object:
+        """Fetch and index the pages of a site."""
 
     async def answer(
         self,
@@ -142,11 +160,10 @@ class Evaluation:
         site = self._sites[name]
         stage = f"ingest {name or site.base_url}"
         if site.pages is None:
-            await crawl(
-                researcher,
+            await researcher.ingest_site(
                 site.base_url,
-                max_pages=max_pages,
-                on_progress=lambda done, total: self._on_progress(stage, done, total),
+                CrawlOptions(max_pages=max_pages),
+                on_progress=lambda at: self._on_progress(stage, at.done, at.done + at.queued),
             )
             return
         urls = [urljoin(site.base_url, page) for page in site.pages]

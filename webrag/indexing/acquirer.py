@@ -5,28 +5,46 @@ Neither fetches nor indexes itself; it decides when to.
 
 import asyncio
 import logging
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from webrag.errors import FetchError, PageGoneError
+from webrag.errors import FetchError, PageGoneError, ProviderError
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.indexer import Indexer, acquired_page
 from webrag.indexing.models import AcquiredPage, StoredPage
 from webrag.ingestion.links import canonical_url
-from webrag.ingestion.models import NotModified, Validators
+from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 
 if TYPE_CHECKING:
     from webrag.ingestion.service import IngestionService
 
-__all__ = ["PageAcquirer"]
+__all__ = ["AdmitPage", "PageAcquirer", "PageNotAdmittedError"]
 
 _log = logging.getLogger(__name__)
+
+_LONGEST_S = 1e9  # thirty years, well within what a date can hold
+
+
+AdmitPage = Callable[[str], bool]
+
+
+class PageNotAdmittedError(FetchError):
+    """Catch it to tell a page that leads elsewhere from one that cannot be had."""
+
+
+class _Request(NamedTuple):
+    """What callers must agree on to share one acquisition."""
+
+    url: str
+    refresh: bool
+    since: datetime | None
+    admits: AdmitPage | None
 
 
 class _Key(NamedTuple):
     loop: int
-    url: str
-    refresh: bool
+    request: _Request
 
 
 class _Flight:
@@ -61,16 +79,28 @@ class PageAcquirer:
         self._recrawl_after_s = recrawl_after_s
         self._flights: dict[_Key, _Flight] = {}
 
-    async def acquire(self, url: str, *, depth: int = 0, refresh: bool = False) -> AcquiredPage:
+    async def acquire(
+        self,
+        url: str,
+        *,
+        depth: int = 0,
+        refresh: bool = False,
+        since: datetime | None = None,
+        admits: AdmitPage | None = None,
+    ) -> AcquiredPage:
         """Give a page of the corpus, fetched first when it is missing, stale or gone.
 
         A stored page is asked for conditionally. When an old page is due and its site cannot be
-        reached, the stored version is given, with a warning in the log.
+        reached, the stored version is given, with a warning in the log. What came of each request
+        is remembered with the page, and for pages that were never obtained.
 
         Args:
             url: Any spelling of the page's address.
             depth: Links from a page the user named, 0 for such a page; the smallest is kept.
             refresh: Ask the site whatever the page's age, and fail when it cannot be reached.
+            since: With `refresh`, a version the site has confirmed since then is fresh enough.
+            admits: Tells whether the page behind the address may be stored, given its canonical
+                URL; redirects can lead anywhere.
 
         Returns:
             The page; its `url` is the canonical one, which may differ from what was asked for.
@@ -79,22 +109,29 @@ class PageAcquirer:
             InputError: The URL cannot be used.
             PageGoneError: The site says that the page does not exist; a stored version is no
                 longer retrieved.
+            PageNotAdmittedError: `admits` refused the page; nothing was stored or remembered.
             FetchError: The page could not be obtained.
             ProviderError: It could not be embedded.
             StorageError: It could not be stored.
         """
-        wanted = canonical_url(url)
-        page = await self._shared(wanted, depth, refresh)
+        request = _Request(canonical_url(url), refresh, since, admits)
+        page = await self._shared(request, depth)
         if depth >= page.depth:
             return page
         await self._corpus.lower_depth(page.url, depth)
         return page.model_copy(update={"depth": depth})
 
-    async def _shared(self, url: str, depth: int, refresh: bool) -> AcquiredPage:
-        key = _Key(id(asyncio.get_running_loop()), url, refresh)
+    def due_before(self, moment: datetime) -> datetime:
+        """Pages the site confirmed before this are due at `moment`."""
+        if self._recrawl_after_s is None:
+            return datetime.min.replace(tzinfo=UTC)
+        return moment - timedelta(seconds=min(self._recrawl_after_s, _LONGEST_S))
+
+    async def _shared(self, request: _Request, depth: int) -> AcquiredPage:
+        key = _Key(id(asyncio.get_running_loop()), request)
         flight = self._flights.get(key)
         if flight is None:
-            task = asyncio.create_task(self._acquire(url, depth, refresh))
+            task = asyncio.create_task(self._acquire(request, depth))
             flight = self._flights[key] = _Flight(task)
         flight.waiting += 1
         try:
@@ -106,35 +143,64 @@ class PageAcquirer:
                 flight.task.cancel()
                 await asyncio.wait([flight.task])
 
-    async def _acquire(self, url: str, depth: int, refresh: bool) -> AcquiredPage:
+    async def _acquire(self, request: _Request, depth: int) -> AcquiredPage:
+        url = request.url
         stored = await self._corpus.page(url)
-        if stored is not None and not refresh and self._is_fresh(stored):
+        if stored is not None and self._is_fresh(stored, request):
             return acquired_page(stored, url, "stored")
+        asked_at = datetime.now(UTC)
         try:
             answer = await self._ingestion.ingest(url, validators=_validators(stored, url))
-        except PageGoneError:
-            if stored is not None and stored.url == url:
-                await self._corpus.mark_gone(url, datetime.now(UTC))
-            raise
         except FetchError as error:
-            if stored is None or refresh or stored.gone_at is not None:
+            await self._note_failure(error, url, stored, asked_at)
+            gone = isinstance(error, PageGoneError)
+            if stored is None or gone or request.refresh or stored.gone_at is not None:
                 raise
             _log.warning("%s is due but could not be fetched, using it as stored: %s", url, error)
             return acquired_page(stored, url, "stored")
         if not isinstance(answer, NotModified):
-            return await self._indexer.index(answer, depth=depth)
+            return await self._index(answer, request, depth)
         if stored is None:
             raise FetchError("The site says that an unknown page has not changed.", url=url)
         await self._corpus.touch(stored.url, answer.fetched_at)
         return acquired_page(stored, url, "unchanged")
 
-    def _is_fresh(self, page: StoredPage) -> bool:
+    async def _index(
+        self, document: NormalizedDocument, request: _Request, depth: int
+    ) -> AcquiredPage:
+        if request.admits is not None and not request.admits(document.url):
+            raise PageNotAdmittedError(
+                f"{request.url} leads to {document.url}, which was not asked for.",
+                url=request.url,
+                status=document.status,
+            )
+        try:
+            return await self._indexer.index(document, depth=depth)
+        except ProviderError as error:
+            reason = f"The page was fetched but not stored: {error}"
+            await self._corpus.note_failure(document.url, document.fetched_at, reason=reason)
+            raise
+
+    async def _note_failure(
+        self, error: FetchError, url: str, stored: StoredPage | None, at: datetime
+    ) -> None:
+        if isinstance(error, PageGoneError) and stored is not None and stored.url == url:
+            await self._corpus.mark_gone(url, at, reason=str(error), status=error.status)
+            return
+        known = stored is not None and url in (stored.url, stored.requested_url)
+        await self._corpus.note_failure(
+            stored.url if stored is not None and known else url,
+            at,
+            reason=str(error),
+            status=error.status,
+        )
+
+    def _is_fresh(self, page: StoredPage, request: _Request) -> bool:
         if page.gone_at is not None:
             return False
-        if self._recrawl_after_s is None:
-            return True
-        age_s = (datetime.now(UTC) - page.fetched_at).total_seconds()
-        return age_s < self._recrawl_after_s
+        if request.refresh:
+            return request.since is not None and page.fetched_at >= request.since
+        return page.fetched_at > self.due_before(datetime.now(UTC))
 
 
 def _validators(stored: StoredPage | None, url: str) -> Validators | None:

@@ -15,13 +15,20 @@ from psycopg import AsyncConnection, sql
 from webrag.errors import StorageError
 from webrag.indexing import page_queries as queries
 from webrag.indexing.database import Database
+from webrag.indexing.mapped_links import enriched
 from webrag.indexing.models import CorpusStatus, LinkCandidate, StoredPage
+from webrag.indexing.outcomes import Attempt, clear_attempts, note_attempt
 from webrag.indexing.page_queries import StoredParent
 from webrag.indexing.page_rows import PageRows
+from webrag.indexing.page_versions import (
+    KnownChunks,
+    KnownVersions,
+    read_chunks,
+    read_versions,
+)
 from webrag.indexing.page_writer import lock_pages, write_page
 from webrag.indexing.schema import corpus_embedding, table
 from webrag.indexing.steps import run_steps
-from webrag.ingestion.links import site_of
 from webrag.ingestion.models import NormalizedDocument
 
 __all__ = ["Corpus", "StoredParent"]
@@ -68,56 +75,37 @@ class Corpus:
 
         return await self._database.run(work)
 
-    async def twin(self, document: NormalizedDocument, links: Set[str]) -> StoredPage | None:
-        """Give a retrievable page of the same site that is the same page under another URL.
-
-        Both must have the same text, title and link targets: versions of a manual can share
-        text and still lead elsewhere.
+    async def known_versions(self, document: NormalizedDocument, links: Set[str]) -> KnownVersions:
+        """Tell which stored page a page that has arrived replaces, and which one it equals.
 
         Args:
             document: The page.
             links: Its link targets.
         """
-        statement = sql.SQL(
-            "select id, url from {} where content_hash = %s and site = %s"
-            " and title is not distinct from %s and url <> %s and gone_at is null"
-            " order by id limit 5"
-        ).format(self._table("documents"))
-        values = (document.content_hash, site_of(document.url), document.title, document.url)
-
-        async def work(connection: _Connection) -> StoredPage | None:
-            cursor = await connection.execute(statement, values)
-            for page_id, url in await cursor.fetchall():
-                either = {url, document.url}
-                stored = await self._link_targets(connection, page_id)
-                if stored - either == links - either:
-                    return await self._stored(connection, url)
-            return None
-
-        return await self._database.run(work, snapshot=True)
-
-    async def link_targets(self, page_id: int) -> set[str]:
-        """Give the targets of a page's links."""
-        return await self._database.run(lambda connection: self._link_targets(connection, page_id))
-
-    async def node_ids(self, page_id: int) -> set[str]:
-        """Give the ids of a page's searched chunks."""
-        statement = sql.SQL("select node_id from {} where document = %s").format(
-            self._table("data_children")
+        return await self._database.run(
+            lambda connection: read_versions(connection, self._collection, document, links),
+            snapshot=True,
         )
 
-        async def work(connection: _Connection) -> set[str]:
-            cursor = await connection.execute(statement, (page_id,))
-            return {node_id for (node_id,) in await cursor.fetchall()}
+    async def known_chunks(self, page_id: int | None, text_hashes: Sequence[bytes]) -> KnownChunks:
+        """Give what a new version of a page has in common with the corpus.
 
-        return await self._database.run(work)
+        Args:
+            page_id: Its previous version; None when there is none.
+            text_hashes: Of the new version's chunks.
+        """
+        return await self._database.run(
+            lambda connection: read_chunks(connection, self._collection, page_id, text_hashes)
+        )
 
     async def add_aliases(self, url: str, aliases: Sequence[str]) -> None:
-        """Make a stored page known by more URLs."""
+        """Make a stored page known by more URLs; what failed for them before is forgotten."""
+        others = [alias for alias in aliases if alias != url]
         await self._update(
             url,
             "aliases = array(select distinct unnest(aliases || %(aliases)s::text[]) order by 1)",
-            aliases=[alias for alias in aliases if alias != url],
+            cleared=others,
+            aliases=others,
         )
 
     async def touch(
@@ -141,14 +129,47 @@ class Corpus:
             "fetched_at = greatest(fetched_at, %(at)s), gone_at = null,"
             " etag = coalesce(%(etag)s, etag),"
             " last_modified = coalesce(%(last_modified)s, last_modified)",
+            attempt=Attempt("unchanged", fetched_at),
             at=fetched_at,
             etag=etag,
             last_modified=last_modified,
         )
 
-    async def mark_gone(self, url: str, at: datetime) -> None:
-        """Take a page out of retrieval, keeping its text; the first time is remembered."""
-        await self._update(url, "gone_at = coalesce(gone_at, %(at)s)", at=at)
+    async def mark_gone(
+        self, url: str, at: datetime, *, reason: str | None = None, status: int | None = None
+    ) -> None:
+        """Take a page out of retrieval, keeping its text; the first time is remembered.
+
+        Args:
+            url: Canonical URL.
+            at: When the site said so.
+            reason: What it said, for the status listing.
+            status: HTTP status.
+        """
+        await self._update(
+            url,
+            "gone_at = coalesce(gone_at, %(at)s)",
+            attempt=Attempt("gone", at, reason, status),
+            at=at,
+        )
+
+    async def note_failure(
+        self, url: str, at: datetime, *, reason: str, status: int | None = None
+    ) -> None:
+        """Remember that a page, stored or not, could not be obtained; success clears it.
+
+        Args:
+            url: Canonical URL of a stored page, or the URL that was asked for.
+            at: When it was asked for.
+            reason: A sentence.
+            status: HTTP status of the answer, if there was one.
+        """
+        attempt = Attempt("failed", at, reason, status)
+
+        async def work(connection: _Connection) -> None:
+            await run_steps(connection, note_attempt(self._collection, url, attempt))
+
+        await self._database.run(work)
 
     async def lower_depth(self, url: str, depth: int) -> None:
         """Note that a page is at most this many links away from a named page."""
@@ -167,22 +188,18 @@ class Corpus:
         row = await self._row(statement, (UUID(str(document_id)),))
         return None if row is None else str(row[0])
 
-    async def stored_embeddings(
-        self, text_hashes: Sequence[bytes]
-    ) -> dict[bytes, NDArray[np.float32]]:
-        """Give embeddings of texts that are already in the corpus, by hash; others are absent."""
-        return await self._database.run(
-            lambda connection: queries.read_embeddings(connection, self._collection, text_hashes)
-        )
-
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
-        """Give the links of stored pages, pages in the order asked for, links in page order."""
+        """Give the links of stored pages, pages in the order asked for, links in page order.
+
+        What a mapping service said of a target fills in where the page says nothing of it; targets
+        only the service knows follow the page's own links.
+        """
 
         async def work(connection: _Connection) -> list[LinkCandidate]:
             pages = await queries.find_pages(connection, self._collection, urls)
             wanted = [pages[url].page_id for url in urls if url in pages]
             ids = list(dict.fromkeys(wanted))
-            return await queries.read_links(connection, self._collection, ids)
+            return enriched(await queries.read_links(connection, self._collection, ids))
 
         return await self._database.run(work, snapshot=True)
 
@@ -219,13 +236,18 @@ class Corpus:
         collection = self._collection
 
         async def work(connection: _Connection) -> dict[str, Any]:
-            page_id = None
+            page_id, found = None, {}
             if url is not None:
                 found = await queries.find_pages(connection, collection, [url])
                 page_id = found[url].page_id if url in found else 0
             counts: dict[str, Any] = await queries.read_counts(connection, collection, page_id)
+            asked = found[url].url if url in found else url
+            counts["outcomes"] = await queries.read_outcomes(connection, collection, asked)
+            failures = await queries.read_failures(connection, collection, asked)
+            counts["failed"] = len(failures)
             if include_urls:
                 counts["pages"] = await queries.read_listing(connection, collection, page_id)
+                counts["failures"] = failures
             return counts
 
         counts = await self._database.run(work, snapshot=True)
@@ -246,6 +268,8 @@ class Corpus:
             if page is None:
                 return False
             await run_steps(connection, lock_pages(self._collection, [page.url]))
+            known = {page.url, page.requested_url, url}
+            await run_steps(connection, clear_attempts(self._collection, known))
             statement = sql.SQL("delete from {} where url = %s").format(self._table("documents"))
             return (await connection.execute(statement, (page.url,))).rowcount > 0
 
@@ -260,13 +284,6 @@ class Corpus:
             raise StorageError(f"{url} was removed from the corpus while it was being used.")
         return found[url]
 
-    async def _link_targets(self, connection: _Connection, page_id: int) -> set[str]:
-        statement = sql.SQL("select distinct url from {} where source_document = %s").format(
-            self._table("link_candidates")
-        )
-        cursor = await connection.execute(statement, (page_id,))
-        return {url for (url,) in await cursor.fetchall()}
-
     async def _row(
         self, statement: sql.Composed, values: tuple[Any, ...]
     ) -> tuple[Any, ...] | None:
@@ -275,13 +292,24 @@ class Corpus:
 
         return await self._database.run(work)
 
-    async def _update(self, url: str, assignments: str, **values: Any) -> None:
+    async def _update(
+        self,
+        url: str,
+        assignments: str,
+        *,
+        attempt: Attempt | None = None,
+        cleared: Sequence[str] = (),
+        **values: Any,
+    ) -> None:
         statement = sql.SQL(f"update {{}} set {assignments} where url = %(url)s").format(
             self._table("documents")
         )
 
         async def work(connection: _Connection) -> None:
             await run_steps(connection, lock_pages(self._collection, [url]))
-            await connection.execute(statement, {"url": url, **values})
+            updated = await connection.execute(statement, {"url": url, **values})
+            await run_steps(connection, clear_attempts(self._collection, cleared))
+            if attempt is not None and updated.rowcount:
+                await run_steps(connection, note_attempt(self._collection, url, attempt))
 
         await self._database.run(work)

@@ -141,6 +141,8 @@ class Database:
                 async with opened as connection:
                     return await work(connection)
             except psycopg.Error as error:
+                if _is_cancelled():
+                    raise asyncio.CancelledError from error
                 if last_attempt or not is_lost(error, connection):
                     raise storage_error(error) from error
                 logger.info("The database connection was lost; trying once more.")
@@ -284,3 +286,12 @@ class Database:
             f" {self.config.acquire_timeout_s:g} seconds.",
             hint="Run fewer requests at once, or allow more connections.",
         )
+
+
+def _is_cancelled() -> bool:
+    """Whether an error only tells that the task was cancelled in the middle of a command.
+
+    The driver then cannot end the command in good order, and what it raises hides the cancellation.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

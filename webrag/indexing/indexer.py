@@ -59,15 +59,16 @@ class Indexer:
             StorageError: Writing failed; the stored version is untouched.
         """
         started = time.perf_counter()
-        stored = await self._corpus.page(document.url)
-        if stored is not None and stored.url != document.url:
-            stored = None
-        same = await self._same_page(document, stored)
+        links = {row.url for row in link_rows(document.url, document.links)}
+        previous, same = await self._corpus.known_versions(document, links)
         if same is not None:
             return await self._confirm(document, same, depth)
         rows = await asyncio.to_thread(self._parse, document, depth)
-        embeddings, embedded = await self._embed(rows.children)
-        before = set() if stored is None else await self._corpus.node_ids(stored.page_id)
+        hashes = list({child.text_hash for child in rows.children})
+        page_id = None if previous is None else previous.page_id
+        known = await self._corpus.known_chunks(page_id, hashes)
+        embeddings = await self._embed(rows.children, known.embeddings)
+        embedded = sum(child.text_hash not in known.embeddings for child in rows.children)
         page = await self._corpus.replace_page(rows, embeddings)
         seconds = time.perf_counter() - started
         _log.info(
@@ -77,22 +78,10 @@ class Indexer:
         return acquired_page(
             page,
             document.requested_url,
-            "indexed" if stored is None else "updated",
-            chunks_added=sum(child.node_id not in before for child in rows.children),
+            "indexed" if previous is None else "updated",
+            chunks_added=sum(child.node_id not in known.node_ids for child in rows.children),
             chunks_embedded=embedded,
         )
-
-    async def _same_page(
-        self, document: NormalizedDocument, stored: StoredPage | None
-    ) -> StoredPage | None:
-        """The stored page that needs no new version: this one unchanged, or its twin."""
-        links = {row.url for row in link_rows(document.url, document.links)}
-        if stored is None:
-            return await self._corpus.twin(document, links)
-        known = (stored.content_hash, stored.title)
-        if known != (document.content_hash, document.title):
-            return None
-        return stored if links == await self._corpus.link_targets(stored.page_id) else None
 
     async def _confirm(
         self, document: NormalizedDocument, page: StoredPage, depth: int
@@ -119,17 +108,18 @@ class Indexer:
         nodes = self._parser.get_nodes_from_documents([source])
         return build_page_rows(document, nodes, depth=depth)
 
-    async def _embed(self, children: Sequence[ChildRow]) -> tuple[NDArray[np.float32], int]:
-        """Vectors of all children, and how many children no stored vector was found for."""
+    async def _embed(
+        self, children: Sequence[ChildRow], known: dict[bytes, NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        """Vectors of all children; only unknown texts are embedded, each once."""
         texts = {child.text_hash: child.indexed_text for child in children}
-        known = await self._corpus.stored_embeddings(list(texts))
         new = [text_hash for text_hash in texts if text_hash not in known]
         vectors = await self._embedder.embed_documents([texts[text_hash] for text_hash in new])
         by_hash = known | dict(zip(new, vectors, strict=True))
         embeddings = np.zeros((len(children), self._embedder.dimensions), np.float32)
         for row, child in enumerate(children):
             embeddings[row] = by_hash[child.text_hash]
-        return embeddings, sum(child.text_hash not in known for child in children)
+        return embeddings
 
 
 def acquired_page(
@@ -152,4 +142,5 @@ def acquired_page(
         chunks_added=chunks_added,
         chunks_embedded=chunks_embedded,
         token_count=page.token_count,
+        source=page.source,
     )

@@ -10,10 +10,15 @@ __all__ = [
     "AcquiredPage",
     "CorpusStatus",
     "DatabaseConfig",
+    "FailedPage",
+    "LastOutcome",
     "LinkCandidate",
     "PageStatus",
     "StoredPage",
 ]
+
+
+LastOutcome = Literal["indexed", "updated", "unchanged", "gone", "failed"]
 
 
 class _Frozen(BaseModel):
@@ -50,6 +55,7 @@ class StoredPage(_Frozen):
         chunk_count: Number of child chunks.
         token_count: Tokens of the whole markdown.
         gone_at: When the site was first seen to answer 404 or 410; gone pages are not retrieved.
+        source: Name of the page source this version came from.
     """
 
     page_id: int
@@ -65,6 +71,7 @@ class StoredPage(_Frozen):
     chunk_count: int
     token_count: int
     gone_at: datetime | None
+    source: str = ""
 
 
 class AcquiredPage(_Frozen):
@@ -75,6 +82,7 @@ class AcquiredPage(_Frozen):
             `indexed` the page is new; `updated` a new version replaced the stored one.
         chunks_added: Child chunks written that the previous version did not have.
         chunks_embedded: Child chunks that had to be embedded.
+        source: Name of the page source the stored version came from.
     """
 
     url: str
@@ -87,6 +95,7 @@ class AcquiredPage(_Frozen):
     chunks_added: int = 0
     chunks_embedded: int = 0
     token_count: int
+    source: str = ""
 
 
 class LinkCandidate(_Frozen):
@@ -103,6 +112,8 @@ class LinkCandidate(_Frozen):
         char_start: Offset of the anchor in the source's markdown; None for navigation.
         char_end: End of it.
         source_depth: Depth of the source page.
+        origin: `page` the page itself links there; `map` a mapping service named the target when
+            it was asked about the page's site.
     """
 
     source_url: str
@@ -115,10 +126,20 @@ class LinkCandidate(_Frozen):
     char_start: int | None = None
     char_end: int | None = None
     source_depth: int = 0
+    origin: Literal["page", "map"] = "page"
 
 
 class PageStatus(_Frozen):
-    """One line of the status listing."""
+    """One stored page in the status listing.
+
+    Attributes:
+        fetched_at: When the site last delivered or confirmed the stored version.
+        outcome: What the last request for the page came to; after `failed` the version stored
+            before is still retrieved.
+        checked_at: When that was; None for pages stored by an earlier version of WebRAG.
+        reason: Why it failed, or why the page is gone.
+        source: Name of the page source the stored version came from.
+    """
 
     url: str
     title: str | None
@@ -127,6 +148,24 @@ class PageStatus(_Frozen):
     fetched_at: datetime
     depth: int
     gone_at: datetime | None
+    outcome: LastOutcome = "indexed"
+    checked_at: datetime | None = None
+    reason: str | None = None
+    source: str = ""
+
+
+class FailedPage(_Frozen):
+    """A page that was asked for and never obtained.
+
+    Attributes:
+        checked_at: When it was last asked for.
+        status: HTTP status of the answer, None when there was none.
+    """
+
+    url: str
+    reason: str
+    checked_at: datetime
+    status: int | None = None
 
 
 class CorpusStatus(_Frozen):
@@ -138,12 +177,18 @@ class CorpusStatus(_Frozen):
         chunks: Child chunks.
         tokens: Tokens of all markdown.
         links: Link candidates known.
+        failed: Pages that were asked for and never obtained.
+        outcomes: What the last request for each page came to, stored or not, to the number of
+            pages; outcomes without pages are absent.
         embedding_model: Model the corpus was made with; None while it is empty.
         embedding_dimensions: Its vector size.
         available_embedding_model: Set when the settings would choose another model for a new
             corpus.
         database: `embedded` or `external`, with the server version.
+        page_source: Where pages are fetched from now; "" when that is not known.
         pages: The listing, newest first; empty when it was not asked for.
+        failures: The pages never obtained, latest attempt first; empty when the listing was not
+            asked for.
     """
 
     collection: str
@@ -152,8 +197,12 @@ class CorpusStatus(_Frozen):
     chunks: int
     tokens: int
     links: int
+    failed: int = 0
+    outcomes: dict[LastOutcome, int] = Field(default_factory=dict)
     embedding_model: str | None
     embedding_dimensions: int | None
     available_embedding_model: str | None = None
     database: str
+    page_source: str = ""
     pages: tuple[PageStatus, ...] = ()
+    failures: tuple[FailedPage, ...] = ()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection, sql
 from psycopg.rows import class_row, dict_row, scalar_row
 
-from webrag.indexing.models import LinkCandidate, PageStatus, StoredPage
+from webrag.indexing.models import FailedPage, LinkCandidate, PageStatus, StoredPage
 from webrag.indexing.schema import table
 
 __all__ = [
@@ -19,16 +19,19 @@ __all__ = [
     "find_pages",
     "read_counts",
     "read_embeddings",
+    "read_failures",
     "read_in_degrees",
     "read_links",
     "read_listing",
+    "read_outcomes",
     "read_parents",
+    "read_urls",
 ]
 
 _PAGE = """
     d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
     d.content_hash, d.etag, d.last_modified, d.depth, d.child_count as chunk_count,
-    d.token_count, d.gone_at
+    d.token_count, d.gone_at, d.source
 """
 
 
@@ -106,11 +109,14 @@ async def read_embeddings(
 async def read_links(
     connection: AsyncConnection[Any], collection: str, page_ids: Sequence[int]
 ) -> list[LinkCandidate]:
-    """Give the links of pages, pages in the order asked for, links in page order."""
+    """Give the links of pages, pages in the order asked for, links in page order, mapped ones last.
+
+    A mapped link whose target the page links to itself is among them.
+    """
     statement = sql.SQL(
         """
         select d.url as source_url, d.id as source_page_id, l.url, l.title, l.description,
-               l.heading, l.rel, l.char_start, l.char_end, d.depth as source_depth
+               l.heading, l.rel, l.char_start, l.char_end, d.depth as source_depth, l.origin
         from {links} l join {documents} d on d.id = l.source_document
         where l.source_document = any(%(ids)s)
         order by array_position(%(ids)s, l.source_document), l.ordinal
@@ -126,7 +132,8 @@ async def read_in_degrees(
 ) -> dict[str, int]:
     """Give the number of stored pages that link to each target."""
     statement = sql.SQL(
-        "select url, count(distinct source_document) from {} where url = any(%s) group by url"
+        "select url, count(distinct source_document) from {}"
+        " where url = any(%s) and origin = 'page' group by url"
     ).format(table(collection, "link_candidates"))
     cursor = await connection.execute(statement, (list(targets),))
     counted = dict(await cursor.fetchall())
@@ -184,13 +191,53 @@ async def read_listing(
     """Give one line per page, most recently fetched first, of everything or of one page."""
     statement = sql.SQL(
         """
-        select url, title, child_count as chunk_count, token_count, fetched_at, depth, gone_at
-        from {} where %(id)s::int is null or id = %(id)s order by fetched_at desc, id desc
+        select d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
+               d.gone_at, d.source, o.at as checked_at, o.reason,
+               coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end)
+               as outcome
+        from {documents} d left join {outcomes} o on o.url = d.url
+        where %(id)s::int is null or d.id = %(id)s order by d.fetched_at desc, d.id desc
         """
-    ).format(table(collection, "documents"))
+    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement, {"id": page_id})
         return tuple(PageStatus(**row) for row in await cursor.fetchall())
+
+
+async def read_outcomes(
+    connection: AsyncConnection[Any], collection: str, url: str | None
+) -> dict[str, int]:
+    """Give the number of pages by what the last attempt came to, of everything or of one URL."""
+    statement = sql.SQL(
+        """
+        select outcome, count(*) from (
+            select coalesce(o.outcome, case when d.gone_at is null then 'indexed' else 'gone' end)
+                   as outcome
+            from {documents} d full join {outcomes} o on o.url = d.url
+            where %(url)s::text is null or coalesce(d.url, o.url) = %(url)s
+        ) pages group by outcome order by outcome
+        """
+    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
+    cursor = await connection.execute(statement, {"url": url})
+    return dict(await cursor.fetchall())
+
+
+async def read_failures(
+    connection: AsyncConnection[Any], collection: str, url: str | None
+) -> tuple[FailedPage, ...]:
+    """Give the URLs nothing is stored for, latest attempt first, of everything or of one URL."""
+    statement = sql.SQL(
+        """
+        select o.url, coalesce(o.reason, '') as reason, o.at as checked_at, o.status
+        from {outcomes} o
+        where (%(url)s::text is null or o.url = %(url)s)
+          and not exists (select from {documents} d where d.url = o.url)
+        order by o.at desc, o.url
+        """
+    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, {"url": url})
+        return tuple(FailedPage(**row) for row in await cursor.fetchall())
 
 
 async def read_urls(

@@ -197,7 +197,7 @@ def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
         if link.url == page_url:
             continue
         title = link.anchor_text
-        if link.title and _is_generic(title):
+        if link.title and is_generic_anchor(title):
             title = link.title
         rows.append(
             LinkRow(
@@ -214,7 +214,8 @@ def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
     return rows
 
 
-def _is_generic(anchor: str) -> bool:
+def is_generic_anchor(anchor: str) -> bool:
+    """Tell whether an anchor text says nothing about its target."""
     words = anchor.strip().casefold()
     return words in _GENERIC_ANCHORS or not any(c.isalnum() for c in words)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,15 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.indexing.node_metadata import FLAGS
+from webrag.indexing.outcomes import Attempt, clear_attempts, note_attempt
 from webrag.indexing.page_rows import ChildRow, LinkRow, PageRows, ParentRow
 from webrag.indexing.postings import PostingRow
 from webrag.indexing.schema import table
 from webrag.indexing.steps import Copy, Execute, Steps
 from webrag.ingestion.links import site_of
+
+if TYPE_CHECKING:
+    from webrag.indexing.models import LastOutcome
 
 __all__ = [
     "copy_children",
@@ -88,17 +92,20 @@ _LINK_COLUMNS = {
 
 
 class _Previous(NamedTuple):
+    urls: set[str]
     depth: int
     aliases: set[str]
 
 
 def lock_pages(collection: str, urls: Iterable[str]) -> Steps[None]:
     """Wait until no other transaction writes these pages; in one order, so nobody deadlocks."""
-    for url in sorted(set(urls)):
-        yield Execute(
-            sql.SQL("select pg_advisory_xact_lock(hashtextextended(%s, %s))"),
-            (f"{collection}\n{url}", _LOCK_SEED),
-        )
+    keys = [f"{collection}\n{url}" for url in sorted(set(urls))]
+    yield Execute(
+        sql.SQL(
+            "select pg_advisory_xact_lock(hashtextextended(key, %s)) from unnest(%s::text[]) key"
+        ),
+        (_LOCK_SEED, keys),
+    )
 
 
 def write_page(
@@ -131,6 +138,11 @@ def write_page(
     yield copy_children(collection, page_id, rows.children, embeddings)
     yield copy_postings(collection, page_id, rows.postings)
     yield _copy_links(collection, page_id, rows.links)
+    outcome: LastOutcome = "updated" if document.url in previous.urls else "indexed"
+    yield from clear_attempts(collection, urls - {document.url})
+    yield from note_attempt(
+        collection, document.url, Attempt(outcome, document.fetched_at, status=document.status)
+    )
     return page_id
 
 
@@ -227,7 +239,8 @@ def _delete_previous(collection: str, urls: set[str]) -> Steps[_Previous]:
         (sorted(urls),),
     )
     known = {alias for url, _, aliases in old for alias in (url, *aliases)}
-    return _Previous(min((depth for _, depth, _ in old), default=_DEEPEST), known)
+    depth = min((depth for _, depth, _ in old), default=_DEEPEST)
+    return _Previous({url for url, _, _ in old}, depth, known)
 
 
 def _year(published_at: datetime | None) -> int | None:

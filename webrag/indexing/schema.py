@@ -2,7 +2,7 @@
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -10,7 +10,13 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from webrag.errors import ConfigurationError, StorageError
-from webrag.indexing.tables import TABLES, create_statements
+from webrag.indexing.tables import (
+    FIRST_TABLES,
+    SCHEMA_VERSION,
+    TABLES,
+    create_statements,
+    migrate_statements,
+)
 
 if TYPE_CHECKING:
     from webrag.indexing.database import Database
@@ -27,11 +33,15 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 1
 # pgvector's limit for an HNSW index on halfvec.
 _MOST_DIMENSIONS = 4000
 _COLLECTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _RESERVED = frozenset({"public", "information_schema"})
+
+
+class _Meta(NamedTuple):
+    version: int
+    embedding: tuple[str, int]
 
 
 def check_collection_name(collection: str) -> str:
@@ -61,9 +71,10 @@ def table(collection: str, name: str) -> sql.Composed:
 async def ensure_schema(
     database: "Database", *, embedding_model: str, embedding_dimensions: int
 ) -> None:
-    """Make sure that the collection exists and was made with this embedding model.
+    """Make sure that the collection exists, is current and was made with this embedding model.
 
-    Repeating it costs one read. Concurrent processes wait for each other.
+    A collection of an earlier version gets what it lacks and keeps what it holds. Repeating it
+    costs one read. Concurrent processes wait for each other.
 
     Args:
         database: Says which collection.
@@ -83,14 +94,16 @@ async def ensure_schema(
     wanted = (embedding_model, embedding_dimensions)
 
     async def work(connection: AsyncConnection[TupleRow]) -> None:
-        found = await _read_embedding(connection, collection)
-        if found is None:
+        found = await _read_meta(connection, collection)
+        if found is None or found.version < SCHEMA_VERSION:
             await _lock(connection, collection)
-            found = await _read_embedding(connection, collection)
+            found = await _read_meta(connection, collection)
         if found is None:
             await _create(connection, database, collection, wanted)
-        elif found != wanted:
-            raise _model_mismatch(collection, found, wanted)
+        elif found.embedding != wanted:
+            raise _model_mismatch(collection, found.embedding, wanted)
+        elif found.version < SCHEMA_VERSION:
+            await _migrate(connection, collection, found.version)
 
     await database.run(work)
 
@@ -102,7 +115,12 @@ async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
         ConfigurationError: The collection was made by a newer WebRAG.
     """
     collection = check_collection_name(database.config.collection)
-    return await database.run(lambda connection: _read_embedding(connection, collection))
+
+    async def work(connection: AsyncConnection[TupleRow]) -> tuple[str, int] | None:
+        found = await _read_meta(connection, collection)
+        return None if found is None else found.embedding
+
+    return await database.run(work)
 
 
 async def list_collections(database: "Database") -> list[str]:
@@ -112,7 +130,7 @@ async def list_collections(database: "Database") -> list[str]:
         cursor = await connection.execute(
             "select schemaname from pg_tables where tablename = any(%s)"
             " group by schemaname having count(*) = %s order by schemaname",
-            (list(TABLES), len(TABLES)),
+            (list(FIRST_TABLES), len(FIRST_TABLES)),
         )
         return [row[0] for row in await cursor.fetchall()]
 
@@ -158,9 +176,7 @@ async def _exists(connection: AsyncConnection[TupleRow], collection: str) -> boo
     return await cursor.fetchone() is not None
 
 
-async def _read_embedding(
-    connection: AsyncConnection[TupleRow], collection: str
-) -> tuple[str, int] | None:
+async def _read_meta(connection: AsyncConnection[TupleRow], collection: str) -> _Meta | None:
     if not await _exists(connection, collection):
         return None
     cursor = await connection.execute(
@@ -174,7 +190,8 @@ async def _read_embedding(
             f" this WebRAG knows versions up to {SCHEMA_VERSION}.",
             hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
         )
-    return str(meta["embedding_model"]), int(meta["embedding_dimensions"])
+    embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
+    return _Meta(version, embedding)
 
 
 async def _lock(connection: AsyncConnection[TupleRow], collection: str) -> None:
@@ -204,6 +221,8 @@ async def _create(
             await connection.execute(sql.SQL("create schema {}").format(sql.Identifier(collection)))
         for statement in create_statements(collection, dimensions):
             await connection.execute(statement)
+        for statement in migrate_statements(collection, 1):
+            await connection.execute(statement)
     except psycopg.errors.DuplicateTable as error:
         raise ConfigurationError(
             f"The schema {collection!r} exists and holds other tables.",
@@ -225,6 +244,27 @@ async def _create(
     )
     async with connection.cursor() as cursor:
         await cursor.executemany(insert, [(key, Jsonb(value)) for key, value in meta.items()])
+
+
+async def _migrate(connection: AsyncConnection[TupleRow], collection: str, version: int) -> None:
+    try:
+        for statement in migrate_statements(collection, version):
+            await connection.execute(statement)
+    except psycopg.errors.InsufficientPrivilege as error:
+        user = connection.info.user
+        raise StorageError(
+            f"The user {user!r} may not bring the collection {collection!r} from schema version"
+            f" {version} to {SCHEMA_VERSION}.",
+            hint="Run WebRAG once as the owner of its schema.",
+        ) from error
+    update = sql.SQL("update {} set value = %s where key = 'schema_version'").format(
+        table(collection, "corpus_meta")
+    )
+    await connection.execute(update, (Jsonb(SCHEMA_VERSION),))
+    logger.info(
+        "Brought the collection %s from schema version %d to %d.",
+        *(collection, version, SCHEMA_VERSION),
+    )
 
 
 def _model_mismatch(

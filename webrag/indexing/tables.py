@@ -1,10 +1,19 @@
-"""The statements that create a collection's tables; they are run elsewhere."""
+"""The statements that create and migrate a collection's tables; they are run elsewhere."""
 
 from psycopg import sql
 
-__all__ = ["TABLES", "create_statements"]
+__all__ = ["FIRST_TABLES", "SCHEMA_VERSION", "TABLES", "create_statements", "migrate_statements"]
 
-TABLES = ("link_candidates", "postings", "data_children", "parents", "documents", "corpus_meta")
+# Every collection has these, whatever its version.
+FIRST_TABLES = (
+    "link_candidates",
+    "postings",
+    "data_children",
+    "parents",
+    "documents",
+    "corpus_meta",
+)
+TABLES = ("crawl_urls", "crawls", "page_outcomes", *FIRST_TABLES)
 
 # Below this many dimensions a vector (2 bytes each) fits into a row beside its text; above, one
 # row would fill most of a page, and vectors are better off in the side table.
@@ -123,9 +132,56 @@ create table {schema}.link_candidates (
     "create index link_candidates_url on {schema}.link_candidates using hash (url)",
 )
 
+# What brings a collection from the version before to this one. A new collection is made as
+# version 1 and takes the same steps. Each statement may be repeated.
+_MIGRATIONS: dict[int, tuple[str, ...]] = {
+    # What the last attempt at a page came to, pages that were never obtained included, and how
+    # far each unfinished crawl of a site is.
+    2: (
+        """
+create table if not exists {schema}.page_outcomes (
+  url text primary key,
+  outcome text not null,
+  at timestamptz not null,
+  reason text,
+  status int
+)""",
+        """
+create table if not exists {schema}.crawls (
+  id int generated always as identity primary key,
+  key text unique not null,
+  roots text[] not null,
+  started_at timestamptz not null
+)""",
+        """
+create table if not exists {schema}.crawl_urls (
+  crawl int not null references {schema}.crawls on delete cascade,
+  id bigint generated always as identity,
+  url text not null,
+  depth int not null,
+  outside bool not null,
+  newest timestamptz,
+  state smallint not null,
+  primary key (crawl, url)
+)""",
+        """
+create index if not exists crawl_urls_queue
+on {schema}.crawl_urls (crawl, outside, depth, id) where state = 0""",
+    ),
+    # Links that a mapping service knows of, and when a page's site was last listed.
+    3: (
+        "alter table {schema}.documents add column if not exists mapped_at timestamptz",
+        """
+alter table {schema}.link_candidates
+add column if not exists origin text not null default 'page'""",
+    ),
+}
+
+SCHEMA_VERSION = max(_MIGRATIONS)
+
 
 def create_statements(collection: str, dimensions: int) -> list[sql.Composed]:
-    """Statements that create the tables, in order; they fail when one exists.
+    """Statements that create the tables of version 1, in order; they fail when one exists.
 
     Args:
         collection: A checked collection name.
@@ -139,4 +195,18 @@ def create_statements(collection: str, dimensions: int) -> list[sql.Composed]:
             storage=sql.SQL(storage),
         )
         for statement in _STATEMENTS
+    ]
+
+
+def migrate_statements(collection: str, version: int) -> list[sql.Composed]:
+    """Statements that bring the tables of a version to `SCHEMA_VERSION`, in order.
+
+    Args:
+        collection: A checked collection name.
+        version: What the collection has, from 1.
+    """
+    return [
+        sql.SQL(statement).format(schema=sql.Identifier(collection))
+        for step in range(version + 1, SCHEMA_VERSION + 1)
+        for statement in _MIGRATIONS[step]
     ]

@@ -9,19 +9,34 @@ from webrag.ingestion.tree import attribute, element, inline_text, replace_with_
 __all__ = ["rewrite_admonitions"]
 
 _ADMONITIONS = (
-    ".admonition, .admonitionblock, .theme-admonition, .markdown-alert, .callout,"
-    " div.note, div.tip, div.warning, div.caution, div.important"
+    ".admonition, .admonitionblock, .theme-admonition, .markdown-alert, .callout, .custom-block,"
+    " .starlight-aside, .notecard, .nextra-callout, div.note, div.tip, div.warning, div.caution,"
+    " div.important, div.danger, div.NOTE, div.TIP, div.WARNING, div.CAUTION, div.IMPORTANT"
+)
+# DocBook and AsciiDoc set the icon beside the text with a table.
+_ADMONITION_TABLES = (
+    ".admonitionblock > table, div.note > table, div.tip > table, div.warning > table,"
+    " div.caution > table, div.important > table"
 )
 _ADMONITION_TITLES = (
     ".admonition-title, .title, .markdown-alert-title, .callout-title, .admonition-heading,"
+    " .custom-block-title, .starlight-aside__title,"
     " [class*=admonitionHeading], h2, h3, h4, h5, h6"
 )
 
 
 def rewrite_admonitions(root: LexborNode) -> None:
     """Make a note's title a bold line of the same block as its text, not a heading."""
-    for table in reversed(select(root, ".admonitionblock > table")):
+    for table in reversed(select(root, _ADMONITION_TABLES)):
+        for cell in select(table, "th"):
+            line = element("p", inline_text(cell))
+            line.attrs["class"] = "admonition-title"
+            for child in list(cell.iter(include_text=True)):
+                child.remove()
+            cell.insert_child(line)
         unwrap_table(table)
+    for box in reversed(select(root, "blockquote.blockquote-tag")):
+        _join_tagged_quotation(box)
     for box in reversed(select(root, 'blockquote[class^="markdown-alert-"]')):
         first = box.css_first("p")
         if first is not None:
@@ -37,6 +52,16 @@ def rewrite_admonitions(root: LexborNode) -> None:
         title.replace_with(_title_line(inline_text(title)))
         if following is not None:
             mark_start(following, TERM_START)
+
+
+def _join_tagged_quotation(box: LexborNode) -> None:
+    """MdBook makes a note of a quotation whose first paragraph is the title."""
+    title = box.css_first(".blockquote-tag-title")
+    following = _first_block_after(title, box) if title is not None else None
+    if title is not None and following is not None:
+        title.replace_with(_title_line(inline_text(title)))
+        mark_start(following, TERM_START)
+    replace_with_contents(box, [box])
 
 
 def _title_line(text: str) -> LexborNode:

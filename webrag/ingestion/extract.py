@@ -2,41 +2,38 @@
 
 import itertools
 import re
-from dataclasses import dataclass, replace
-
-from selectolax.lexbor import LexborNode
+from dataclasses import dataclass, field, replace
 
 from webrag.errors import InputError, UnusablePageError
+from webrag.ingestion.alternates import markdown_version, with_relations
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
+from webrag.ingestion.dates import parse_date
+from webrag.ingestion.formulas import rewrite_formulas
+from webrag.ingestion.language import page_language
 from webrag.ingestion.links import canonical_url, content_hash
 from webrag.ingestion.markdown import html_from_markdown, marked_markdown
 from webrag.ingestion.marks import HEADING, MAX_LINKS, Span, mark_start, read_marks
-from webrag.ingestion.metadata import PageMetadata, parse_date, read_metadata
-from webrag.ingestion.models import FetchedPage, NormalizedDocument, OutgoingLink
+from webrag.ingestion.metadata import PageMetadata, read_metadata
+from webrag.ingestion.models import (
+    Anchor,
+    FetchedPage,
+    NormalizedDocument,
+    OutgoingLink,
+)
 from webrag.ingestion.outgoing import collect_links, mark_links, outgoing_links
 from webrag.ingestion.passages import Passages
 from webrag.ingestion.prescan import MarkupBomb, check_markup
+from webrag.ingestion.presentable import presentable
 from webrag.ingestion.prune import main_content, remove_chrome, remove_hidden, remove_machinery
-from webrag.ingestion.rewrite import rewrite_formulas, rewrite_structure
-from webrag.ingestion.tree import attribute, parse, select
+from webrag.ingestion.quality import PageSigns, check_quality, read_signs
+from webrag.ingestion.rewrite import remove_controls, rewrite_structure
+from webrag.ingestion.tree import parse, select
 
 __all__ = ["extract"]
 
-_SHELL_CHARS = 200
-_SHELL = re.compile(
-    r"enable javascript|javascript is (?:disabled|required)|just a moment|checking your browser"
-    r"|verify (?:that )?you are (?:a )?human|are you a robot|complete the captcha"
-    r"|^loading\W*$|^please wait\W*$",
-    re.IGNORECASE,
-)
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_TAG = re.compile(r"<[a-z][^<>]*>", re.IGNORECASE)
-_UNPRESENTABLE = re.compile(
-    r"\s(?:on\w+|style|data-[\w-]+|srcset|sizes|loading|decoding|integrity|nonce)=\"[^\"]*\""
-)
-_BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
 _FRONT_MATTER_FIELD = re.compile(r"^(\w+):[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)
+_BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,8 @@ class _Content:
     markdown: str
     html: str
     links: tuple[OutgoingLink, ...]
+    signs: PageSigns = field(default_factory=PageSigns)
+    anchors: tuple[Anchor, ...] = ()
 
 
 def extract(page: FetchedPage) -> NormalizedDocument:
@@ -54,27 +53,33 @@ def extract(page: FetchedPage) -> NormalizedDocument:
     link's text as the page shows it.
 
     Raises:
-        UnusablePageError: The page holds no readable text, or its markup cannot be parsed safely.
+        UnusablePageError: The page shows something else than its content (`kind` says what), or
+            cannot be parsed safely; `alternative_url` is its Markdown version where it names one.
     """
-    if page.kind == "text":
-        content = _from_text(page)
-    elif page.kind == "markdown":
-        content = _from_markdown(page)
-    else:
-        content = _from_html(page, page.text)
-    _refuse_empty(page, content.markdown)
+    content = _READERS[page.kind](page)
+    alternates = (*page.alternates, *content.meta.alternates)
+    try:
+        check_quality(page.url, page.status, content.signs, content.markdown)
+    except UnusablePageError as error:
+        error.alternative_url = markdown_version(alternates, page.url)
+        raise
+    robots = tuple(dict.fromkeys((*page.robots, *content.meta.robots)))
+    meta = content.meta
     return NormalizedDocument(
-        url=content.meta.url,
+        url=meta.url,
         requested_url=page.requested_url,
-        title=content.meta.title,
-        description=content.meta.description,
-        language=content.meta.language,
-        published_at=content.meta.published_at,
-        modified_at=content.meta.modified_at,
+        title=meta.title,
+        description=meta.description,
+        language=page_language((*meta.languages, page.language), content.markdown),
+        published_at=meta.published_at,
+        modified_at=meta.modified_at,
         fetched_at=page.fetched_at,
         markdown=content.markdown,
         html=content.html,
-        links=content.links,
+        links=with_relations(content.links, robots, alternates, meta.url),
+        alternates=alternates,
+        anchors=content.anchors,
+        robots=robots,
         content_hash=content_hash(content.markdown),
         etag=page.etag,
         last_modified=page.last_modified,
@@ -83,32 +88,41 @@ def extract(page: FetchedPage) -> NormalizedDocument:
     )
 
 
+def _from_page(page: FetchedPage) -> _Content:
+    return _from_html(page, page.text)
+
+
 def _from_html(page: FetchedPage, html: str) -> _Content:
     try:
         check_markup(html)
     except MarkupBomb as error:
         raise UnusablePageError(
-            f"The page {page.url} cannot be converted: {error}.", url=page.url
+            f"The page {page.url} cannot be converted: {error}.",
+            url=page.url,
+            status=page.status,
+            kind="unsafe_markup",
         ) from error
     tree = parse(strip_private_use(html))
-    meta = read_metadata(tree, page.url)
+    meta = read_metadata(tree, page.url, html)
+    signs = read_signs(tree, html)
     body = tree.body
     if body is None:
-        return _Content(meta, "", "", ())
+        return _Content(meta, "", "", (), signs)
     found = collect_links(tree, meta.base_url, canonical_url(page.url))
     rewrite_formulas(body)
     remove_machinery(tree)
     remove_hidden(body)
     remove_chrome(body)
     root = main_content(body)
-    shown = _presentable(root, meta.base_url)
+    remove_controls(root)
+    shown = presentable(root, meta.base_url)
     rewrite_structure(root)
     for heading in select(root, "h1, h2, h3, h4, h5, h6"):
         mark_start(heading, HEADING)
     found = mark_links(root, found)
     markdown, spans, headings = _without_margins(marked_markdown(root.html or ""))
     links = outgoing_links(found, spans, Passages(markdown, headings))
-    return _Content(meta, markdown, shown, links)
+    return _Content(meta, markdown, shown, links, signs)
 
 
 def _from_markdown(page: FetchedPage) -> _Content:
@@ -123,10 +137,12 @@ def _from_markdown(page: FetchedPage) -> _Content:
         content.meta,
         title=fields.get("title") or content.meta.title or _first_line(content.markdown),
         description=fields.get("description") or content.meta.description,
-        language=content.meta.language or fields.get("lang"),
+        languages=(fields.get("lang", "") or fields.get("language", ""),),
         published_at=parse_date(fields.get("date", "")),
+        modified_at=parse_date(fields.get("lastmod", "") or fields.get("updated", "")),
     )
-    return replace(content, meta=meta)
+    # What is a sign in a page's markup is text here.
+    return replace(content, meta=meta, signs=PageSigns(title=meta.title or ""))
 
 
 def _from_text(page: FetchedPage) -> _Content:
@@ -168,37 +184,34 @@ def _without_margins(marked: str) -> tuple[str, dict[int, Span], list[int]]:
     return trimmed, places, [moved(offset) for offset in headings]
 
 
-def _presentable(root: LexborNode, base_url: str) -> str:
-    """The content's HTML without scripts' hooks, with picture addresses that work elsewhere."""
-    for picture in select(root, "img[src]"):
-        source = attribute(picture, "src")
-        try:
-            picture.attrs["src"] = canonical_url(source, base_url, keep_tracking=True)
-        except InputError:
-            del picture.attrs["src"]
-    html = _COMMENT.sub("", root.html or "")
-    return _TAG.sub(lambda tag: _UNPRESENTABLE.sub("", tag.group()), html)
-
-
-def _refuse_empty(page: FetchedPage, markdown: str) -> None:
-    if not any(char.isalnum() for char in markdown):
-        raise UnusablePageError(
-            f"The page {page.url} holds no readable text.",
-            url=page.url,
-            status=page.status,
-            hint="Pages that are drawn by scripts in the browser cannot be read.",
-        )
-    if len(markdown) <= _SHELL_CHARS and _SHELL.search(markdown.strip()):
-        raise UnusablePageError(
-            f"The page {page.url} only shows '{collapse(markdown)[:80]}', not its content.",
-            url=page.url,
-            status=page.status,
-        )
-
-
 def _first_line(text: str) -> str | None:
     for line in text.splitlines()[:20]:
         cleaned = collapse(re.sub(r"^[#>*\s]+", "", line))
         if any(char.isalnum() for char in cleaned):
             return cleaned[:150]
     return None
+
+
+def _from_pdf(page: FetchedPage) -> _Content:
+    # Loading the library takes longer than converting a page; few pages are PDFs.
+    from webrag.ingestion.pdf import read_pdf
+
+    pdf = read_pdf(page.body, page.url)
+    meta = PageMetadata(
+        base_url=page.url,
+        url=canonical_url(page.url),
+        title=pdf.title,
+        description=pdf.description,
+        languages=(pdf.language,),
+        published_at=pdf.created_at,
+        modified_at=pdf.modified_at,
+    )
+    return _Content(meta, pdf.markdown, pdf.html, pdf.links, PageSigns(), pdf.anchors)
+
+
+_READERS = {
+    "html": _from_page,
+    "markdown": _from_markdown,
+    "text": _from_text,
+    "pdf": _from_pdf,
+}

@@ -220,7 +220,12 @@ def _document(page: FetchedPage, answer: bytes) -> NormalizedDocument:
         return NormalizedDocument.model_validate_json(answer[1:])
     failure = json.loads(answer[1:])
     raise UnusablePageError(
-        failure["message"], url=page.url, status=page.status, hint=failure["hint"]
+        failure["message"],
+        url=page.url,
+        status=page.status,
+        hint=failure.get("hint"),
+        kind=failure.get("kind") or "",
+        alternative_url=failure.get("alternative_url"),
     )
 
 

@@ -4,6 +4,7 @@ Started as `python -m webrag.ingestion.extraction_worker SECONDS` by the extract
 no state between pages and ends when its parent does.
 """
 
+import importlib
 import json
 import signal
 import struct
@@ -27,6 +28,7 @@ def main() -> int:
     """Serve until stdin ends; return the process's exit status."""
     allowed_s = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
     _limit_process()
+    importlib.import_module("htmldate")
     requests, results = sys.stdin.buffer, sys.stdout.buffer
     # Whatever a library prints must not mix with the results.
     sys.stdout = sys.stderr
@@ -42,15 +44,21 @@ def main() -> int:
 
 def _convert(payload: bytes) -> bytes:
     page = FetchedPage.model_validate_json(payload)
+    failure: dict[str, str | None]
     try:
         return b"\x01" + extract(page).model_dump_json().encode()
     except UnusablePageError as error:
-        failure = {"message": str(error), "hint": error.hint}
+        failure = {
+            "message": str(error),
+            "hint": error.hint,
+            "kind": error.kind,
+            "alternative_url": error.alternative_url,
+        }
     except MemoryError:
-        failure = {"message": f"Converting {page.url} takes too much memory.", "hint": None}
+        failure = {"message": f"Converting {page.url} takes too much memory."}
     except Exception as error:  # noqa: BLE001 - one page must not end the worker
         reason = f"{type(error).__name__}: {error}"[:300]
-        failure = {"message": f"{page.url} cannot be converted ({reason}).", "hint": None}
+        failure = {"message": f"{page.url} cannot be converted ({reason})."}
     return b"\x02" + json.dumps(failure).encode()
 
 

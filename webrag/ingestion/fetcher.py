@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import email.utils
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -11,35 +10,30 @@ from datetime import UTC, datetime
 import httpcore2
 from ada_url import URL
 
-from webrag.errors import (
-    FetchError,
-    InputError,
-    PageGoneError,
-    RefusedAddressError,
-    RobotsDisallowedError,
-    UnusablePageError,
+from webrag.errors import FetchError, RefusedAddressError, RobotsDisallowedError
+from webrag.ingestion.answers import (
+    BUSY,
+    fetched_page,
+    next_address,
+    raise_for_status,
+    retry_after_s,
+    robots_answer,
 )
-from webrag.ingestion.decode import charset_of_header, decode
 from webrag.ingestion.guard import AllowList, Resolver, resolve
 from webrag.ingestion.http_client import Answer, BrokenConnectionError, Caps, WebClient
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
 from webrag.ingestion.politeness import HostGate
-from webrag.ingestion.robots import RobotsAnswer, RobotsCache
-from webrag.ingestion.sniff import UnreadableContent, page_kind
+from webrag.ingestion.robots import RobotsAnswer, RobotsCache, RobotsRules
 
 __all__ = ["HttpFetcher"]
 
 _log = logging.getLogger(__name__)
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, text/markdown;q=0.9, text/plain;q=0.8, */*;q=0.1"
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_GONE = frozenset({404, 410})
-_BUSY = frozenset({429, 503})
-_BUSY_WAIT_S = 1.0
 _ROBOTS_CAPS = Caps(wire_bytes=512_000, decoded_bytes=512_000, truncate=True)
 _ROBOTS_TIMEOUT_S = 5.0
-_MAX_VALIDATOR_CHARS = 500
+_FILE_CAPS = Caps(wire_bytes=10_000_000, decoded_bytes=20_000_000, truncate=True)
 
 
 class _Budget:
@@ -87,7 +81,10 @@ class HttpFetcher:
         )
         self._gate = HostGate(concurrency=config.host_concurrency, delay_s=config.host_delay_s)
         self._robots = RobotsCache(self._fetch_robots, config.user_agent)
-        self._caps = Caps(config.max_wire_bytes, config.max_decoded_bytes)
+        self._agent = config.user_agent.partition("/")[0].strip()
+        self._caps = Caps(
+            config.max_wire_bytes, config.max_decoded_bytes, pdf_bytes=config.max_pdf_bytes
+        )
 
     async def fetch(
         self, url: str, *, validators: Validators | None = None
@@ -107,64 +104,112 @@ class HttpFetcher:
             FetchError: Any other status, no answer, or none within `timeout_s`.
         """
         requested = canonical_url(url)
+        answer = await self._final_answer(requested, self._caps, validators)
+        now = datetime.now(UTC)
+        if answer.status == 304 and validators is not None:
+            return NotModified(url=requested, fetched_at=now)
+        raise_for_status(answer)
+        return fetched_page(requested, answer, fetched_at=now, source=self.name, agent=self._agent)
+
+    async def fetch_bytes(self, url: str) -> bytes:
+        """Get a file as it is served, with the same guards and manners as a page.
+
+        Args:
+            url: Absolute http(s) address.
+
+        Returns:
+            The decompressed body; at most its first 20 MB.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: The file cannot be had; the subclass says why.
+        """
+        answer = await self._final_answer(canonical_url(url), _FILE_CAPS, None)
+        raise_for_status(answer)
+        return answer.body
+
+    async def declared_sitemaps(self, url: str) -> tuple[str, ...]:
+        """Give the addresses the robots.txt of a page's site names for its sitemaps.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: The robots.txt cannot be read.
+        """
+        address = canonical_url(url)
         budget = _Budget(self._config.timeout_s)
-        address = requested
-        for _ in range(self._config.max_redirects + 1):
-            answer = await self._ask_politely(address, validators, budget)
-            if answer.status not in _REDIRECTS or not answer.headers.get("location"):
-                return self._result(requested, answer, validators)
-            address = _redirect_target(answer)
-        raise FetchError(
-            f"{requested} redirects more than {self._config.max_redirects} times.", url=requested
-        )
+        try:
+            return (await self._site_rules(address, budget)).sitemaps
+        except TimeoutError as error:
+            raise _late(address, budget) from error
 
     async def aclose(self) -> None:
         """Close every connection; the fetcher cannot be used afterwards."""
         await self._client.aclose()
 
+    async def _final_answer(
+        self, requested: str, caps: Caps, validators: Validators | None
+    ) -> Answer:
+        """Follow redirects to the answer that is none."""
+        budget = _Budget(self._config.timeout_s)
+        seen = [requested]
+        for _ in range(self._config.max_redirects + 1):
+            answer = await self._ask_politely(seen[-1], caps, validators, budget)
+            target = next_address(answer)
+            if target is None:
+                return answer
+            if target in seen:
+                raise FetchError(
+                    f"{requested} redirects in a circle, by way of {target}.",
+                    url=requested,
+                    status=answer.status,
+                    hint="The site may want a cookie or a login first.",
+                )
+            seen.append(target)
+        raise FetchError(
+            f"{requested} redirects more than {self._config.max_redirects} times.", url=requested
+        )
+
     async def _ask_politely(
-        self, url: str, validators: Validators | None, budget: _Budget
+        self, url: str, caps: Caps, validators: Validators | None, budget: _Budget
     ) -> Answer:
         target = URL(url)
         is_exempt = self._allowed.covers(target.hostname, _port(target))
         try:
-            crawl_delay = await self._check_robots(url, budget)
-            turn = self._gate.turn(target.host, crawl_delay_s=crawl_delay, is_exempt=is_exempt)
+            rules = await self._site_rules(url, budget)
+            if not rules.allows(url):
+                raise RobotsDisallowedError(
+                    f"The robots.txt of '{target.host}' does not let WebRAG fetch {url}.", url=url
+                )
+            delay = rules.crawl_delay_s
+            turn = self._gate.turn(target.host, crawl_delay_s=delay, is_exempt=is_exempt)
             async with turn, budget.spend():
-                return await self._ask(url, _request_headers(validators), budget)
+                return await self._ask(url, _request_headers(validators), caps, budget)
         except TimeoutError as error:
-            raise FetchError(
-                f"{url} did not arrive within {budget.allowed:g} seconds.", url=url
-            ) from error
+            raise _late(url, budget) from error
 
-    async def _ask(self, url: str, headers: dict[str, str], budget: _Budget) -> Answer:
+    async def _ask(self, url: str, headers: dict[str, str], caps: Caps, budget: _Budget) -> Answer:
         deadline = time.monotonic() + budget.left
         try:
-            answer = await self._client.get(url, headers=headers, caps=self._caps)
+            answer = await self._client.get(url, headers=headers, caps=caps)
         except BrokenConnectionError:
-            return await self._client.get(url, headers=headers, caps=self._caps)
-        wait = _retry_after_s(answer.headers.get("retry-after"))
-        if answer.status not in _BUSY or time.monotonic() + wait >= deadline:
+            return await self._client.get(url, headers=headers, caps=caps)
+        wait = retry_after_s(answer.headers.get("retry-after"))
+        if answer.status not in BUSY or time.monotonic() + wait >= deadline:
             return answer
         _log.info("%s answered HTTP %d; asking again in %.1f s", url, answer.status, wait)
         await asyncio.sleep(wait)
-        return await self._client.get(url, headers=headers, caps=self._caps)
+        return await self._client.get(url, headers=headers, caps=caps)
 
-    async def _check_robots(self, url: str, budget: _Budget) -> float | None:
-        """Return the Crawl-delay of the page's site, or raise when the page is forbidden."""
-        target = URL(url)
+    async def _site_rules(self, url: str, budget: _Budget) -> RobotsRules:
+        """Return the rules of a page's site, or raise when they cannot be known."""
         async with budget.spend():
             try:
-                rules = await self._robots.rules(target.origin)
+                rules = await self._robots.rules(URL(url).origin)
             except RefusedAddressError as error:
                 raise RefusedAddressError(str(error), url=url, hint=error.hint) from error
         if rules.failure is not None:
             raise FetchError(rules.failure, url=url)
-        if not rules.allows(url):
-            raise RobotsDisallowedError(
-                f"The robots.txt of '{target.host}' does not let WebRAG fetch {url}.", url=url
-            )
-        return rules.crawl_delay_s
+        return rules
 
     async def _fetch_robots(self, url: str) -> RobotsAnswer:
         address = url
@@ -172,9 +217,10 @@ class HttpFetcher:
             async with asyncio.timeout(min(_ROBOTS_TIMEOUT_S, self._config.timeout_s)):
                 for _ in range(self._config.max_redirects + 1):
                     answer = await self._client.get(address, headers={}, caps=_ROBOTS_CAPS)
-                    if answer.status not in _REDIRECTS or not answer.headers.get("location"):
-                        return _robots_answer(url, answer)
-                    address = _redirect_target(answer)
+                    target = _robots_redirect(answer)
+                    if target is None:
+                        return robots_answer(url, answer)
+                    address = target
         except TimeoutError:
             return RobotsAnswer(failure=f"{url} did not answer in time.")
         except RefusedAddressError:
@@ -184,35 +230,6 @@ class HttpFetcher:
         except FetchError as error:
             return RobotsAnswer(failure=str(error))
         return RobotsAnswer()
-
-    def _result(
-        self, requested: str, answer: Answer, validators: Validators | None
-    ) -> FetchedPage | NotModified:
-        now = datetime.now(UTC)
-        if answer.status == 304 and validators is not None:
-            return NotModified(url=requested, fetched_at=now)
-        _raise_for_status(answer)
-        content_type = answer.headers.get("content-type", "")
-        path = URL(answer.url).pathname
-        try:
-            kind = page_kind(content_type, answer.body, path)
-        except UnreadableContent as error:
-            raise UnusablePageError(
-                f"{answer.url} is {error}; only HTML, Markdown and plain text pages are read.",
-                url=requested,
-                status=answer.status,
-            ) from error
-        return FetchedPage(
-            requested_url=requested,
-            url=answer.url,
-            status=answer.status,
-            kind=kind,
-            text=decode(answer.body, header_charset=charset_of_header(content_type)),
-            etag=_validator(answer, "etag"),
-            last_modified=_validator(answer, "last-modified"),
-            fetched_at=now,
-            source=self.name,
-        )
 
 
 def _port(url: URL) -> int:
@@ -228,61 +245,14 @@ def _request_headers(validators: Validators | None) -> dict[str, str]:
     return headers
 
 
-def _redirect_target(answer: Answer) -> str:
-    location = answer.headers["location"]
+def _robots_redirect(answer: Answer) -> str | None:
+    """A robots.txt that leads to a login page, or nowhere, is as good as none."""
     try:
-        return canonical_url(location, answer.url, keep_tracking=True)
-    except InputError as error:
-        raise RefusedAddressError(
-            f"{answer.url} redirects to an address that is not followed. {error}",
-            url=answer.url,
-            status=answer.status,
-        ) from error
+        return next_address(answer)
+    except FetchError as error:
+        _log.info("the robots.txt is not followed further: %s", error)
+        return None
 
 
-def _robots_answer(url: str, answer: Answer) -> RobotsAnswer:
-    if answer.status == 429 or answer.status >= 500:
-        return RobotsAnswer(
-            failure=f"{url} answers HTTP {answer.status}, so nothing of the site may be fetched"
-            " now; try again later."
-        )
-    if not 200 <= answer.status < 300:
-        return RobotsAnswer()
-    return RobotsAnswer(text=decode(answer.body, header_charset="utf-8"))
-
-
-def _raise_for_status(answer: Answer) -> None:
-    status, url = answer.status, answer.url
-    if status in _GONE:
-        raise PageGoneError(
-            f"The page {url} does not exist (HTTP {status}).", url=url, status=status
-        )
-    if status in (401, 403, 407):
-        raise FetchError(
-            f"The page {url} is not open to everyone (HTTP {status}).",
-            url=url,
-            status=status,
-            hint="The site may want a login, or may turn automatic readers away.",
-        )
-    if not 200 <= status < 300:
-        raise FetchError(f"The page {url} answered HTTP {status}.", url=url, status=status)
-    if not answer.body.strip():
-        raise UnusablePageError(f"The page {url} is empty.", url=url, status=status)
-
-
-def _retry_after_s(value: str | None) -> float:
-    """Seconds to wait, from a Retry-After header in either of its two forms."""
-    text = (value or "").strip()
-    if text.isdigit():
-        return float(text)
-    try:
-        when = email.utils.parsedate_to_datetime(text)
-    except ValueError:
-        return _BUSY_WAIT_S
-    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-
-
-def _validator(answer: Answer, name: str) -> str | None:
-    value = answer.headers.get(name, "")
-    return value if 0 < len(value) <= _MAX_VALIDATOR_CHARS else None
+def _late(url: str, budget: _Budget) -> FetchError:
+    return FetchError(f"{url} did not arrive within {budget.allowed:g} seconds.", url=url)

@@ -162,7 +162,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         """
         try:
             async with asyncio.timeout(timeout):
-                addresses = await self._checked_addresses(host, port)
+                addresses = await self.checked_addresses(host, port)
                 return await self._dial_first(
                     addresses, port, timeout, local_address, socket_options
                 )
@@ -173,7 +173,13 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         """Wait, as the connection pool asks between attempts."""
         await asyncio.sleep(seconds)
 
-    async def _checked_addresses(self, host: str, port: int) -> list[str]:
+    async def checked_addresses(self, host: str, port: int) -> list[str]:
+        """Give the addresses of `host`, all of which may be contacted on `port`.
+
+        Raises:
+            AddressRefused: One of them, or the port, is not allowed.
+            NameNotFound: The name has no address.
+        """
         is_allowed = self._allowed.covers(host, port)
         if not is_allowed and port not in _WEB_PORTS:
             ports = ", ".join(map(str, sorted(_WEB_PORTS)))

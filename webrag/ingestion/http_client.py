@@ -1,10 +1,11 @@
 """One guarded HTTP client: single requests, capped bodies, failures as sentences; no policy."""
 
+import asyncio
 import contextlib
 import functools
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpcore2
@@ -22,7 +23,8 @@ from webrag.ingestion.guard import (
 
 __all__ = ["Answer", "BrokenConnectionError", "Caps", "WebClient"]
 
-_CHUNK_BYTES = 65_536
+_REFUSALS = frozenset({401, 403, 405, 406, 429, 503})
+_REFUSAL_TIMEOUT_S = 2.0
 
 
 class BrokenConnectionError(FetchError):
@@ -37,11 +39,16 @@ class Caps:
         wire_bytes: As sent, compressed.
         decoded_bytes: After decompression.
         truncate: Keep what fits instead of failing.
+        pdf_bytes: Both, for a body that is labelled as a PDF; 0 makes no difference for it.
     """
 
     wire_bytes: int
     decoded_bytes: int
     truncate: bool = False
+    pdf_bytes: int = 0
+
+
+_REFUSAL_CAPS = Caps(wire_bytes=65_536, decoded_bytes=65_536, truncate=True)
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Answer:
         url: Address that was asked.
         status: HTTP status.
         headers: Names in lower case.
-        body: Decompressed; empty unless the status is 2xx.
+        body: Decompressed; of a refusal only the beginning, of other failures nothing.
     """
 
     url: str
@@ -154,12 +161,33 @@ class WebClient:
         """
         with _named_failures(url):
             async with self._client.stream("GET", url, headers=headers) as response:
-                body = await _capped_body(response, url, caps) if response.is_success else b""
+                body = await _wanted_body(response, url, caps)
                 return Answer(url, response.status_code, dict(response.headers), body)
 
     async def aclose(self) -> None:
         """Close every connection."""
         await self._client.aclose()
+
+
+async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
+    if response.is_success:
+        is_pdf = response.headers.get("content-type", "").lower().startswith("application/pdf")
+        if is_pdf and caps.pdf_bytes:
+            caps = replace(caps, wire_bytes=caps.pdf_bytes, decoded_bytes=caps.pdf_bytes)
+        return await _capped_body(response, url, caps)
+    if response.status_code not in _REFUSALS:
+        return b""
+    # It only explains the refusal: what is late or broken is not worth a failure of its own.
+    with contextlib.suppress(
+        TimeoutError,
+        httpcore2.NetworkError,
+        httpcore2.ProtocolError,
+        httpcore2.TimeoutException,
+        httpx2.DecodingError,
+    ):
+        async with asyncio.timeout(_REFUSAL_TIMEOUT_S):
+            return await _capped_body(response, url, _REFUSAL_CAPS)
+    return b""
 
 
 async def _capped_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
@@ -180,7 +208,9 @@ async def _capped_body(response: httpx2.Response, url: str, caps: Caps) -> bytes
 
 def _too_large(url: str, what: str, cap: int, verb: str) -> UnusablePageError:
     return UnusablePageError(
-        f"The page {url} {what}; at most {_megabytes(cap)} of a page are {verb}.", url=url
+        f"The page {url} {what}; at most {_megabytes(cap)} of a page are {verb}.",
+        url=url,
+        kind="too_large",
     )
 
 

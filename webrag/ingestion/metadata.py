@@ -1,35 +1,36 @@
 """What a page says about itself: title, description, language, dates, canonical address."""
 
-import email.utils
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
 from webrag.errors import InputError
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
+from webrag.ingestion.dates import parse_date
 from webrag.ingestion.links import canonical_url, parent_urls, site_of
+from webrag.ingestion.models import Alternate
+from webrag.ingestion.page_dates import read_dates
 from webrag.ingestion.tree import attribute, inline_text
 
-__all__ = ["PageMetadata", "parse_date", "read_metadata"]
+__all__ = ["PageMetadata", "read_metadata"]
 
 _MAX_TITLE_CHARS = 300
 _MAX_DESCRIPTION_CHARS = 1_000
-_PUBLISHED = (
-    *("article:published_time", "datepublished", "dc.date", "dcterms.created", "dc.date.issued"),
-    *("date", "pubdate", "publish-date", "citation_publication_date", "parsely-pub-date"),
-)
-_MODIFIED = (
-    *("article:modified_time", "datemodified", "og:updated_time", "dcterms.modified"),
-    *("last-modified", "revised"),
-)
 _SITE_SEPARATOR = re.compile(r"\s+[-–—|·»:]\s+|\s+::\s+")  # noqa: RUF001
-_LANGUAGE = re.compile(r"[a-z]{2,3}(?=$|[-_])")
-_DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?\Z")
+_GENERIC_TITLE = re.compile(
+    r"\W*(?:untitled(?: document| page)?|home(?: ?page)?|index|document|page|loading|new page"
+    r"|default|welcome|react app|vite app)\W*\Z",
+    re.IGNORECASE,
+)
+_PAGE_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/plain", "text/html"})
+_MAX_ALTERNATES = 200
+# The name robots meta tags may address, beside `robots`.
+_AGENT = "webrag"
 
 
 @dataclass(frozen=True)
@@ -39,28 +40,35 @@ class PageMetadata:
     Attributes:
         base_url: What relative addresses on the page are resolved against.
         url: Canonical URL: the page's own, or the one it names on the same site.
+        languages: What the page declares about its language, best first.
+        robots: Directives for every reader or this one, lower case.
+        alternates: The page in other languages and forms.
     """
 
     base_url: str
     url: str
     title: str | None = None
     description: str | None = None
-    language: str | None = None
+    languages: tuple[str, ...] = ()
     published_at: datetime | None = None
     modified_at: datetime | None = None
+    robots: tuple[str, ...] = ()
+    alternates: tuple[Alternate, ...] = ()
 
 
-def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
+def read_metadata(tree: LexborHTMLParser, page_url: str, html: str = "") -> PageMetadata:
     """Read a parsed page's metadata; must run before anything is pruned.
 
     Args:
         tree: The whole page.
         page_url: Where the page came from, after redirects.
+        html: The page as text, searched for dates its metadata does not give.
     """
     metas = _meta_values(tree)
     linked = list(_linked_data(tree))
     base = _base_url(tree, page_url)
     headline = next((str(item["headline"]) for item in linked if item.get("headline")), None)
+    dates = read_dates(metas, linked, html, page_url)
     return PageMetadata(
         base_url=base,
         url=_canonical(tree, page_url, base),
@@ -68,32 +76,12 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
         description=_clean(
             metas.get("description") or metas.get("og:description"), _MAX_DESCRIPTION_CHARS
         ),
-        language=_language(tree, metas),
-        published_at=_first_date(_PUBLISHED, "datePublished", metas, linked) or _time_element(tree),
-        modified_at=_first_date(_MODIFIED, "dateModified", metas, linked),
+        languages=_declared_languages(tree, metas),
+        published_at=dates.published_at or _time_element(tree),
+        modified_at=dates.modified_at,
+        robots=_robots(metas, _AGENT),
+        alternates=_alternates(tree, base),
     )
-
-
-def parse_date(text: str) -> datetime | None:
-    """Return a date or time as written in metadata, in UTC; None when it is none or implausible."""
-    value = text.strip()
-    moment: datetime | None = None
-    partial = _DATE.match(value)
-    try:
-        if partial:
-            year, month, day = (int(part) if part else 1 for part in partial.groups())
-            moment = datetime(year, month, day, tzinfo=UTC)
-        else:
-            moment = datetime.fromisoformat(value)
-    except ValueError:
-        try:
-            moment = email.utils.parsedate_to_datetime(value)
-        except ValueError:
-            return None
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    if not 1970 <= moment.year <= datetime.now(UTC).year + 1:
-        return None
-    return moment.astimezone(UTC)
 
 
 def _meta_values(tree: LexborHTMLParser) -> dict[str, str]:
@@ -143,42 +131,58 @@ def _canonical(tree: LexborHTMLParser, page_url: str, base: str) -> str:
         return own
     # A site that names its front page on every page would fold into one document.
     is_front_page = not parent_urls(f"{named.rstrip('/')}/x") and "?" not in named
+    if own.startswith("https:") and named.startswith("http:"):
+        named = f"https:{named.removeprefix('http:')}"
     return named if site_of(named) == site_of(own) and not is_front_page else own
 
 
 def _title(tree: LexborHTMLParser, metas: dict[str, str], headline: str | None) -> str | None:
     """The page's own heading when the title tag repeats it with the site's name, else the tag."""
-    tag = tree.css_first("head > title, title")
+    tag = tree.css_first("head > title") or tree.css_first("title")
     tagged = _clean(tag.text() if tag is not None else None, _MAX_TITLE_CHARS)
     heading_node = tree.css_first("h1")
     heading = None
     if heading_node is not None:
         heading = _clean(inline_text(heading_node).rstrip(" ¶#§🔗"), _MAX_TITLE_CHARS)
     named = _clean(metas.get("og:title") or metas.get("twitter:title"), _MAX_TITLE_CHARS)
-    if tagged:
+    generic = tagged if tagged and _GENERIC_TITLE.match(tagged) else None
+    if tagged and generic is None:
         for candidate in (heading, named):
             if candidate and candidate in _SITE_SEPARATOR.split(tagged):
                 return candidate
             if candidate and tagged.startswith(candidate):
                 return candidate
         return tagged
-    return named or heading or _clean(headline, _MAX_TITLE_CHARS)
+    return named or heading or _clean(headline, _MAX_TITLE_CHARS) or generic
 
 
-def _language(tree: LexborHTMLParser, metas: dict[str, str]) -> str | None:
+def _declared_languages(tree: LexborHTMLParser, metas: dict[str, str]) -> tuple[str, ...]:
     root = tree.css_first("html")
     declared = attribute(root, "lang") or attribute(root, "xml:lang") if root is not None else ""
-    value = declared or metas.get("content-language") or metas.get("og:locale") or ""
-    match = _LANGUAGE.match(value.strip().lower())
-    return match.group() if match else None
+    names = ("content-language", "dc.language", "language", "og:locale")
+    return (declared, *(metas.get(name, "") for name in names))
 
 
-def _first_date(
-    names: tuple[str, ...], key: str, metas: dict[str, str], linked: list[dict[str, Any]]
-) -> datetime | None:
-    written = [metas[name] for name in names if name in metas]
-    written += [str(item[key]) for item in linked if item.get(key)]
-    return next((moment for text in written if (moment := parse_date(text))), None)
+def _robots(metas: dict[str, str], agent: str) -> tuple[str, ...]:
+    written = f"{metas.get('robots', '')},{metas.get(agent.lower(), '')}".lower()
+    parts = (part.strip()[:50] for part in written.split(",")[:50])
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _alternates(tree: LexborHTMLParser, base: str) -> tuple[Alternate, ...]:
+    found: list[Alternate] = []
+    for link in tree.css('link[rel~="alternate"][href]')[:_MAX_ALTERNATES]:
+        language = attribute(link, "hreflang").strip().lower()
+        media = attribute(link, "type").strip().lower()
+        # Feeds and the like are other documents, not this page in another form.
+        if not language and media not in _PAGE_TYPES:
+            continue
+        try:
+            url = canonical_url(attribute(link, "href"), base)
+        except InputError:
+            continue
+        found.append(Alternate(url=url, language=language[:35], media_type=media[:100]))
+    return tuple(found)
 
 
 def _time_element(tree: LexborHTMLParser) -> datetime | None:

@@ -1,17 +1,21 @@
 """What ingestion takes and gives: pages as fetched, documents as normalised. No I/O here."""
 
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
+    "Alternate",
+    "Anchor",
     "FetchConfig",
     "FetchedPage",
+    "MappedLink",
     "NormalizedDocument",
     "NotModified",
     "OutgoingLink",
     "PageSource",
+    "SiteMapper",
     "Validators",
 ]
 
@@ -30,10 +34,14 @@ class FetchConfig(_Frozen):
         timeout_s: Whole fetch of one page, redirects included.
         max_wire_bytes: Cap on what is read from the network for one page.
         max_decoded_bytes: Cap on the decompressed body.
+        max_pdf_bytes: Cap on a PDF, which is larger than a page that says as much.
         max_redirects: Hops followed; each is checked like a first request.
         host_concurrency: Requests under way at once to one host.
         host_delay_s: Least time between two requests to one host (robots.txt may ask for more).
         extraction_timeout_s: Converting one page, in a worker process.
+        prefer_markdown: Read the Markdown version a page names (`rel=alternate`) in its place, at
+            the cost of one more request; without it such a version is only read when the page
+            itself cannot be used.
     """
 
     user_agent: str = "WebRAG/0.1 (+https://github.com/webrag/webrag)"
@@ -41,10 +49,38 @@ class FetchConfig(_Frozen):
     timeout_s: float = Field(default=20.0, gt=0)
     max_wire_bytes: int = Field(default=5_000_000, gt=0)
     max_decoded_bytes: int = Field(default=10_000_000, gt=0)
+    max_pdf_bytes: int = Field(default=20_000_000, gt=0)
     max_redirects: int = Field(default=5, ge=0)
     host_concurrency: int = Field(default=4, ge=1)
     host_delay_s: float = Field(default=0.2, ge=0)
     extraction_timeout_s: float = Field(default=10.0, gt=0)
+    prefer_markdown: bool = False
+
+
+class Alternate(_Frozen):
+    """Another version of a page, as the page or its server names it (`rel=alternate`).
+
+    Attributes:
+        url: Canonical absolute address.
+        language: The `hreflang`, lower case; "" when it names none.
+        media_type: Such as `text/markdown`, lower case; "" when it names none.
+    """
+
+    url: str
+    language: str = ""
+    media_type: str = ""
+
+
+class Anchor(_Frozen):
+    """A place that a URL can point to.
+
+    Attributes:
+        char_start: Where it begins in the document's markdown.
+        fragment: What follows `#` in the URL, such as `page=3`.
+    """
+
+    char_start: int
+    fragment: str
 
 
 class Validators(_Frozen):
@@ -74,22 +110,34 @@ class FetchedPage(_Frozen):
         url: Address of the final answer, after redirects.
         status: HTTP status of the final answer.
         kind: How `text` is to be read.
-        text: Decoded body; free of NUL and lone surrogates.
+        text: Decoded body; free of NUL and lone surrogates. Empty for a PDF.
+        body: The bytes of a PDF; empty for everything else.
         etag: Validator for the next conditional request.
         last_modified: Validator for the next conditional request.
         fetched_at: UTC.
         source: Name of the page source that delivered it.
+        language: What the Content-Language header says; "" when it says nothing.
+        robots: Directives of the X-Robots-Tag headers that concern this reader, lower case.
+        alternates: Other versions the Link header names.
     """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
     requested_url: str
     url: str
     status: int
-    kind: Literal["html", "markdown", "text"]
+    kind: Literal["html", "markdown", "text", "pdf"]
     text: str
+    body: bytes = b""
     etag: str | None = None
     last_modified: str | None = None
     fetched_at: datetime
     source: str
+    language: str = ""
+    robots: tuple[str, ...] = ()
+    alternates: tuple["Alternate", ...] = ()
 
 
 class PageSource(Protocol):
@@ -110,6 +158,44 @@ class PageSource(Protocol):
 
     async def aclose(self) -> None:
         """Release connections; the source cannot be used afterwards."""
+
+
+class MappedLink(_Frozen):
+    """One page of a site, as a mapping service lists it.
+
+    Attributes:
+        url: Canonical absolute address, without fragment.
+        title: What the service knows of the page's title; may be empty.
+        description: The same for its description; may be empty.
+    """
+
+    url: str
+    title: str = ""
+    description: str = ""
+
+
+@runtime_checkable
+class SiteMapper(Protocol):
+    """Lists pages of a site without fetching them; Firecrawl is one."""
+
+    @property
+    def name(self) -> str:
+        """Named in messages."""
+
+    async def map(
+        self, url: str, *, search: str | None = None, limit: int = 100
+    ) -> list[MappedLink]:
+        """List pages of the site a URL belongs to, each once, best first where it knows.
+
+        Args:
+            url: Absolute http(s) address to start from.
+            search: Words that pages near the front should be about.
+            limit: Pages at most.
+
+        Raises:
+            FetchError: The site cannot be listed.
+            ProviderError: The service failed.
+        """
 
 
 class OutgoingLink(_Frozen):
@@ -154,7 +240,13 @@ class NormalizedDocument(_Frozen):
         markdown: The text everything refers to; all offsets are into this string. Links are
             unwrapped, images left out, nothing needlessly escaped.
         html: Main content as HTML, for presentation only.
-        links: Every link of the page, in page order.
+        links: Every link of the page, in page order. `nofollow` is among a link's `rel` also when
+            the whole page asks for it; `alternate` marks a version in another language.
+        alternates: Other versions of the page: languages, Markdown.
+        anchors: Where the pages of a PDF begin, in order.
+        robots: Directives of the page's robots meta tag and X-Robots-Tag header. `nofollow` is
+            honoured. `noindex` is recorded only: it is addressed to public search engines, and
+            what is read here was named by the user or is part of the user's own corpus.
         content_hash: SHA-256 of `markdown`, hex.
         etag: Validator for the next conditional request.
         last_modified: Validator for the next conditional request.
@@ -173,6 +265,9 @@ class NormalizedDocument(_Frozen):
     markdown: str
     html: str = ""
     links: tuple[OutgoingLink, ...] = ()
+    alternates: tuple[Alternate, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
+    robots: tuple[str, ...] = ()
     content_hash: str
     etag: str | None = None
     last_modified: str | None = None

@@ -20,11 +20,16 @@ _CHROME = (
     " .cookie-banner, .cookie-consent, .cookie-notice, #cookie-banner, #onetrust-consent-sdk,"
     " .mw-editsection, .noprint, .navbox, .vector-toc, .toc-sidebar, .table-of-contents,"
     " .pagination, .prev-next-area, .edit-this-page, .theme-edit-this-page, .share-buttons,"
-    " .social-share"
+    " .social-share, .md-announce, .announcement, .theme-doc-breadcrumbs, .theme-doc-toc-mobile,"
+    " .skip-nav, .md-source-file, .newsletter-signup, .cookie-bar, #cookie-bar, #cookie-notice,"
+    " #cookieConsent, #cookie-law-info-bar, #CybotCookiebotDialog, #usercentrics-root, .cc-window,"
+    " .qc-cmp2-container, .osano-cm-window, .fc-consent-root, .cky-consent-container, .gdpr-banner,"
+    " [aria-label=breadcrumb], [aria-label=breadcrumbs]"
 )
 # Set beside the text, yet part of it: docutils and many themes use `aside` for these.
 _CONTENT_ASIDE = re.compile(
-    r"admonition|footnote|callout|\bnote\b|\btip\b|warning|caution|important|\btopic\b|example",
+    r"admonition|footnote|callout|\bnote\b|\btip\b|warning|caution|danger|important|\btopic\b"
+    r"|example|notice|starlight-aside",
     re.IGNORECASE,
 )
 _MAIN = "main, [role=main], article"
@@ -63,6 +68,9 @@ def remove_hidden(body: LexborNode) -> None:
     """
     for node in select(body, "[role=tabpanel][hidden], [hidden=until-found]"):
         del node.attrs["hidden"]
+    # Seen by readers, and read out by the box around it instead.
+    for title in select(body, ".starlight-aside__title[aria-hidden]"):
+        del title.attrs["aria-hidden"]
     drop(node for node in select(body, _HIDDEN_ATTRIBUTES) if _is_hidden(node))
 
 

@@ -1,4 +1,4 @@
-"""Rewrites what the converter would flatten: formulas, definition lists, notes, small print.
+"""Rewrites what the converter would flatten: definition lists, notes, small print.
 
 It changes a parsed page in place and decides nothing about which parts of it matter.
 """
@@ -8,9 +8,9 @@ import re
 from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.admonitions import rewrite_admonitions
+from webrag.ingestion.code import rewrite_code
 from webrag.ingestion.marks import QUOTE, TERM_END, TERM_START, mark_end, mark_start
-from webrag.ingestion.mathml import formula_text
-from webrag.ingestion.tables import unwrap_layout_tables
+from webrag.ingestion.tables import unwrap_layout_tables, unwrap_table
 from webrag.ingestion.tree import (
     BLOCK_TAGS,
     ancestors,
@@ -21,63 +21,42 @@ from webrag.ingestion.tree import (
     select,
 )
 
-__all__ = ["rewrite_formulas", "rewrite_structure"]
+__all__ = ["remove_controls", "rewrite_structure"]
 
 _PERMALINK_TEXTS = frozenset({"", "¶", "#", "§", "🔗", "⚓", "link", "permalink", "anchor"})
 _PERMALINKS = (
     "a.headerlink, a.anchor-link, a.hash-link, a.permalink, a.header-anchor, a.heading-anchor,"
-    " a.id_link, a.anchorjs-link, a.heading-link"
+    " a.id_link, a.anchorjs-link, a.heading-link, a.toc-anchor, a.headinglink, a.mark,"
+    " a.section-anchor, a.docs-heading-anchor-permalink, .sl-anchor-link, a.octicon-link"
 )
 # Small controls that documentation generators put into the text.
 _CONTROLS = (
-    ".viewcode-link, a.srclink, a.src, a.test-arrow, .hideme, .copybtn, .copy-button, #copy-path,"
-    " .scraped-help, #toggle-all-docs"
+    "a.srclink, a.src, a.test-arrow, .hideme, .copybtn, .copy-button, #copy-path, .scraped-help,"
+    " #toggle-all-docs, .clipboard-button, clipboard-copy"
 )
-_LANGUAGE_CLASS = re.compile(
-    r"(?:^|\s)(?:language-|lang-|highlight-source-|highlight-|brush:\s*)(\w[\w+#.-]*)"
-)
-_NOT_LANGUAGES = frozenset({"default", "none", "text", "plain", "plaintext", "txt", "notranslate"})
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
 
 
-def rewrite_formulas(body: LexborNode) -> None:
-    """Replace MathML and MathJax sources by LaTeX between dollar signs, or by plain text.
+def remove_controls(root: LexborNode) -> None:
+    """Remove permalink marks and the small controls that generators put beside the text.
 
-    Must run before hidden elements are removed: pages hide the formula and show a picture.
+    Sphinx's `[source]` links stay: they stand in the line of a signature, and a quotation that
+    spans one would otherwise not be on the page as quoted.
     """
-    for script in select(body, 'script[type^="math/tex"]'):
-        is_block = "display" in attribute(script, "type")
-        _replace_formula(script, script.text_content or script.text(), is_block=is_block)
-    for math in select(body, "math"):
-        source = formula_text(math)
-        is_block = attribute(math, "display") == "block"
-        for above in list(ancestors(math))[:2]:
-            # Wikipedia hides the MathML and shows an image of it.
-            if above.tag in ("span", "div") and "display" in attribute(above, "style"):
-                del above.attrs["style"]
-        if source.is_latex:
-            _replace_formula(math, source.text, is_block=is_block)
-        else:
-            math.replace_with(source.text)
-    drop(
-        select(
-            body, ".MathJax_Preview, .MathJax, .MathJax_Display, .mwe-math-fallback-image-inline"
-        )
-    )
-
-
-def _replace_formula(node: LexborNode, latex: str, *, is_block: bool) -> None:
-    text = " ".join(latex.split())
-    node.replace_with(f"$${text}$$" if is_block else f"${text}$")
+    _drop_permalinks(root)
+    drop(select(root, _CONTROLS))
+    # Docutils writes a heading's text and a note's number into such links.
+    arrows = select(root, "a.footnote-backref, a.footnote-back, a[role=doc-backlink]")
+    drop(arrow for arrow in arrows if not any(map(str.isalnum, arrow.text())))
 
 
 def rewrite_structure(root: LexborNode) -> None:
-    """Rewrite headings, definition lists, notes, code blocks, tables, sub- and superscripts."""
-    _drop_permalinks(root)
-    drop(select(root, _CONTROLS))
+    """Rewrite definition lists, notes, code blocks, tables, sub- and superscripts."""
+    _part_labels(root)
+    _join_callout_lists(root)
     _rewrite_scripts(root)
     _unwrap_empty_emphasis(root)
-    _name_code_languages(root)
+    rewrite_code(root)
     _unwrap_summaries(root)
     rewrite_admonitions(root)
     unwrap_layout_tables(root)
@@ -150,6 +129,23 @@ def _unwrap_summaries(root: LexborNode) -> None:
             replace_with_contents(summary, [summary])
 
 
+def _part_labels(root: LexborNode) -> None:
+    """The labels of tabs stand side by side with nothing between them."""
+    for label in select(root, "label + label, input + label"):
+        label.insert_before(" ")
+
+
+def _join_callout_lists(root: LexborNode) -> None:
+    """AsciiDoc explains the numbers in a code block with a table of number and text."""
+    for table in reversed(select(root, ".colist > table")):
+        for row in select(table, "tr"):
+            cells = select(row, "td")
+            if len(cells) == 2:
+                mark_end(cells[0], TERM_END)
+                mark_start(cells[1], TERM_START)
+        unwrap_table(table)
+
+
 def _rewrite_quotations(root: LexborNode) -> None:
     """Mark quotations; unwrap those that only indent a list, as docutils makes them."""
     for quotation in reversed(select(root, "blockquote")):
@@ -169,56 +165,6 @@ def _tighten_lists(root: LexborNode) -> None:
         children = [node.tag for node in item.iter(include_text=False)] if item else []
         if children.count("p") == 1 and children[0] == "p" and set(children[1:]) <= {"ul", "ol"}:
             paragraph.unwrap()
-
-
-def _name_code_languages(root: LexborNode) -> None:
-    """Give `<pre>` the class the converter reads a fence's language from."""
-    # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence.
-    for outer in _outer_pres(root):
-        outer.unwrap()
-    for pre in select(root, "pre"):
-        language = _language_of(pre)
-        for inner in select(pre, "div, p, br"):
-            if inner.tag == "br":
-                inner.replace_with("\n")
-        code = pre.css_first("code")
-        target = code if code is not None else pre
-        if language:
-            target.attrs["class"] = f"language-{language}"
-        elif "class" in target.attrs:
-            del target.attrs["class"]
-
-
-def _outer_pres(root: LexborNode) -> list[LexborNode]:
-    outers = {}
-    for inner in select(root, "pre pre"):
-        for node in ancestors(inner):
-            if node.tag == "pre":
-                outers[node.mem_id] = node
-    return list(outers.values())
-
-
-def _language_of(pre: LexborNode) -> str | None:
-    code = pre.css_first("code")
-    nodes = [node for node in (code, pre, *list(ancestors(pre))[:2]) if node is not None]
-    for node in nodes:
-        for name in ("data-lang", "data-language", "class"):
-            found = _language_in(attribute(node, name), is_class=name == "class")
-            if found:
-                return found
-    return None
-
-
-def _language_in(value: str, *, is_class: bool) -> str | None:
-    if not is_class:
-        return value.strip().lower() or None
-    if "rust" in value.split():
-        return "rust"
-    for match in _LANGUAGE_CLASS.finditer(value):
-        name = match.group(1).lower()
-        if name not in _NOT_LANGUAGES and not name.startswith("source"):
-            return name
-    return None
 
 
 def _join_definition_lists(root: LexborNode) -> None:

@@ -1,6 +1,7 @@
 """What each site's robots.txt allows, remembered per site; it does not fetch the file itself."""
 
 import asyncio
+import itertools
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ _KEPT_S = 3_600.0
 # A site in trouble is asked again soon; a working one at most once per hour.
 _FAILURE_KEPT_S = 60.0
 _REMEMBERED_SITES = 500
+_MAX_SITEMAPS = 100
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,12 @@ class RobotsRules:
     Attributes:
         failure: Why the rules are unknown; then nothing may be fetched (RFC 9309, 2.3.1.4).
         crawl_delay_s: Least time between two requests the site asks for.
+        sitemaps: Addresses of the site's sitemaps, as written.
     """
 
     failure: str | None
     crawl_delay_s: float | None
+    sitemaps: tuple[str, ...]
     _parsed: Protego
     _agent: str
 
@@ -88,4 +92,5 @@ class RobotsCache:
     def _parse(self, answer: RobotsAnswer) -> RobotsRules:
         parsed = Protego.parse(answer.text)
         delay = parsed.crawl_delay(self._agent)
-        return RobotsRules(answer.failure, delay, parsed, self._agent)
+        sitemaps = tuple(itertools.islice(parsed.sitemaps, _MAX_SITEMAPS))
+        return RobotsRules(answer.failure, delay, sitemaps, parsed, self._agent)

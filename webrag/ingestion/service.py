@@ -1,17 +1,38 @@
 """URL in, normalised document out: joins a page source and the extraction pool."""
 
+import logging
+
+from webrag.errors import FetchError, UnusablePageError
+from webrag.ingestion.alternates import markdown_version
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.links import canonical_url
-from webrag.ingestion.models import NormalizedDocument, NotModified, PageSource, Validators
+from webrag.ingestion.models import (
+    FetchedPage,
+    NormalizedDocument,
+    NotModified,
+    PageSource,
+    Validators,
+)
 
 __all__ = ["IngestionService"]
 
+_log = logging.getLogger(__name__)
+
 
 class IngestionService:
-    """Gets pages ready to be indexed; owns the source and the pool it is given."""
+    """Gets pages ready to be indexed; owns the source and the pool it is given.
 
-    def __init__(self, source: PageSource, pool: ExtractionPool) -> None:
+    Args:
+        source: Fetches pages.
+        pool: Converts them.
+        prefer_markdown: As in `FetchConfig`.
+    """
+
+    def __init__(
+        self, source: PageSource, pool: ExtractionPool, *, prefer_markdown: bool = False
+    ) -> None:
         self._source = source
+        self._prefer_markdown = prefer_markdown
         self._pool = pool
 
     async def ingest(
@@ -31,7 +52,36 @@ class IngestionService:
         fetched = await self._source.fetch(canonical_url(url), validators=validators)
         if isinstance(fetched, NotModified):
             return fetched
-        return await self._pool.extract(fetched)
+        try:
+            document = await self._pool.extract(fetched)
+        except UnusablePageError as error:
+            if error.alternative_url is None:
+                raise
+            _log.info("%s; reading its Markdown version %s", error, error.alternative_url)
+            return await self._markdown_version(fetched, error.alternative_url)
+        other = markdown_version(document.alternates, fetched.url)
+        if not self._prefer_markdown or other is None or fetched.kind != "html":
+            return document
+        try:
+            return _as_version_of(document, await self._markdown_version(fetched, other))
+        except FetchError as error:
+            _log.info("the Markdown version of %s was not read: %s", url, error)
+            return document
+
+    async def _markdown_version(self, page: FetchedPage, url: str) -> NormalizedDocument:
+        other = await self._source.fetch(url)
+        assert isinstance(other, FetchedPage)
+        document = await self._pool.extract(other)
+        # The page stays what was asked for, so later requests go to it, without the validators
+        # of another address.
+        return document.model_copy(
+            update={
+                "url": canonical_url(page.url),
+                "requested_url": page.requested_url,
+                "etag": None,
+                "last_modified": None,
+            }
+        )
 
     async def aclose(self) -> None:
         """Close the source's connections and end the pool's processes."""
@@ -39,3 +89,21 @@ class IngestionService:
             await self._source.aclose()
         finally:
             await self._pool.aclose()
+
+
+def _as_version_of(
+    document: NormalizedDocument, markdown: NormalizedDocument
+) -> NormalizedDocument:
+    """The Markdown version's text with what only the page itself says."""
+    return markdown.model_copy(
+        update={
+            "url": document.url,
+            "title": document.title or markdown.title,
+            "description": document.description or markdown.description,
+            "language": document.language or markdown.language,
+            "published_at": document.published_at or markdown.published_at,
+            "modified_at": document.modified_at or markdown.modified_at,
+            "alternates": document.alternates,
+            "robots": document.robots,
+        }
+    )

@@ -5,11 +5,10 @@ from typing import Literal, TypeAlias
 
 __all__ = ["PageKind", "UnreadableContent", "page_kind"]
 
-PageKind: TypeAlias = Literal["html", "markdown", "text"]
+PageKind: TypeAlias = Literal["html", "markdown", "text", "pdf"]
 
 _SNIFFED_BYTES = 512
 _MAGIC = (
-    (b"%PDF-", "a PDF document"),
     (b"PK\x03\x04", "a ZIP archive or office document"),
     (b"\x7fELF", "a program (ELF)"),
     (b"MZ\x90", "a program (Windows)"),
@@ -48,11 +47,14 @@ _UNKNOWN_TYPES = frozenset(
 )
 _CODE_TYPES = frozenset({"text/css", "text/javascript", "text/xml", "text/event-stream"})
 _MARKDOWN_PATHS = (".md", ".markdown", ".mdown", "/llms.txt", "/llms-full.txt")
+# Readers accept a PDF's header after some stray bytes; text that mentions it has it mid-line.
+_PDF = re.compile(rb"\A(?:\xef\xbb\xbf)?[\s\x00]*%PDF-\d")
+_PDF_SEARCHED_BYTES = 1_024
 _BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class UnreadableContent(ValueError):
-    """The answer is none of HTML, Markdown and plain text; the message says what it is."""
+    """The answer is none of HTML, Markdown, plain text and PDF; the message says what it is."""
 
 
 def page_kind(content_type: str, body: bytes, path: str) -> PageKind:
@@ -68,6 +70,8 @@ def page_kind(content_type: str, body: bytes, path: str) -> PageKind:
     """
     media_type = content_type.partition(";")[0].strip().lower()
     head = body[:_SNIFFED_BYTES]
+    if _PDF.search(body[:_PDF_SEARCHED_BYTES]):
+        return "pdf"
     _refuse_binary(head)
     if media_type in _HTML_TYPES:
         return "html"

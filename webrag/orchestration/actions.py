@@ -3,6 +3,7 @@
 import time
 from typing import Final
 
+from webrag.ingestion.notices import listening
 from webrag.orchestration.expander import Frontier
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.research import Report, ResearchRun
@@ -65,18 +66,19 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         rounds_left=state.request.max_iterations - state.iteration,
     )
     report("expansion", f"Expanding to linked pages (up to {size})...")
-    outcome = pending.outcome = await run.parts.expander.follow(
-        state.frontier or Frontier(),
-        size=size,
-        budget=state.budget,
-        scope=state.scope,
-        known=frozenset({*state.pages, *state.joined}),
-        deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
-        on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
-    )
+    with listening(state.note_degraded):
+        outcome = pending.outcome = await run.parts.expander.follow(
+            state.frontier or Frontier(),
+            size=size,
+            budget=state.budget,
+            scope=state.scope,
+            known=frozenset({*state.pages, *state.joined}),
+            deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
+            on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
+        )
     obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
     state.pages.update(obtained)
-    state.fetched.update(obtained)
+    state.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
     state.failed.update(outcome.failed)
     if outcome.stopped_by:
         state.note_degraded(outcome.stopped_by)

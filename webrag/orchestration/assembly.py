@@ -46,6 +46,7 @@ async def assemble(run: ResearchRun, report: Report) -> OrchestrationResult:
         total_iterations=max((step.iteration for step in state.steps), default=0),
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),
+        page_sources={url: source for url, source in state.fetched.items() if source},
         expansion_budget=request.expansion_budget,
         confidence=state.confidence,
         confidence_band=band(state.confidence),

@@ -13,6 +13,7 @@ from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.links import canonical_url
+from webrag.orchestration.discovery import LinkDiscovery
 from webrag.orchestration.events import ProgressEvent
 from webrag.orchestration.expander import LinkExpander
 from webrag.orchestration.link_rules import LinkScope
@@ -57,6 +58,7 @@ class OrchestratorEngine:
         analyzer: QueryAnalyzer,
         encoder: TokenEncoder | None,
         config: OrchestrationConfig,
+        discovery: LinkDiscovery | None = None,
     ) -> None:
         """Compose an engine.
 
@@ -68,6 +70,7 @@ class OrchestratorEngine:
             analyzer: Splits and rewords questions.
             encoder: For the similarity of links; None leaves that signal out.
             config: Numbers that steer the loop.
+            discovery: Names more links where a mapping service is at hand.
         """
         self._acquirer = acquirer
         self._parts = Parts(
@@ -76,7 +79,7 @@ class OrchestratorEngine:
             searcher=searcher,
             reranker=reranker,
             analyzer=analyzer,
-            expander=LinkExpander(acquirer, corpus, encoder, config.expansion),
+            expander=LinkExpander(acquirer, corpus, encoder, config.expansion, discovery),
             config=config,
         )
         # The engine keeps the time itself: a workflow's own timeout cannot give a partial result.

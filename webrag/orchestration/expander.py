@@ -12,6 +12,7 @@ from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage, LinkCandidate
 from webrag.ingestion.links import parent_urls
+from webrag.orchestration.discovery import LinkDiscovery
 from webrag.orchestration.link_rules import LinkScope, skip_reason
 from webrag.orchestration.link_scoring import (
     LinkQuestion,
@@ -40,10 +41,12 @@ class Frontier:
     Attributes:
         candidates: Best first; none is stored, failed or outside the scope.
         scored: Targets that were scored to find them.
+        degraded: Why a mapping service added nothing, a sentence; None when all is well.
     """
 
     candidates: tuple[ScoredCandidate, ...] = ()
     scored: int = 0
+    degraded: str | None = None
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ class _Round:
     budget: PageBudget
     ingested: list[ScoredCandidate] = field(default_factory=list)
     chunks: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     size: int = 0
     timed_out: bool = False
@@ -75,7 +79,9 @@ class LinkExpander:
         corpus: Corpus,
         encoder: TokenEncoder | None,
         config: ExpansionConfig,
+        discovery: LinkDiscovery | None = None,
     ) -> None:
+        self._discovery = discovery
         self._acquirer = acquirer
         self._corpus = corpus
         self._encoder = encoder
@@ -90,6 +96,7 @@ class LinkExpander:
         scope: LinkScope,
         known: Collection[str],
         passages: PassageScores,
+        discovery_s: float = 0.0,
     ) -> Frontier:
         """The best links of some pages, and the folders above the seeds.
 
@@ -100,17 +107,23 @@ class LinkExpander:
             scope: Targets that may be followed.
             known: URLs that are searched already or have failed.
             passages: Relevance of the passages that hold links.
+            discovery_s: Seconds a mapping service may take to name more links of pages it was not
+                asked about before; 0 to leave it out.
         """
-        links = await self._corpus.links(list(dict.fromkeys(sources))[:_MAX_SOURCES])
+        pages = list(dict.fromkeys(sources))[:_MAX_SOURCES]
+        degraded = None
+        if self._discovery is not None and discovery_s > 0:
+            degraded = await self._discovery.discover_links(pages, timeout_s=discovery_s)
+        links = await self._corpus.links(pages)
         links += _folder_links(seeds)
         taken = set(known)
         links = [link for link in links if link.url not in taken and _is_page(link.url, scope)]
         if not links:
-            return Frontier()
+            return Frontier(degraded=degraded)
         in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
         scored = await asyncio.to_thread(self._score, links, queries, in_degrees, passages)
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
-        return Frontier(tuple(await self._unstored(best)), len(scored))
+        return Frontier(tuple(await self._unstored(best)), len(scored), degraded)
 
     async def follow(
         self,
@@ -156,8 +169,9 @@ class LinkExpander:
                     state.timed_out = True
                     self._give_up(state, running.values())
                     break
-                # In the order they were begun: which of two equal pages counts must not vary.
-                for task in [task for task in running if task in done]:
+                ended = [task for task in running if task in done]
+                # Of two that lead to one page, the one with its address is kept.
+                for task in sorted(ended, key=lambda task: _leads_elsewhere(task, running[task])):
                     await self._collect(state, running.pop(task), task)
         return _outcome(state, frontier)
 
@@ -214,6 +228,7 @@ class LinkExpander:
         state.budget.spend(pages=1, size=size)
         state.ingested.append(candidate.model_copy(update={"url": page.url}))
         state.chunks[page.url] = page.chunk_count
+        state.sources[page.url] = page.source
 
     def _give_up(self, state: _Round, candidates: Collection[ScoredCandidate]) -> None:
         for candidate in candidates:
@@ -237,6 +252,10 @@ async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], Sco
         await asyncio.gather(*running, return_exceptions=True)
 
 
+def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidate) -> bool:
+    return task.exception() is None and task.result().url != candidate.url
+
+
 def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
     folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
     return [LinkCandidate(source_url="", source_page_id=0, url=folder) for folder in folders]
@@ -251,6 +270,7 @@ def _outcome(state: _Round, frontier: Frontier) -> ExpansionOutcome:
         ingested=tuple(state.ingested),
         failed=state.failed,
         chunks_by_url=state.chunks,
+        sources=state.sources,
         candidates_scored=frontier.scored,
         candidates_selected=len(state.ingested) + len(state.failed),
         bytes_ingested=state.size,

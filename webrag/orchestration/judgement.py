@@ -159,15 +159,20 @@ async def _frontier(run: ResearchRun) -> Frontier:
     matched = [item.chunk.source_url for item in state.merged.chunks]
     retrievals = [result.retrieval for result in state.results]
     tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
+    limit_s = min(state.clock.left_s, run.parts.config.expansion.iteration_timeout_s)
     with state.clock.timed("expansion_ms"):
-        return await run.parts.expander.frontier(
+        frontier = await run.parts.expander.frontier(
             [*state.pages, *matched, *state.joined],
             state.queries,
             seeds=state.request.urls,
             scope=state.scope,
             known={*state.request.urls, *state.pages, *state.joined, *state.failed},
             passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
+            discovery_s=0.0 if state.discovery_failed else limit_s,
         )
+    state.note_degraded(frontier.degraded)
+    state.discovery_failed = state.discovery_failed or frontier.degraded is not None
+    return frontier
 
 
 def _top(ranked: Sequence[RankedChunk]) -> float:

@@ -251,6 +251,7 @@ class ExpansionOutcome(_Frozen):
     Attributes:
         ingested: Pages obtained, with the page each link was found on.
         failed: URL to reason.
+        sources: URL of each page obtained to the name of the page source it came from.
         bytes_ingested: Markdown bytes of the pages obtained.
         stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
     """
@@ -258,6 +259,7 @@ class ExpansionOutcome(_Frozen):
     ingested: tuple[ScoredCandidate, ...] = ()
     failed: dict[str, str] = Field(default_factory=dict)
     chunks_by_url: dict[str, int] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
     candidates_scored: int = 0
     candidates_selected: int = 0
     bytes_ingested: int = 0
@@ -335,6 +337,7 @@ class OrchestrationResult(_Frozen):
         warnings: Other sentences for the user.
         partial: A deadline cut the run short.
         urls_fetched: Pages obtained from the network in this run, seed included.
+        page_sources: For each of them, the name of the page source it came from.
     """
 
     query: str
@@ -352,6 +355,7 @@ class OrchestrationResult(_Frozen):
     total_iterations: int = 0
     total_urls_ingested: int = 0
     urls_fetched: tuple[str, ...] = ()
+    page_sources: dict[str, str] = Field(default_factory=dict)
     expansion_budget: int | None = None
     confidence: float
     confidence_band: ConfidenceBand

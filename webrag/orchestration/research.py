@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
+from webrag.ingestion.notices import listening
 from webrag.orchestration.expander import LinkExpander
 from webrag.orchestration.merger import merge
 from webrag.orchestration.models import (
@@ -72,12 +73,12 @@ class ResearchRun:
 
         for url in request.urls:
             report("ingestion", f"Checking if {url} is indexed...")
-        with state.clock.timed("ingestion_ms"):
+        with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
             seeds = await acquire_seeds(
                 self.parts.acquirer, request.urls, timeout_s=state.clock.left_s, on_page=on_page
             )
         state.pages = {page.url: None for page in seeds.pages}
-        state.fetched.update((p.url, None) for p in seeds.pages if p.outcome != "stored")
+        state.fetched.update((p.url, p.source) for p in seeds.pages if p.outcome != "stored")
         state.warn(*seeds.warnings)
         state.partial = not seeds.is_complete
 

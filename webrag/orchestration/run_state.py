@@ -191,6 +191,8 @@ class RunState:
         joined: Stored pages inside the scope that are searched as well.
         is_widened: Whether the search has gone beyond the named pages.
         scorer_failed: The reranker failed, so everything is ranked by raw similarity.
+        discovery_failed: A mapping service failed, so it is not asked again.
+        fetched: URL of each page obtained in this run to the page source it came from.
         frontier: Links to follow next; None when they must be looked for again.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
@@ -206,6 +208,7 @@ class RunState:
     is_widened: bool = False
     wants_recall: bool = False
     scorer_failed: bool = False
+    discovery_failed: bool = False
     extra_queries: tuple[str, ...] = ()
     results: tuple[SubQueryResult, ...] = ()
     merged: Merged = field(default_factory=Merged)
@@ -221,7 +224,7 @@ class RunState:
     failed: dict[str, str] = field(default_factory=dict)
     iteration: int = 0
     partial: bool = False
-    fetched: dict[str, None] = field(default_factory=dict)
+    fetched: dict[str, str] = field(default_factory=dict)
     degraded: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 

@@ -1,5 +1,6 @@
 """The [STATS] section: how the evidence was found and how far to trust it."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from webrag.orchestration.models import OrchestrationResult
@@ -34,6 +35,7 @@ def stats(result: OrchestrationResult) -> str:
         f"Expansion iterations: {result.total_iterations}",
         f"URLs ingested: {result.total_urls_ingested}",
         f"URLs fetched: {_fetched(result)}",
+        *_page_sources(result),
         f"Stop reason: {_sentence(result.final_decision.reason)}",
         f"Total time: {_timing(result)}",
         *_remarks(result),
@@ -62,6 +64,14 @@ def _fetched(result: OrchestrationResult) -> str:
     listed = ", ".join("".join(url.split()) for url in urls[:_LISTED_URLS])
     more = len(urls) - _LISTED_URLS
     return f"{len(urls)} ({listed}{f', and {more} more' if more > 0 else ''})"
+
+
+def _page_sources(result: OrchestrationResult) -> Iterator[str]:
+    """Who fetched the pages; not worth a line when it was the built-in fetcher alone."""
+    counts = Counter(result.page_sources.values())
+    if counts and set(counts) != {"builtin"}:
+        parts = (f"{one_line(name)} ({count})" for name, count in sorted(counts.items()))
+        yield f"Fetched by: {', '.join(parts)}"
 
 
 def _timing(result: OrchestrationResult) -> str:

@@ -3,16 +3,26 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from webrag.indexing.models import AcquiredPage, CorpusStatus, PageStatus
+from webrag.indexing.models import AcquiredPage, CorpusStatus, FailedPage, PageStatus
+from webrag.orchestration.crawl_models import SiteReport
 from webrag.presentation.untrusted import one_line
 
-__all__ = ["format_ingest", "format_status"]
+__all__ = ["format_ingest", "format_site", "format_status"]
 
 _OUTCOMES = {
     "indexed": "indexed",
     "updated": "updated: the page had changed",
     "unchanged": "unchanged since it was last fetched",
     "stored": "already stored",
+}
+
+
+_ENDINGS = {
+    "complete": "Every page that was found has been visited.",
+    "limit": "The limit was reached: {queued:,} pages that were found have not been visited. "
+    "Repeat the command with a higher --max-pages to go on.",
+    "unreachable": "The site stopped answering, so {queued:,} pages were not visited. Repeat the "
+    "command later to go on.",
 }
 
 
@@ -32,11 +42,18 @@ def format_status(status: CorpusStatus, *, max_pages: int = 200) -> str:
     ]
     if status.gone:
         lines.append(f"Pages gone from their sites (not searched): {status.gone:,}")
+    if status.failed:
+        lines.append(f"Pages that could not be obtained: {status.failed:,}")
+    if status.outcomes:
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in status.outcomes.items())
+        lines.append(f"Last requests: {counts}")
     lines += [
         f"Collection: {status.collection}",
         f"Embedding model: {_embedding(status)}",
         f"Database: {status.database}",
     ]
+    if status.page_source:
+        lines.append(f"Pages are fetched by: {one_line(status.page_source)}")
     if status.available_embedding_model:
         lines.append(
             f"Note: {status.available_embedding_model} is available; `webrag reindex` re-embeds "
@@ -52,22 +69,42 @@ def _embedding(status: CorpusStatus) -> str:
 
 
 def _listing(status: CorpusStatus, max_pages: int) -> list[str]:
-    if not status.pages:
-        empty = not status.documents and not status.gone
-        return ["", "Nothing is indexed yet: `answer` or `ingest` add pages."] if empty else []
-    shown = status.pages[:max_pages]
-    lines = ["", "Indexed URLs:", *map(_page_line, shown)]
-    more = len(status.pages) - len(shown)
-    return [*lines, f"... and {more:,} more pages"] if more > 0 else lines
+    if not status.documents and not status.gone and not status.failed:
+        return ["", "Nothing is indexed yet: `answer` or `ingest` add pages."]
+    pages = [_page_line(page) for page in status.pages[:max_pages]]
+    failures = [_failure_line(page) for page in status.failures[:max_pages]]
+    return [
+        *_section("Indexed URLs:", pages, len(status.pages)),
+        *_section("Not obtained:", failures, len(status.failures)),
+    ]
+
+
+def _section(title: str, lines: list[str], total: int) -> list[str]:
+    if not lines:
+        return []
+    more = total - len(lines)
+    return ["", title, *lines, *([f"... and {more:,} more pages"] if more > 0 else [])]
 
 
 def _page_line(page: PageStatus) -> str:
+    by = f" by {one_line(page.source)}" if page.source not in ("", "builtin") else ""
     gone = f", gone since {_time(page.gone_at)}" if page.gone_at else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
         f"  ({page.chunk_count:,} chunks, {page.token_count:,} tokens, "
-        f"fetched {_time(page.fetched_at)}{gone})"
+        f"fetched {_time(page.fetched_at)}{by}{gone}){_last_request(page)}"
     )
+
+
+def _last_request(page: PageStatus) -> str:
+    if page.checked_at is None:
+        return ""
+    reason = f": {one_line(page.reason)}" if page.reason else ""
+    return f"\n  (last request {_time(page.checked_at)}: {page.outcome}{reason})"
+
+
+def _failure_line(page: FailedPage) -> str:
+    return f"- {page.url}\n  (failed {_time(page.checked_at)}: {one_line(page.reason)})"
 
 
 def _time(moment: datetime) -> str:
@@ -93,3 +130,25 @@ def _ingest_line(page: AcquiredPage) -> str:
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
         f"  ({_OUTCOMES[page.outcome]}; {page.chunk_count:,} chunks, {page.token_count:,} tokens)"
     )
+
+
+def format_site(report: SiteReport) -> str:
+    """What a crawl did: totals, failures and omissions by reason, and why it ended."""
+    lines = [
+        "[INGEST REPORT]",
+        f"Site: {report.start_url}{' (continued)' if report.resumed else ''}",
+        f"{report.obtained:,} pages are in the corpus, {sum(report.failed.values()):,} could not be"
+        f" obtained ({report.seconds:.1f} s).",
+    ]
+    outcomes = [(name, _OUTCOMES[name], report.pages.get(name, 0)) for name in _OUTCOMES]
+    lines += [f"- {count:,} {words}" for _, words, count in outcomes if count]
+    lines += _reasons("Not obtained:", report.failed)
+    lines += [f"  {url}: {one_line(reason)}" for url, reason in report.failures.items()]
+    lines += _reasons("Left alone:", report.skipped)
+    return "\n".join([*lines, "", _ENDINGS[report.ended].format(queued=report.queued)])
+
+
+def _reasons(title: str, counts: Mapping[str, int]) -> list[str]:
+    if not counts:
+        return []
+    return ["", title, *(f"- {count:,}: {reason}" for reason, count in counts.items())]

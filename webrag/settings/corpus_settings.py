@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel
 
 from webrag.errors import ConfigurationError
+from webrag.ingestion.firecrawl_models import FIRECRAWL_CLOUD_URL
 from webrag.settings.fields import (
     HOSTS_TEXT,
     HTTP_URL_TEXT,
@@ -200,17 +201,24 @@ class FetchSettings(BaseModel):
     )
     firecrawl_api_key: Secret | None = setting(
         None,
-        "Fetches through Firecrawl instead of the built-in fetcher.",
+        "Fetches through Firecrawl; the built-in fetcher serves while Firecrawl cannot.",
         read_by="Firecrawl client",
         allowed=KEY_TEXT,
         shared=True,
     )
     firecrawl_api_url: HttpUrl = setting(
-        "https://api.firecrawl.dev",
-        "Firecrawl server, for a self-hosted one.",
+        FIRECRAWL_CLOUD_URL,
+        "Firecrawl server; another one than the default is used also without a key.",
         read_by="Firecrawl client",
         allowed=HTTP_URL_TEXT,
         shared=True,
+    )
+    firecrawl_timeout: Seconds = setting(
+        30.0,
+        "Whole fetch of one page through Firecrawl, retries included.",
+        env="WEBRAG_FIRECRAWL_TIMEOUT",
+        read_by="Firecrawl client",
+        unit="seconds",
     )
 
 

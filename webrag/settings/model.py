@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from webrag.errors import ConfigurationError
 from webrag.indexing.models import DatabaseConfig
+from webrag.ingestion.firecrawl_models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
 from webrag.presentation.models import BriefConfig
@@ -167,6 +168,19 @@ class Settings(
             host_concurrency=self.fetch_host_concurrency,
             host_delay_s=self.fetch_host_delay,
             extraction_timeout_s=self.extraction_timeout,
+        )
+
+    def firecrawl_config(self) -> FirecrawlConfig | None:
+        """What the Firecrawl client needs; None when pages are not fetched through Firecrawl."""
+        if self.firecrawl_api_key is None and self.firecrawl_api_url == FIRECRAWL_CLOUD_URL:
+            return None
+        return FirecrawlConfig(
+            api_url=self.firecrawl_api_url,
+            api_key=self.firecrawl_api_key,
+            allowed_hosts=self.allow_hosts,
+            timeout_s=self.firecrawl_timeout,
+            max_age_s=self.recrawl_after,
+            max_chars=self.fetch_max_decoded_bytes,
         )
 
     def retrieval_config(self) -> RetrievalConfig:

@@ -1,6 +1,40 @@
 import pytest
 
-from webrag.cli.progress import evaluation_progress, page_progress, run_progress
+from webrag.cli.progress import crawl_progress, evaluation_progress, page_progress, run_progress
+from webrag.orchestration.crawl_models import CrawlProgress
+
+
+def crawl_at(done: int, queued: int) -> CrawlProgress:
+    return CrawlProgress(done=done, queued=queued, failed=1, pages_per_second=7.25)
+
+
+def test_crawl_without_a_terminal_is_told_now_and_then(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with crawl_progress(quiet=False) as report:
+        for done in range(1, 1_001):
+            report(crawl_at(done, 1_000 - done))
+
+    assert capsys.readouterr().err == "1,000 pages done, 0 queued, 1 failed, 7.2 pages/s\n"
+
+
+def test_crawl_is_live_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+    with crawl_progress(quiet=False) as report:
+        report(crawl_at(3, 4))
+
+    assert "3 pages done, 4 queued, 1 failed" in capsys.readouterr().err
+
+
+def test_quiet_crawl_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    with crawl_progress(quiet=True) as report:
+        report(crawl_at(3, 0))
+
+    assert capsys.readouterr().err == ""
 
 
 async def test_phases_are_plain_lines_without_a_terminal(

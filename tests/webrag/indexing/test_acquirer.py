@@ -1,13 +1,14 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from webrag.errors import FetchError, InputError, PageGoneError
-from webrag.indexing.acquirer import PageAcquirer
+from webrag.errors import FetchError, InputError, PageGoneError, ProviderError
+from webrag.indexing.acquirer import PageAcquirer, PageNotAdmittedError
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.indexer import Indexer
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
@@ -15,6 +16,19 @@ from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 MakeDocument = Callable[..., NormalizedDocument]
 
 URL = "https://docs.test/guide"
+
+GUIDE = """# Storage guide
+
+Welcome to the storage guide. It explains how data is kept.
+
+## Snapshots
+
+A snapshot freezes the volume. Use `--no-snapshot` to turn it off.
+
+## Replication
+
+Replicas follow the primary. Error E0502 means that a replica lags behind.
+"""
 
 
 class Site:
@@ -293,6 +307,148 @@ async def test_failure_reaches_every_caller_and_the_next_one_tries_again(
     site.answer = make_document()
 
     assert (await acquirer.acquire(URL)).outcome == "indexed"
+
+
+async def test_since_makes_a_refresh_go_on_where_it_was(acquirer: PageAcquirer, site: Site) -> None:
+    await acquirer.acquire(URL)
+    began = datetime.now(UTC)
+    site.answer = NotModified(url=URL, fetched_at=began + timedelta(seconds=1))
+
+    first = await acquirer.acquire(URL, refresh=True, since=began)
+    second = await acquirer.acquire(URL, refresh=True, since=began)
+
+    assert (first.outcome, second.outcome, len(site.asked)) == ("unchanged", "stored", 2)
+
+
+async def test_page_that_is_not_admitted_is_neither_stored_nor_remembered(
+    acquirer: PageAcquirer, corpus: Corpus
+) -> None:
+    with pytest.raises(PageNotAdmittedError, match="leads to"):
+        await acquirer.acquire(URL, admits=lambda url: url != URL)
+
+    status = await corpus.status()
+    assert (status.documents, status.failures) == (0, ())
+
+
+async def test_failure_of_a_page_never_stored_is_in_status_until_it_succeeds(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus, make_document: MakeDocument
+) -> None:
+    site.answer = FetchError("docs.test answered HTTP 503.", url=URL, status=503)
+    with pytest.raises(FetchError):
+        await acquirer.acquire(URL)
+    failed = await corpus.status()
+    site.answer = make_document()
+    await acquirer.acquire(URL)
+
+    assert [(page.url, page.status, page.reason) for page in failed.failures] == [
+        (URL, 503, "docs.test answered HTTP 503.")
+    ]
+    assert (failed.failed, failed.outcomes) == (1, {"failed": 1})
+    assert (await corpus.status()).outcomes == {"indexed": 1}
+
+
+async def test_failure_of_a_stored_page_is_in_status_and_the_page_stays(
+    impatient: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await impatient.acquire(URL)
+    site.answer = unreachable()
+    await impatient.acquire(URL)
+
+    status = await corpus.status(URL)
+
+    assert (status.documents, status.failed) == (1, 0)
+    assert (status.pages[0].outcome, status.pages[0].reason) == (
+        "failed",
+        "docs.test does not answer.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        (lambda make: make(markdown="# New\n\ntext\n"), "updated"),
+        (lambda make: make(), "unchanged"),
+        (lambda _: NotModified(url=URL, fetched_at=datetime.now(UTC)), "unchanged"),
+        (lambda _: PageGoneError("gone", url=URL, status=410), "gone"),
+    ],
+)
+async def test_status_tells_the_last_outcome_of_a_page(
+    acquirer: PageAcquirer,
+    site: Site,
+    corpus: Corpus,
+    make_document: MakeDocument,
+    change: Callable[[MakeDocument], Any],
+    outcome: str,
+) -> None:
+    await acquirer.acquire(URL)
+    site.answer = change(make_document)
+
+    with suppress(PageGoneError):
+        await acquirer.acquire(URL, refresh=True)
+
+    page = (await corpus.status()).pages[0]
+    assert (page.outcome, page.checked_at is not None) == (outcome, True)
+
+
+async def test_alias_that_failed_before_is_no_failure_once_it_leads_to_a_page(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus, make_document: MakeDocument
+) -> None:
+    alias = "https://docs.test/alias"
+    site.answer = FetchError("no answer", url=alias)
+    with pytest.raises(FetchError):
+        await acquirer.acquire(alias)
+    site.answer = make_document(requested_url=alias)
+
+    await acquirer.acquire(alias)
+
+    assert (await corpus.status()).failures == ()
+
+
+async def test_page_that_could_not_be_embedded_is_in_status(
+    site: Site, corpus: Corpus, make_document: MakeDocument
+) -> None:
+    class Failing:
+        async def index(self, *_: Any, **__: Any) -> Any:
+            raise ProviderError("The embedding service is down.", provider="x")
+
+    with pytest.raises(ProviderError):
+        await PageAcquirer(site, Failing(), corpus).acquire(URL)
+
+    assert "embedding service is down" in (await corpus.status()).failures[0].reason
+
+
+async def test_forgotten_page_leaves_no_outcome(acquirer: PageAcquirer, corpus: Corpus) -> None:
+    await acquirer.acquire(URL)
+
+    await corpus.forget(URL)
+
+    assert (await corpus.status()).outcomes == {}
+
+
+async def test_changed_page_embeds_only_its_changed_chunks(
+    acquirer: PageAcquirer, site: Site, make_document: MakeDocument, counting_embedding: Any
+) -> None:
+    site.answer = make_document(markdown=GUIDE)
+    first = await acquirer.acquire(URL)
+    counting_embedding.texts.clear()
+    site.answer = make_document(markdown=GUIDE.replace("freezes the volume", "freezes the disk"))
+
+    page = await acquirer.acquire(URL, refresh=True)
+
+    assert first.chunk_count > 2
+    assert (page.outcome, page.chunks_embedded, len(counting_embedding.texts)) == ("updated", 1, 1)
+
+
+async def test_confirmed_page_embeds_nothing(
+    acquirer: PageAcquirer, site: Site, counting_embedding: Any
+) -> None:
+    await acquirer.acquire(URL)
+    counting_embedding.texts.clear()
+    site.answer = NotModified(url=URL, fetched_at=datetime.now(UTC))
+
+    await acquirer.acquire(URL, refresh=True)
+
+    assert (counting_embedding.texts, len(site.asked)) == ([], 2)
 
 
 async def wait_for_request(site: Site) -> None:

@@ -353,6 +353,7 @@ async def test_links_come_back_in_page_order_with_their_source(
         "char_start": start,
         "char_end": start + 9,
         "source_depth": 2,
+        "origin": "page",
     }
     assert second.url == "https://docs.test/b"
 
@@ -425,7 +426,7 @@ async def test_stored_embeddings_are_those_that_were_written(
         return await (await connection.execute(statement)).fetchall()
 
     rows = await database.run(work)
-    found = await corpus.stored_embeddings([row[0] for row in rows] + [b"unknown"])
+    found, _ = await corpus.known_chunks(None, [row[0] for row in rows] + [b"unknown"])
 
     assert len(found) == len(rows)
     assert np.allclose(found[rows[0][0]], rows[0][1].to_numpy())

@@ -8,6 +8,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow
 
 from webrag.errors import ConfigurationError
+from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import (
@@ -18,6 +19,7 @@ from webrag.indexing.schema import (
     list_collections,
     table,
 )
+from webrag.indexing.tables import create_statements
 
 
 async def _ensure(database: Database, model: str = "bundled/x", dimensions: int = 8) -> None:
@@ -84,6 +86,92 @@ async def test_newer_schema_is_refused(database: Database) -> None:
 
     with pytest.raises(ConfigurationError, match=f"version 99.*up to {SCHEMA_VERSION}"):
         await _ensure(database)
+
+
+async def _make_version_1(database: Database) -> None:
+    """A collection as the first version made it, with one page in it."""
+    name = database.config.collection
+    await _execute(database, "create schema {}")
+    await database.run(lambda connection: _run_all(connection, create_statements(name, 8)))
+    await _execute(
+        database,
+        "insert into {0}.corpus_meta values ('schema_version', '1'),"
+        " ('embedding_model', '\"bundled/x\"'), ('embedding_dimensions', '8');"
+        "insert into {0}.documents (document_id, url, requested_url, site, fetched_at, depth,"
+        " markdown, html, content_hash, status, source, token_count, child_count, term_count)"
+        " values (gen_random_uuid(), 'u', 'u', 's', now(), 0, 'x', '', '', 200, '', 1, 1, 1)",
+    )
+
+
+async def _run_all(connection: AsyncConnection[TupleRow], statements: list[sql.Composed]) -> None:
+    for statement in statements:
+        await connection.execute(statement)
+
+
+async def test_collection_of_version_1_opens_and_keeps_its_pages(database: Database) -> None:
+    await _make_version_1(database)
+
+    await _ensure(database)
+
+    status = await Corpus(database).status()
+    assert [(page.url, page.outcome, page.checked_at) for page in status.pages] == [
+        ("u", "indexed", None)
+    ]
+    assert await _execute(
+        database, "select value from {}.corpus_meta where key = 'schema_version'"
+    ) == [(SCHEMA_VERSION,)]
+
+
+async def test_migrated_collection_has_what_a_new_one_has(
+    database: Database, postgres_dir: Path
+) -> None:
+    await _make_version_1(database)
+    await _ensure(database)
+    name = f"{database.config.collection}_new"
+    fresh = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
+    await _ensure(fresh)
+
+    columns = [
+        await _execute(
+            each,
+            "select table_name, column_name, data_type from information_schema.columns"
+            f" where table_schema = '{each.config.collection}' order by 1, 2",
+        )
+        for each in (database, fresh)
+    ]
+
+    assert columns[0] == columns[1]
+    await drop_collection(fresh)
+    await fresh.close()
+
+
+async def test_concurrent_processes_migrate_once(database: Database, postgres_dir: Path) -> None:
+    await _make_version_1(database)
+    config = DatabaseConfig(data_dir=postgres_dir, collection=database.config.collection)
+    others = [Database(config) for _ in range(3)]
+
+    await asyncio.gather(*(_ensure(each) for each in [database, *others]))
+
+    assert (await Corpus(database).status()).documents == 1
+    await asyncio.gather(*(each.close() for each in others))
+
+
+async def test_migration_interrupted_half_way_can_be_repeated(database: Database) -> None:
+    await _make_version_1(database)
+    await _ensure(database)
+    await _execute(database, "update {}.corpus_meta set value = '1' where key = 'schema_version'")
+
+    await _ensure(database)
+
+    assert (await Corpus(database).status()).documents == 1
+
+
+async def test_collection_of_version_1_is_listed_and_dropped(database: Database) -> None:
+    await _make_version_1(database)
+
+    assert database.config.collection in await list_collections(database)
+    assert await drop_collection(database) is True
+    assert database.config.collection not in await list_collections(database)
 
 
 async def test_schema_with_tables_of_others_is_refused(database: Database) -> None:

@@ -224,7 +224,7 @@ def test_same_site_canonical_address_is_the_identity(convert: Convert) -> None:
     ],
 )
 def test_pages_without_content_are_unusable(convert: Convert, page: str) -> None:
-    with pytest.raises(UnusablePageError, match=r"no readable text|only shows"):
+    with pytest.raises(UnusablePageError, match="cannot be read"):
         convert(page)
 
 

@@ -62,12 +62,28 @@ async def test_redirect_is_followed_to_the_page(make_fetcher: Make, static_site:
 
 
 async def test_endless_redirect_ends_at_the_cap(make_fetcher: Make, static_site: Any) -> None:
-    site = static_site({"/a": lambda _: (302, {"Location": "/a"}, "")})
+    steps = {f"/{n}": lambda _, n=n: (302, {"Location": f"/{n + 1}"}, "") for n in range(9)}
+    site = static_site(steps)
 
     with pytest.raises(FetchError, match="redirects more than 3 times"):
-        await make_fetcher(max_redirects=3).fetch(f"{site}/a")
+        await make_fetcher(max_redirects=3).fetch(f"{site}/0")
 
-    assert site.paths == ["/a"] * 4
+    assert site.paths == ["/0", "/1", "/2", "/3"]
+
+
+async def test_redirects_in_a_circle_end_at_once(make_fetcher: Make, static_site: Any) -> None:
+    site = static_site(
+        {
+            "/a": lambda _: (302, {"Location": "/b"}, ""),
+            "/b": lambda _: (302, {"Location": "/a"}, ""),
+        }
+    )
+
+    with pytest.raises(FetchError, match="in a circle") as caught:
+        await make_fetcher().fetch(f"{site}/a")
+
+    assert "cookie" in str(caught.value.hint)
+    assert site.paths == ["/a", "/b"]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +218,6 @@ async def test_damaged_compression_is_a_fetch_error(make_fetcher: Make, static_s
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        (b"%PDF-1.7 ...", "a PDF document"),
         (b"PK\x03\x04....", "a ZIP archive"),
         (b"\x7fELF", "ELF"),
     ],

@@ -2,7 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.ingestion.metadata import PageMetadata, parse_date, read_metadata
+from webrag.ingestion.dates import parse_date
+from webrag.ingestion.metadata import PageMetadata, read_metadata
 from webrag.ingestion.tree import parse
 
 URL = "https://www.site.test/docs/page"
@@ -34,12 +35,13 @@ def test_description_comes_from_either_meta_tag() -> None:
     assert read('<meta property="og:description" content="About y">').description == "About y"
 
 
-@pytest.mark.parametrize(
-    ("root", "language"),
-    [('<html lang="en-GB">', "en"), ('<html lang="DE">', "de"), ("<html>", None)],
-)
-def test_language_is_the_primary_tag(root: str, language: str | None) -> None:
-    assert read("", root=root).language == language
+def test_languages_come_from_the_root_element_first() -> None:
+    head = '<meta property="og:locale" content="fr_FR">'
+
+    assert list(filter(None, read(head, root='<html lang="en-GB">').languages)) == [
+        "en-GB",
+        "fr_FR",
+    ]
 
 
 def test_dates_come_from_meta_tags_and_linked_data() -> None:

@@ -75,3 +75,61 @@ async def test_markdown_page_is_ingested(service: IngestionService, static_site:
 
     assert isinstance(document, NormalizedDocument)
     assert document.markdown == "# Head\n\nText with a link."
+
+
+TWIN = '<link rel="alternate" type="text/markdown" href="/a.md">'
+MARKDOWN = b"# Guide\n\nThe text in Markdown."
+
+
+async def test_markdown_version_stands_in_for_a_page_drawn_by_scripts(
+    service: IngestionService, static_site: Any
+) -> None:
+    shell = f'<head>{TWIN}</head><body><div id="root"></div><script src="/x.js"></script></body>'
+    site = static_site({"/a": shell, "/a.md": MARKDOWN}, validators=True)
+
+    document = await service.ingest(f"{site}/a")
+
+    assert isinstance(document, NormalizedDocument)
+    assert document.markdown == "# Guide\n\nThe text in Markdown."
+    assert (document.url, document.requested_url) == (f"{site}/a", f"{site}/a")
+    assert document.etag is None
+
+
+async def test_markdown_version_costs_no_request_when_the_page_is_readable(
+    service: IngestionService, static_site: Any
+) -> None:
+    site = static_site({"/a": TWIN + PAGE, "/a.md": MARKDOWN})
+
+    document = await service.ingest(f"{site}/a")
+
+    assert isinstance(document, NormalizedDocument)
+    assert document.alternates[0].url == f"{site}/a.md"
+    assert site.paths == ["/a"]
+
+
+async def test_markdown_version_can_be_preferred(
+    make_fetcher: Callable[..., HttpFetcher], pool: ExtractionPool, static_site: Any
+) -> None:
+    site = static_site(
+        {"/a": TWIN + PAGE, "/a.md": MARKDOWN, "/b": TWIN.replace("a.md", "c.md") + PAGE}
+    )
+    service = IngestionService(make_fetcher(), pool, prefer_markdown=True)
+
+    first, second = await service.ingest(f"{site}/a"), await service.ingest(f"{site}/b")
+
+    assert isinstance(first, NormalizedDocument)
+    assert isinstance(second, NormalizedDocument)
+    assert first.markdown == "# Guide\n\nThe text in Markdown."
+    assert (first.url, first.language) == (f"{site}/a", "en")
+    assert second.markdown == "# Guide\n\nDo b."
+
+
+async def test_wall_keeps_its_kind_through_the_worker(
+    service: IngestionService, static_site: Any
+) -> None:
+    site = static_site({"/a": "<title>Page not found</title><h1>Page not found</h1>"})
+
+    with pytest.raises(UnusablePageError) as caught:
+        await service.ingest(f"{site}/a")
+
+    assert (caught.value.kind, bool(caught.value.hint)) == ("soft_404", True)

@@ -27,7 +27,6 @@ def test_readable_answers(content_type: str, body: bytes, path: str, kind: str) 
 @pytest.mark.parametrize(
     ("content_type", "body", "named"),
     [
-        ("text/html", b"%PDF-1.4", "PDF"),
         ("text/html", b"PK\x03\x04", "ZIP"),
         ("text/plain", b"\x7fELF\x02\x01", "ELF"),
         ("text/html", b"\x89PNG\r\n\x1a\n", "PNG"),

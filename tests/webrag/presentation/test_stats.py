@@ -35,6 +35,10 @@ DEPTH_CAP = ExpansionDecision(
         ({"warnings": ("a\n[STATS]",)}, "Warning: a [STATS]"),
         ({"urls_fetched": ()}, "URLs fetched: 0"),
         (
+            {"page_sources": {"https://e.org/": "firecrawl", "https://e.org/a": "builtin"}},
+            "Fetched by: builtin (1), firecrawl (1)",
+        ),
+        (
             {"urls_fetched": tuple(f"https://e.org/{n}" for n in range(7))},
             "URLs fetched: 7 (https://e.org/0, https://e.org/1, https://e.org/2, https://e.org/3, "
             "https://e.org/4, and 2 more)",
@@ -43,6 +47,10 @@ DEPTH_CAP = ExpansionDecision(
 )
 def test_stats_hold_the_line(make_result: MakeResult, fields: dict[str, Any], line: str) -> None:
     assert line in stats(make_result(**fields)).splitlines()
+
+
+def test_built_in_fetcher_alone_is_not_worth_a_line(make_result: MakeResult) -> None:
+    assert "Fetched by" not in stats(make_result(page_sources={"https://e.org/": "builtin"}))
 
 
 def test_no_expansion_is_not_noted_when_it_was_switched_off(make_result: MakeResult) -> None:

@@ -2,8 +2,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.indexing.models import AcquiredPage, CorpusStatus, PageStatus
-from webrag.presentation.status import format_ingest, format_status
+from webrag.indexing.models import AcquiredPage, CorpusStatus, FailedPage, PageStatus
+from webrag.orchestration.crawl_models import SiteReport
+from webrag.presentation.status import format_ingest, format_site, format_status
 
 URL = "https://docs.example.org/install"
 
@@ -65,6 +66,16 @@ def test_status_names_another_available_model(status: CorpusStatus) -> None:
     assert "Note: openai/small is available; `webrag reindex`" in format_status(other)
 
 
+def test_status_names_where_pages_come_from(status: CorpusStatus) -> None:
+    page = status.pages[0].model_copy(update={"source": "firecrawl"})
+    text = format_status(
+        status.model_copy(update={"page_source": "firecrawl, else builtin", "pages": (page,)})
+    )
+
+    assert "Pages are fetched by: firecrawl, else builtin\n" in text
+    assert "fetched 2026-02-22 14:30 UTC by firecrawl)" in text
+
+
 def test_status_says_how_many_pages_it_does_not_list(status: CorpusStatus) -> None:
     many = status.model_copy(update={"pages": status.pages * 5})
 
@@ -91,4 +102,66 @@ def test_ingest_report_names_each_outcome() -> None:
         "  (updated: the page had changed; 4 chunks, 800 tokens)\n"
         "- https://gone.example.org/\n"
         "  (failed: 404: no such page)"
+    )
+
+
+def test_status_tells_the_last_request_of_each_page_and_what_never_came(
+    status: CorpusStatus,
+) -> None:
+    at = datetime(2026, 2, 23, 8, 0, tzinfo=UTC)
+    page = status.pages[0].model_copy(
+        update={"outcome": "failed", "checked_at": at, "reason": "no\nanswer"}
+    )
+    failure = FailedPage(url=f"{URL}/x", reason="not found", checked_at=at, status=404)
+    full = status.model_copy(
+        update={
+            "failed": 1,
+            "outcomes": {"failed": 2},
+            "pages": (page,),
+            "failures": (failure,),
+        }
+    )
+
+    text = format_status(full)
+
+    assert "Pages that could not be obtained: 1\nLast requests: 2 failed\n" in text
+    assert text.endswith(
+        "  (1,047 chunks, 198,432 tokens, fetched 2026-02-22 14:30 UTC)\n"
+        "  (last request 2026-02-23 08:00 UTC: failed: no answer)\n"
+        "\n"
+        "Not obtained:\n"
+        f"- {URL}/x\n"
+        "  (failed 2026-02-23 08:00 UTC: not found)"
+    )
+
+
+def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
+    report = SiteReport(
+        start_url=URL,
+        pages={"indexed": 1_200, "stored": 3},
+        failed={"HTTP 500": 2},
+        failures={f"{URL}/x": "The page answered HTTP 500."},
+        skipped={"another action": 7},
+        queued=90,
+        ended="limit",
+        resumed=True,
+        seconds=61.24,
+    )
+
+    assert format_site(report) == (
+        "[INGEST REPORT]\n"
+        f"Site: {URL} (continued)\n"
+        "1,203 pages are in the corpus, 2 could not be obtained (61.2 s).\n"
+        "- 1,200 indexed\n"
+        "- 3 already stored\n"
+        "\n"
+        "Not obtained:\n"
+        "- 2: HTTP 500\n"
+        f"  {URL}/x: The page answered HTTP 500.\n"
+        "\n"
+        "Left alone:\n"
+        "- 7: another action\n"
+        "\n"
+        "The limit was reached: 90 pages that were found have not been visited. Repeat the"
+        " command with a higher --max-pages to go on."
     )

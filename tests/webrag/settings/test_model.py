@@ -33,6 +33,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_FETCH_HOST_CONCURRENCY", "fetch_host_concurrency", 4, "1", 1, "0", "from 1 to 64"),
     ("WEBRAG_FETCH_HOST_DELAY", "fetch_host_delay", 0.2, "0", 0.0, "-0.1", "from 0 to 3600 seconds"),
     ("WEBRAG_EXTRACTION_TIMEOUT", "extraction_timeout", 10.0, "1", 1.0, "nan", "from 0.1 to 3600 seconds"),
+    ("WEBRAG_FIRECRAWL_TIMEOUT", "firecrawl_timeout", 30.0, "45", 45.0, "0", "from 0.1 to 3600 seconds"),
     ("EMBEDDING_PROVIDER", "embedding_provider", "auto", "bundled", "bundled", "magic", "one of auto, bundled, openai, openai_compatible"),
     ("EMBEDDING_MODEL", "embedding_model", None, "text-embedding-3-large", "text-embedding-3-large", "m" * 201, "a model name"),
     ("EMBEDDING_DIMENSIONS", "embedding_dimensions", None, "4000", 4000, "4001", "from 1 to 4000"),

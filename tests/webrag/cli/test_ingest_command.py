@@ -1,0 +1,202 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from webrag.indexing.database import Database
+
+Run = Callable[..., Result]
+
+PAGE = """<html><head><title>{0}</title></head><body><main><h1>{0}</h1>
+<p>This page is about {0}, told at some length so that it counts as a page.</p></main></body>"""
+
+
+@pytest.fixture
+def site(static_site: Callable[..., Any]) -> Any:
+    """Two pages."""
+    return static_site({"/a": PAGE.format("apples"), "/b": PAGE.format("bananas")})
+
+
+def test_ingest_reports_every_page(site: Any, corpus_command: Run) -> None:
+    result = corpus_command(site, "ingest", f"{site}/a", f"{site}/b")
+
+    assert result.exit_code == 0, result.stderr
+    assert "2 of 2 pages" in result.stdout
+    assert f"{site}/b" in result.stdout
+
+
+def test_ingest_of_a_fresh_page_makes_no_request(site: Any, corpus_command: Run) -> None:
+    corpus_command(site, "ingest", f"{site}/a")
+    site.requests.clear()
+
+    result = corpus_command(site, "ingest", f"{site}/a", "--json")
+
+    assert json.loads(result.stdout)["pages"][0]["outcome"] == "stored"
+    assert site.requests == []
+
+
+def test_refresh_asks_the_site_again(site: Any, corpus_command: Run) -> None:
+    corpus_command(site, "ingest", f"{site}/a")
+    site.requests.clear()
+
+    corpus_command(site, "ingest", f"{site}/a", "--refresh")
+
+    assert "/a" in [request.path for request in site.requests]
+
+
+def test_failed_page_ends_with_code_1_and_keeps_the_others(site: Any, corpus_command: Run) -> None:
+    result = corpus_command(site, "ingest", f"{site}/a", f"{site}/missing", "--json")
+
+    shown = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert [page["url"] for page in shown["pages"]] == [f"{site}/a"]
+    assert list(shown["failed"]) == [f"{site}/missing"]
+
+
+def test_only_page_failing_is_one_sentence(site: Any, corpus_command: Run) -> None:
+    result = corpus_command(site, "ingest", f"{site}/missing", "--quiet")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("Error: ")
+
+
+def test_wrong_url_is_refused_before_anything_is_fetched(site: Any, corpus_command: Run) -> None:
+    result = corpus_command(site, "ingest", f"{site}/a", "ftp://example.com/", "--quiet")
+
+    assert (result.exit_code, result.stdout, site.requests) == (2, "", [])
+
+
+LINKED = """<html><head><title>{0}</title></head><body><main><h1>{0}</h1>
+<p>This page is about {0}, told at some length so that it counts as a page.</p>{1}</main></body>"""
+
+
+@pytest.fixture
+def linked_site(static_site: Callable[..., Any]) -> Any:
+    """A start page in a folder, two pages below it, one beside it, and a dead link."""
+    links = "".join(f'<a href="{to}">to {to}</a> ' for to in ("x", "sub/y", "/beside", "dead"))
+    return static_site(
+        {
+            "/docs/": LINKED.format("start", links),
+            "/docs/x": LINKED.format("apples", ""),
+            "/docs/sub/y": LINKED.format("bananas", ""),
+            "/beside": LINKED.format("cherries", ""),
+        }
+    )
+
+
+def test_lone_page_comes_with_a_hint_to_the_rest_of_its_site(
+    site: Any, corpus_command: Run
+) -> None:
+    result = corpus_command(site, "ingest", f"{site}/a")
+
+    assert "add --max-pages N" in result.stderr
+
+
+def test_max_pages_turns_the_crawl_on(linked_site: Any, corpus_command: Run) -> None:
+    result = corpus_command(linked_site, "ingest", f"{linked_site}/docs/", "--max-pages", "50")
+
+    assert result.exit_code == 0, result.stderr
+    assert "3 pages are in the corpus, 1 could not be obtained" in result.stdout
+    assert "- 1: not found (404 or 410)" in result.stdout
+    assert "Every page that was found has been visited." in result.stdout
+    assert "/beside" not in linked_site.paths
+
+
+def test_crawl_options_reach_the_crawl(linked_site: Any, corpus_command: Run) -> None:
+    options = ["--scope", "site", "--exclude", "sub/", "--depth", "1", "--json"]
+
+    result = corpus_command(linked_site, "ingest", f"{linked_site}/docs/", *options)
+
+    shown = json.loads(result.stdout)
+    assert (shown["pages"], shown["ended"]) == ({"indexed": 3}, "complete")
+    assert shown["skipped"]["excluded by a pattern"] == 1
+
+
+def test_crawl_without_a_terminal_tells_its_progress_in_lines(
+    linked_site: Any, corpus_command: Run
+) -> None:
+    result = corpus_command(linked_site, "ingest", f"{linked_site}/docs/", "--max-pages", "9")
+
+    assert "4 pages done, 0 queued, 1 failed" in result.stderr
+
+
+def test_crawl_that_obtains_nothing_ends_with_code_1(linked_site: Any, corpus_command: Run) -> None:
+    result = corpus_command(linked_site, "ingest", f"{linked_site}/no", "--max-pages", "9")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "HTTP 404" in result.stderr
+
+
+def test_bad_pattern_is_refused_before_anything_is_fetched(
+    linked_site: Any, corpus_command: Run
+) -> None:
+    result = corpus_command(linked_site, "ingest", f"{linked_site}/docs/", "--include", "^/docs")
+
+    assert (result.exit_code, linked_site.requests) == (2, [])
+    assert "The include pattern '^/docs' looks like a regular expression" in result.stderr
+
+
+def test_crawl_starts_from_one_page(linked_site: Any, corpus_command: Run) -> None:
+    urls = [f"{linked_site}/docs/", f"{linked_site}/beside"]
+
+    result = corpus_command(linked_site, "ingest", *urls, "--max-pages", "9")
+
+    assert (result.exit_code, linked_site.requests) == (2, [])
+    assert "A crawl starts from one page" in result.stderr
+
+
+def test_repeated_crawl_reports_fresh_pages(linked_site: Any, corpus_command: Run) -> None:
+    arguments = ["ingest", f"{linked_site}/docs/", "--max-pages", "9", "--exclude", "dead"]
+    corpus_command(linked_site, *arguments)
+    linked_site.requests.clear()
+
+    result = corpus_command(linked_site, *arguments)
+
+    assert "- 3 already stored" in result.stdout
+    assert not {"/docs/", "/docs/x", "/docs/sub/y"} & set(linked_site.paths)
+
+
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
+def test_crawl_ended_by_a_signal_goes_on_where_it_was(
+    static_site: Callable[..., Any],
+    corpus_command: Run,
+    database: Database,
+    signal_name: str,
+) -> None:
+    names = [f"/page-{chr(97 + n)}{chr(97 + m)}" for n in range(6) for m in range(10)]
+
+    def slowly(request: Any) -> tuple[int, dict[str, str], str]:
+        time.sleep(0.1)
+        return 200, {"Content-Type": "text/html"}, PAGE.format(request.path)
+
+    links = "".join(f'<a href="{name}">to {name}</a> ' for name in names)
+    site = static_site({"/": LINKED.format("start", links)} | dict.fromkeys(names, slowly))
+    arguments = ["ingest", f"{site}/", "--max-pages", "100"]
+    place = ["--data-dir", str(database.config.data_dir)]
+    place += ["--collection", database.config.collection, "--allow-host", site.split("//")[1]]
+    with subprocess.Popen(
+        [sys.executable, "-m", "webrag", *arguments, *place], stderr=subprocess.PIPE, text=True
+    ) as process:
+        while len(site.paths) < 20 and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(getattr(signal, signal_name))
+        _, said = process.communicate(timeout=30)
+    before = len(site.paths)
+
+    result = corpus_command(site, *arguments, "--json")
+
+    shown = json.loads(result.stdout)
+    assert (shown["resumed"], shown["ended"]) == (True, "complete")
+    # Those that were under way are asked about again.
+    assert {path for path in site.paths if path.startswith("/page-")} == set(names)
+    assert len(site.paths) - before <= len(names) - before + 20
+    if signal_name == "SIGINT":
+        assert process.returncode == 130
+        assert "The same command goes on where this one stopped." in said

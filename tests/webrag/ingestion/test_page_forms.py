@@ -1,0 +1,183 @@
+"""How documentation generators write notes, code, formulas and tables, and what is stored."""
+
+from collections.abc import Callable
+
+import pytest
+
+from webrag.ingestion.models import NormalizedDocument
+
+Convert = Callable[..., NormalizedDocument]
+
+NOTES = {
+    "sphinx": '<div class="admonition tip"><p class="admonition-title">Tip</p><p>Do.</p></div>',
+    "docusaurus": '<div class="theme-admonition alert"><div class="admonitionHeading_G"><span>'
+    '<svg></svg></span>Tip</div><div class="admonitionContent_B"><p>Do.</p></div></div>',
+    "github": '<div class="markdown-alert markdown-alert-tip"><p class="markdown-alert-title">Tip'
+    "</p><p>Do.</p></div>",
+    "mdbook": '<blockquote class="blockquote-tag blockquote-tag-tip">'
+    '<p class="blockquote-tag-title">Tip</p><p>Do.</p></blockquote>',
+    "docbook": '<div class="tip"><h3 class="title">Tip</h3><p>Do.</p></div>',
+    "docbook table": '<div class="tip"><table><tr><td rowspan="2"><img src="i"></td><th>Tip</th>'
+    "</tr><tr><td><p>Do.</p></td></tr></table></div>",
+    "asciidoc": '<div class="admonitionblock tip"><table><tr><td class="icon"><div class="title">'
+    'Tip</div></td><td class="content">Do.</td></tr></table></div>',
+    "vitepress": '<div class="tip custom-block"><p class="custom-block-title">Tip</p>'
+    "<p>Do.</p></div>",
+    "starlight": '<aside class="starlight-aside starlight-aside--danger"><p aria-hidden="true" '
+    'class="starlight-aside__title">Tip</p><div><p>Do.</p></div></aside>',
+}
+CODE = {
+    "docusaurus": '<pre class="prism-code language-py"><code><span class="token-line">a = 1<br>'
+    '</span><span class="token-line">b = 2<br></span></code></pre>',
+    "a div per line": '<pre data-language="py"><code><div>a = 1</div><div>b = 2</div></code></pre>',
+    "pygments table": '<div class="highlight-py"><table><tr><td class="linenos"><pre>1\n2</pre>'
+    '</td><td class="code"><div><pre>a = 1\nb = 2\n</pre></div></td></tr></table></div>',
+    "pygments inline": '<div class="highlight-py"><div><pre><span class="linenos">1</span>a = 1\n'
+    '<span class="linenos">2</span>b = 2\n</pre></div></div>',
+    "highlight.js lines": '<pre><code class="hljs py"><table><tr><td class="hljs-ln-numbers">1</td>'
+    '<td>a = 1</td></tr><tr><td class="hljs-ln-numbers">2</td><td>b = 2</td></tr></table>'
+    "</code></pre>",
+    "rouge": '<div class="language-py highlighter-rouge"><div class="highlight"><pre class='
+    '"highlight"><code>a = 1\nb = 2\n</code></pre></div></div>',
+    "hexo": '<figure class="highlight py"><table><tr><td class="gutter"><pre>1<br>2</pre></td>'
+    '<td class="code"><pre>a = 1<br>b = 2<br></pre></td></tr></table></figure>',
+    "pandoc": '<div class="sourceCode"><pre class="sourceCode py"><code>a = 1\nb = 2</code>'
+    "</pre></div>",
+    "github": '<div class="highlight highlight-source-py"><pre>a = 1\nb = 2</pre></div>',
+    "asciidoc": '<pre class="highlight"><code class="language-py" data-lang="py">a = 1\nb = 2'
+    "</code></pre>",
+    "mdn": '<pre class="brush: py notranslate"><code>a = 1\nb = 2</code></pre>',
+}
+FORMULAS = {
+    "mathml annotation": "<math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x^2"
+    "</annotation></semantics></math>",
+    "alttext": '<math alttext="x^2"><mi>x</mi></math>',
+    "katex": '<span class="katex"><span class="katex-mathml"><math><semantics><mi>x</mi>'
+    '<annotation encoding="application/x-tex">x^2</annotation></semantics></math></span>'
+    '<span class="katex-html" aria-hidden="true">x2</span></span>',
+    "mathjax 2": '<span class="MathJax_Preview">x2</span><span class="MathJax">x2</span>'
+    '<script type="math/tex">x^2</script>',
+    "picture": '<img class="math" src="m.png" alt="x^2">',
+}
+
+
+@pytest.mark.parametrize("html", NOTES.values(), ids=NOTES.keys())
+def test_note_keeps_its_title_with_its_text(convert: Convert, html: str) -> None:
+    markdown = convert(f"<body><p>Start.</p>{html}</body>").markdown
+
+    assert markdown.split("\n\n", 1)[1] == "**Tip**  \nDo."
+
+
+@pytest.mark.parametrize("html", CODE.values(), ids=CODE.keys())
+def test_code_keeps_lines_and_language_without_numbers(convert: Convert, html: str) -> None:
+    assert convert(f"<body><p>Start.</p>{html}</body>").markdown == (
+        "Start.\n\n```py\na = 1\nb = 2\n```"
+    )
+
+
+@pytest.mark.parametrize("html", FORMULAS.values(), ids=FORMULAS.keys())
+def test_formula_is_its_source(convert: Convert, html: str) -> None:
+    assert convert(f"<body><p>So {html} holds.</p></body>").markdown == "So $x^2$ holds."
+
+
+def test_displayed_formula_has_double_signs(convert: Convert) -> None:
+    html = '<span class="katex-display"><math alttext="a"><mi>a</mi></math></span>'
+
+    assert convert(f"<body><p>Start.</p>{html}</body>").markdown == "Start.\n\n$$a$$"
+
+
+def test_table_keeps_its_columns_under_spans(convert: Convert) -> None:
+    html = (
+        '<table><tr><th rowspan="2">Name</th><th colspan="2">Limits</th></tr><tr><th>Low</th>'
+        '<th>High</th></tr><tr><td rowspan="2">A</td><td>1</td><td>2</td></tr>'
+        "<tr><td>3</td><td>4</td></tr></table>"
+    )
+
+    rows = [line.count("|") for line in convert(f"<body>{html}</body>").markdown.splitlines()]
+    assert rows == [4] * 5
+
+
+def test_source_link_of_a_signature_stays_in_its_line(convert: Convert) -> None:
+    html = (
+        '<dl><dt class="sig">f()<a href="s.html"><span class="viewcode-link">[source]</span></a>'
+        '<a class="headerlink" href="#f">¶</a></dt><dd><p>Does it.</p></dd></dl>'
+    )
+
+    assert convert(f"<body>{html}</body>").markdown == "f()[source]  \nDoes it."
+
+
+def test_html_field_has_no_permalink_marks_and_full_addresses(convert: Convert) -> None:
+    html = (
+        '<body><h1>Title<a class="headerlink" href="#t">¶</a></h1><h2><a href="#s" class="anchor"'
+        ' aria-hidden="true">#</a>Sub</h2><p><a href="../b#c">b</a></p></body>'
+    )
+
+    assert convert(html).html == (
+        '<body><h1>Title</h1><h2>Sub</h2><p><a href="https://site.test/b#c">b</a></p></body>'
+    )
+
+
+def test_picture_that_loads_late_has_its_real_address(convert: Convert) -> None:
+    html = '<figure><img src="data:image/gif;base64,R0" data-src="/r.png" alt="R"></figure>'
+
+    assert 'src="https://site.test/r.png"' in convert(f"<body><p>x</p>{html}</body>").html
+
+
+def test_footnotes_keep_number_and_text(convert: Convert) -> None:
+    html = (
+        '<p>See<sup><a class="footnote-ref" href="#fn:1">1</a></sup> it.</p><ol><li id="fn:1">'
+        '<p>The note. <a class="footnote-backref" href="#fnref:1">↩</a></p></li></ol>'
+    )
+
+    assert convert(f"<body>{html}</body>").markdown == "See[1] it.\n\n1. The note."
+
+
+@pytest.mark.parametrize(
+    "bar",
+    [
+        '<div id="CybotCookiebotDialog"><p>We use cookies.</p></div>',
+        '<div class="md-announce"><p>New release!</p></div>',
+        '<div aria-label="breadcrumbs"><a href="/">Home</a></div>',
+        '<div id="onetrust-consent-sdk"><p>We use cookies.</p></div>',
+    ],
+)
+def test_banners_are_left_out(convert: Convert, bar: str) -> None:
+    assert convert(f"<body>{bar}<p>Text.</p></body>").markdown == "Text."
+
+
+def test_page_wide_nofollow_goes_to_every_link(convert: Convert) -> None:
+    html = '<head><meta name="robots" content="noindex, NOFOLLOW"></head><p><a href="/a">a</a></p>'
+    document = convert(html)
+
+    assert document.robots == ("noindex", "nofollow")
+    assert document.links[0].rel == ("nofollow",)
+
+
+def test_versions_in_other_languages_are_recorded_and_marked(convert: Convert) -> None:
+    html = (
+        '<head><link rel="alternate" hreflang="de" href="/de/page"><link rel="alternate" '
+        'type="application/rss+xml" href="/feed"></head><p>Text <a href="/de/page">Deutsch</a></p>'
+    )
+    document = convert(html)
+
+    assert [(other.url, other.language) for other in document.alternates] == [
+        ("https://site.test/de/page", "de")
+    ]
+    assert document.links[0].rel == ("alternate",)
+
+
+def test_xhtml_page_with_declaration_is_read(convert: Convert) -> None:
+    html = (
+        '<?xml version="1.0" encoding="utf-8"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0'
+        ' Strict//EN" "x"><html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en"><head>'
+        "<title>T</title></head><body><p>One<br/>two.</p></body></html>"
+    )
+    document = convert(html)
+
+    assert (document.markdown, document.language) == ("One  \ntwo.", "en")
+
+
+def test_heading_that_links_back_to_the_contents_stays(convert: Convert) -> None:
+    html = '<h2><a class="toc-backref" href="#i" role="doc-backlink">Head</a></h2><p>Text.</p>'
+
+    assert convert(f"<body>{html}</body>").markdown == "## Head\n\nText."

@@ -1,0 +1,152 @@
+"""`webrag ingest`: pages by name, or a whole site."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webrag.cli.options import RunOptions, json_option, run_options, with_settings
+from webrag.cli.output import print_brief, print_json
+from webrag.cli.progress import crawl_progress, page_progress
+from webrag.cli.running import run
+from webrag.errors import InputError
+
+if TYPE_CHECKING:
+    from webrag.app import IngestReport
+    from webrag.indexing.models import AcquiredPage
+    from webrag.orchestration.crawl_models import CrawlOptions, SiteReport
+    from webrag.settings import Settings
+
+__all__ = ["ingest_command"]
+
+_CRAWL_OPTIONS = ("max_pages", "depth", "scope", "include", "exclude")
+
+
+@with_settings
+@click.command("ingest", short_help="Fetch and store pages, or a whole site.")
+@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@click.option(
+    "--max-pages",
+    type=click.IntRange(min=1, max=1_000_000),
+    help="Follow links until so many pages were visited.  [default: 500]",
+)
+@click.option("--depth", type=click.IntRange(min=0), help="Links from URL followed at most.")
+@click.option(
+    "--scope",
+    type=click.Choice(["folder", "site"]),
+    help="Stay below the folder of URL, or on its host.  [default: folder]",
+)
+@click.option(
+    "--include", metavar="PATTERN", multiple=True, help="Only paths like /guide/**. Repeatable."
+)
+@click.option(
+    "--exclude", metavar="PATTERN", multiple=True, help="No paths like *.pdf. Repeatable."
+)
+@click.option("--refresh", is_flag=True, help="Ask the site again even about fresh pages.")
+@json_option
+@click.pass_context
+def ingest_command(
+    ctx: click.Context, /, urls: tuple[str, ...], refresh: bool, **crawl: Any
+) -> None:
+    """Fetch and index every URL; each page is stored completely or not at all.
+
+    With --max-pages, --depth, --scope, --include or --exclude, URL is where a crawl of its site
+    starts. Repeat an interrupted crawl to go on where it was. In a PATTERN, * stands for any
+    characters within one folder or file name, ** for any folders.
+
+    Exit code 1 when a named page could not be obtained, or when a crawl obtained nothing or its
+    site stopped answering.
+    """
+    chosen = {name: crawl[name] for name in _CRAWL_OPTIONS if crawl[name] not in (None, ())}
+    if not chosen:
+        _ingest_pages(ctx, urls, refresh)
+        return
+    if len(urls) > 1:
+        raise InputError(
+            f"A crawl starts from one page, and {len(urls)} were given; run one crawl for each."
+        )
+    _ingest_site(ctx, urls[0], chosen | {"refresh": refresh})
+
+
+def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> None:
+    options = run_options(ctx)
+    report = run(_fetch_pages(ctx.obj, urls, refresh, options))
+    if options.json:
+        shown = report.model_dump(mode="json")
+        if report.failed:
+            shown["error"] = {"type": "FetchError", "message": _failure(report), "hint": None}
+        print_json(shown)
+    else:
+        _print_report(report)
+        _suggest_crawl(report, options)
+    if report.failed:
+        ctx.exit(1)
+
+
+def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
+    from webrag.orchestration.crawl_models import CrawlOptions
+    from webrag.presentation.status import format_site
+
+    options = run_options(ctx)
+    try:
+        report = run(_crawl(ctx.obj, url, CrawlOptions(**chosen), options))
+    except KeyboardInterrupt:
+        click.echo("The same command goes on where this one stopped.", err=True)
+        raise
+    if options.json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        print_brief(format_site(report))
+    if report.ended == "unreachable" or not report.obtained:
+        ctx.exit(1)
+
+
+async def _fetch_pages(
+    settings: "Settings", urls: tuple[str, ...], refresh: bool, options: RunOptions
+) -> "IngestReport":
+    from webrag.app import WebRAG
+    from webrag.errors import WebRAGError
+
+    with page_progress(len(set(urls)), quiet=options.quiet) as advance:
+
+        def on_page(_url: str, outcome: "AcquiredPage | WebRAGError") -> None:
+            advance(not isinstance(outcome, WebRAGError))
+
+        async with WebRAG(settings) as rag:
+            return await rag.ingest(urls, refresh=refresh, on_page=on_page)
+
+
+async def _crawl(
+    settings: "Settings", url: str, crawl: "CrawlOptions", options: RunOptions
+) -> "SiteReport":
+    from webrag.app import WebRAG
+
+    with crawl_progress(quiet=options.quiet) as progress:
+        async with WebRAG(settings) as rag:
+            return await rag.ingest_site(url, crawl, on_progress=progress)
+
+
+def _print_report(report: "IngestReport") -> None:
+    from webrag.presentation.status import format_ingest
+
+    if report.pages:
+        print_brief(format_ingest(report.pages, report.failed))
+    if report.failed:
+        click.echo(f"Error: {_failure(report)}", err=True)
+
+
+def _suggest_crawl(report: "IngestReport", options: RunOptions) -> None:
+    """A start page alone is seldom what somebody who names one wants."""
+    if len(report.pages) == 1 and not report.failed and not options.quiet:
+        click.echo("Only this page was stored; add --max-pages N to follow its links.", err=True)
+
+
+def _failure(report: "IngestReport") -> str:
+    reasons = [
+        reason if url in reason else f"{url}: {reason}" for url, reason in report.failed.items()
+    ]
+    total = len(report.pages) + len(reasons)
+    return (
+        reasons[0]
+        if total == 1
+        else f"{len(reasons)} of {total} pages were not obtained: " + (" ".join(reasons))
+    )

@@ -1,0 +1,182 @@
+"""Any LlamaIndex web reader as a page source; what the reader does to the network is its own."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import Document
+
+from webrag.errors import FetchError, UnusablePageError
+from webrag.ingestion.address_check import AddressCheck
+from webrag.ingestion.characters import collapse, normalize_characters
+from webrag.ingestion.guard import Resolver, resolve
+from webrag.ingestion.links import canonical_url
+from webrag.ingestion.markdown import html_from_markdown
+from webrag.ingestion.models import FetchedPage, Validators
+from webrag.ingestion.page_shell import PageFacts, page_html
+
+__all__ = ["ReaderSource"]
+
+ContentKind = Literal["auto", "html", "markdown", "text"]
+
+_MAX_SAID = 200
+_MAX_FACT_CHARS = 1_000
+
+
+class ReaderSource:
+    """Fetches pages with a LlamaIndex reader, following `models.PageSource`.
+
+    An asynchronous reader is awaited; any other runs in a thread, which goes on by itself when
+    the deadline passes. Several documents of one page are joined in their order. The address is
+    judged before the reader gets it, but the reader dials and follows redirects as it likes, so
+    keep to readers you trust.
+
+    Args:
+        reader: Such as `TrafilaturaWebReader()` of `llama-index-readers-web`.
+        name: Recorded with each page; None for the reader's class name.
+        kind: What the reader's texts are; `auto` looks at each.
+        load: Gives the documents of one URL, for readers that take neither `urls`, nor `url`, nor
+            a list of addresses as first argument.
+        allowed_hosts: `host` or `host:port` entries that may be read although private.
+        timeout_s: One page.
+        max_chars: Longest text of one page.
+        resolver: Gives the addresses of a host.
+    """
+
+    def __init__(
+        self,
+        reader: BaseReader,
+        *,
+        name: str | None = None,
+        kind: ContentKind = "auto",
+        load: Callable[[str], Sequence[Document]] | None = None,
+        allowed_hosts: Iterable[str] = (),
+        timeout_s: float = 30.0,
+        max_chars: int = 10_000_000,
+        resolver: Resolver = resolve,
+    ) -> None:
+        self.name = name or type(reader).__name__
+        self._reader = reader
+        self._kind = kind
+        self._load = load
+        self._timeout_s = timeout_s
+        self._max_chars = max_chars
+        self._addresses = AddressCheck(allowed_hosts, resolver=resolver)
+
+    async def fetch(self, url: str, *, validators: Validators | None = None) -> FetchedPage:
+        """Get one page.
+
+        Args:
+            url: Absolute http(s) address.
+            validators: Not used: readers make no conditional requests.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            RefusedAddressError: The address is not public.
+            UnusablePageError: The reader found nothing, or too much.
+            FetchError: The reader failed or took too long.
+        """
+        del validators
+        requested = canonical_url(url)
+        await self._addresses.check(requested)
+        documents = await self._documents(requested)
+        text = "\n\n".join(filter(None, (document.text.strip() for document in documents)))
+        if not text:
+            raise UnusablePageError(
+                f"{self.name} found nothing to read on {requested}.", url=requested
+            )
+        if len(text) > self._max_chars:
+            raise UnusablePageError(
+                f"{self.name} gave {len(text):,} characters for {requested}; at most"
+                f" {self._max_chars:,} are read.",
+                url=requested,
+            )
+        return self._page(requested, _storable(text), documents)
+
+    async def aclose(self) -> None:
+        """Do nothing: a reader is its owner's to close."""
+
+    async def _documents(self, url: str) -> list[Document]:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return list(await self._ask(url))
+        except TimeoutError as error:
+            raise FetchError(
+                f"{self.name} did not give {url} within {self._timeout_s:g} seconds.", url=url
+            ) from error
+        # Readers are other people's code and raise whatever the libraries under them raise.
+        except Exception as error:
+            said = collapse(normalize_characters(str(error)))[:_MAX_SAID].rstrip(".")
+            reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+            raise FetchError(f"{self.name} could not read {url} ({reason}).", url=url) from error
+
+    async def _ask(self, url: str) -> Iterable[Document]:
+        if self._load is not None:
+            return await asyncio.to_thread(self._load, url)
+        if _overrides(self._reader, "aload_data"):
+            arguments, named = _arguments(self._reader.aload_data, url)
+            return await self._reader.aload_data(*arguments, **named)
+        loads = _overrides(self._reader, "load_data")
+        method = self._reader.load_data if loads else self._reader.lazy_load_data
+        arguments, named = _arguments(method, url)
+        return await asyncio.to_thread(lambda: list(method(*arguments, **named)))
+
+    def _page(self, url: str, text: str, documents: Sequence[Document]) -> FetchedPage:
+        kind = self._kind if self._kind != "auto" else _kind_of(text)
+        if kind == "markdown":
+            text, kind = page_html(html_from_markdown(text), _facts(documents)), "html"
+        elif kind == "html" and "<head" not in text[:5_000].lower():
+            text = page_html(text, _facts(documents))
+        return FetchedPage(
+            requested_url=url,
+            url=url,
+            status=200,
+            kind=kind,
+            text=text,
+            fetched_at=datetime.now(UTC),
+            source=self.name,
+        )
+
+
+def _overrides(reader: BaseReader, method: str) -> bool:
+    return getattr(type(reader), method) is not getattr(BaseReader, method)
+
+
+def _arguments(method: Callable[..., Any], url: str) -> tuple[list[Any], dict[str, Any]]:
+    """How a reader wants its address: most take `urls`, some `url`, a few neither name."""
+    names = inspect.signature(method).parameters
+    for name in ("urls", "url", "base_url", "website_url"):
+        if name in names:
+            return [], {name: [url] if name == "urls" else url}
+    return [[url]], {}
+
+
+def _kind_of(text: str) -> Literal["html", "markdown"]:
+    start = text[:2_000].lstrip().lower()
+    is_page = start.startswith(("<!doctype", "<html", "<?xml")) or "<body" in start
+    return "html" if is_page else "markdown"
+
+
+def _facts(documents: Sequence[Document]) -> PageFacts:
+    metadata: dict[str, Any] = {}
+    for document in documents:
+        metadata = {**{key.lower(): value for key, value in document.metadata.items()}, **metadata}
+
+    def first(*names: str) -> str:
+        values = (metadata.get(name) for name in names)
+        found = next((value for value in values if isinstance(value, str) and value.strip()), "")
+        return collapse(_storable(found))[:_MAX_FACT_CHARS]
+
+    return PageFacts(
+        title=first("title", "og_title"),
+        description=first("description", "summary"),
+        language=first("language", "lang"),
+        published_at=first("published_time", "publish_date", "date", "published"),
+    )
+
+
+def _storable(text: str) -> str:
+    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")

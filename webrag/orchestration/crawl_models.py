@@ -1,0 +1,98 @@
+"""What a crawl is asked for and what it reports. No I/O here."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["CrawlOptions", "CrawlProgress", "CrawlProgressCallback", "SiteReport"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CrawlOptions(_Frozen):
+    """How far a crawl goes.
+
+    Attributes:
+        max_pages: Pages visited at most, failures and pages that are fresh included.
+        depth: Links from the start page at most; None for no limit of the user's.
+        scope: `folder` stays below the start page's folder, `site` on its host.
+        include: Path globs; only matching pages are visited, apart from the start page.
+        exclude: Path globs; matching pages are not visited.
+        refresh: Ask the site about pages that are fresh, too.
+    """
+
+    max_pages: int = Field(default=500, ge=1, le=1_000_000)
+    depth: int | None = Field(default=None, ge=0)
+    scope: Literal["site", "folder"] = "folder"
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    refresh: bool = False
+
+    def key(self, start_url: str) -> str:
+        """Equal for crawls that visit the same pages, however many of them."""
+        values = self.model_dump(exclude={"max_pages"}) | {"start": start_url}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+class CrawlProgress(_Frozen):
+    """How far a crawl is.
+
+    Attributes:
+        done: Pages visited, those of the interrupted run that is continued included.
+        queued: Pages known that wait, as far as the limit lets them be visited.
+        failed: Pages of this run that could not be obtained.
+        pages_per_second: Of this run.
+    """
+
+    done: int
+    queued: int
+    failed: int
+    pages_per_second: float
+
+
+CrawlProgressCallback = Callable[[CrawlProgress], None]
+
+
+class SiteReport(_Frozen):
+    """What a crawl did in this run.
+
+    Attributes:
+        start_url: As asked for.
+        pages: Number of pages by outcome: `indexed` new ones, `updated`, `unchanged` confirmed by
+            the site, `stored` fresh ones it was not asked about.
+        failed: Number of pages that could not be obtained, by kind of reason.
+        failures: Some of them: URL to the whole reason. `status` lists all.
+        skipped: Number of addresses left alone although they are on the site, by reason.
+        chunks_embedded: Chunks that had to be embedded.
+        queued: Pages known and not visited when the crawl ended.
+        ended: `complete` everything was visited, `limit` as many pages as allowed,
+            `unreachable` the site stopped answering.
+        resumed: An interrupted run was continued.
+        seconds: Of this run.
+    """
+
+    start_url: str
+    pages: dict[str, int] = Field(default_factory=dict)
+    failed: dict[str, int] = Field(default_factory=dict)
+    failures: dict[str, str] = Field(default_factory=dict)
+    skipped: dict[str, int] = Field(default_factory=dict)
+    chunks_embedded: int = 0
+    queued: int = 0
+    ended: Literal["complete", "limit", "unreachable"] = "complete"
+    resumed: bool = False
+    seconds: float = 0.0
+
+    @property
+    def obtained(self) -> int:
+        """Pages that are in the corpus, after this run or before it."""
+        return sum(self.pages.values())
+
+    @property
+    def visited(self) -> int:
+        """Pages of this run."""
+        return self.obtained + sum(self.failed.values())
