@@ -53,7 +53,8 @@ class AddressCheck:
             raise RefusedAddressError(
                 f"'{target.hostname}' may not be contacted: {error}.",
                 url=url,
-                hint="Only public web addresses are fetched; an operator can open others by name.",
+                hint=f"If it is yours, allow it: --allow-host {target.host}, or set "
+                f"WEBRAG_ALLOW_HOSTS={target.host}.",
             ) from error
         except NameNotFound as error:
             raise FetchError(

@@ -39,6 +39,9 @@ _LANGUAGES = frozenset(
 def rewrite_code(root: LexborNode) -> None:
     """Give every `<pre>` plain text and the class the converter reads a fence's language from."""
     drop(select(root, _LINE_NUMBERS))
+    # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence.
+    for outer in _outer_pres(root):
+        outer.unwrap()
     for pre in select(root, "pre"):
         language = _language_of(pre)
         _break_lines(pre)
@@ -48,6 +51,15 @@ def rewrite_code(root: LexborNode) -> None:
             target.attrs["class"] = f"language-{language}"
         elif "class" in target.attrs:
             del target.attrs["class"]
+
+
+def _outer_pres(root: LexborNode) -> list[LexborNode]:
+    outers = {}
+    for inner in select(root, "pre pre"):
+        for node in ancestors(inner):
+            if node.tag == "pre":
+                outers[node.mem_id] = node
+    return list(outers.values())
 
 
 def _break_lines(pre: LexborNode) -> None:

@@ -181,13 +181,13 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             NameNotFound: The name has no address.
         """
         is_allowed = self._allowed.covers(host, port)
-        if not is_allowed and port not in _WEB_PORTS:
-            ports = ", ".join(map(str, sorted(_WEB_PORTS)))
-            raise AddressRefused(f"port {port} is not one of the web's ({ports})")
         addresses = await self._addresses(host, port)
         for address in addresses:
             if not is_allowed and not is_public(address):
                 raise AddressRefused(f"its address {address} is private or reserved")
+        if not is_allowed and port not in _WEB_PORTS:
+            ports = ", ".join(map(str, sorted(_WEB_PORTS)))
+            raise AddressRefused(f"port {port} is not one of the web's ({ports})")
         return addresses
 
     async def _addresses(self, host: str, port: int) -> list[str]:

@@ -218,6 +218,11 @@ def _megabytes(count: int) -> str:
     return f"{count / 1_000_000:,.1f} MB" if count >= 100_000 else f"{count:,} bytes"
 
 
+def _place(url: str) -> str:
+    parts = httpx2.URL(url)
+    return f"{parts.host}:{parts.port}" if parts.port else parts.host
+
+
 @contextlib.contextmanager
 def _named_failures(url: str) -> Iterator[None]:
     host = httpx2.URL(url).host
@@ -227,7 +232,8 @@ def _named_failures(url: str) -> Iterator[None]:
         raise RefusedAddressError(
             f"'{host}' may not be contacted: {error}.",
             url=url,
-            hint="Only public web addresses are fetched; an operator can open others by name.",
+            hint=f"If it is yours, allow it: --allow-host {_place(url)}, or set "
+            f"WEBRAG_ALLOW_HOSTS={_place(url)}.",
         ) from error
     except (httpcore2.TimeoutException, httpx2.TimeoutException) as error:
         raise FetchError(f"'{host}' did not answer in time.", url=url) from error

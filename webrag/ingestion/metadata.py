@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
 from webrag.errors import InputError
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
-from webrag.ingestion.links import canonical_url, parent_urls, site_of
+from webrag.ingestion.links import canonical_url, site_of
 from webrag.ingestion.models import Alternate
 from webrag.ingestion.page_dates import read_dates
 from webrag.ingestion.tree import attribute, inline_text
@@ -29,6 +30,7 @@ _GENERIC_TITLE = re.compile(
 )
 _PAGE_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/plain", "text/html"})
 _MAX_ALTERNATES = 200
+_INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)\Z", re.IGNORECASE)
 # The name robots meta tags may address, beside `robots`.
 _AGENT = "webrag"
 
@@ -129,11 +131,19 @@ def _canonical(tree: LexborHTMLParser, page_url: str, base: str) -> str:
         named = canonical_url(attribute(link, "href"), base)
     except InputError:
         return own
-    # A site that names its front page on every page would fold into one document.
-    is_front_page = not parent_urls(f"{named.rstrip('/')}/x") and "?" not in named
     if own.startswith("https:") and named.startswith("http:"):
         named = f"https:{named.removeprefix('http:')}"
-    return named if site_of(named) == site_of(own) and not is_front_page else own
+    # Many sites name a section's first page on every page of it. A page filed under such an
+    # address would replace another, and quotations would point to a page that lacks them; so only
+    # spellings of one address count. Pages with equal text are joined when they are stored.
+    return named if _spelling(named) == _spelling(own) else own
+
+
+def _spelling(url: str) -> tuple[str, str, str]:
+    """What is left of an address without scheme, `www.`, index file and final slash."""
+    parts = urlsplit(url)
+    path = _INDEX_FILE.sub("", parts.path).rstrip("/")
+    return site_of(url), path, parts.query
 
 
 def _title(tree: LexborHTMLParser, metas: dict[str, str], headline: str | None) -> str | None:
