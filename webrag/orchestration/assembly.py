@@ -47,6 +47,8 @@ async def assemble(run: ResearchRun, report: Report) -> OrchestrationResult:
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),
         expansion_budget=request.expansion_budget,
+        rounds_allowed=request.max_iterations,
+        rounds_ceiling=run.parts.config.expansion.max_depth,
         confidence=state.confidence,
         confidence_band=band(state.confidence),
         degraded=tuple(state.degraded),

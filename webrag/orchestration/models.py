@@ -335,6 +335,9 @@ class OrchestrationResult(_Frozen):
         warnings: Other sentences for the user.
         partial: A deadline cut the run short.
         urls_fetched: Pages obtained from the network in this run, seed included.
+        expansion_budget: As the caller gave it.
+        rounds_allowed: Rounds of expansion this run might have taken; 0 for a fast one.
+        rounds_ceiling: Rounds the configuration allows any run; None when it is not known.
     """
 
     query: str
@@ -353,6 +356,8 @@ class OrchestrationResult(_Frozen):
     total_urls_ingested: int = 0
     urls_fetched: tuple[str, ...] = ()
     expansion_budget: int | None = None
+    rounds_allowed: int = 0
+    rounds_ceiling: int | None = None
     confidence: float
     confidence_band: ConfidenceBand
     degraded: tuple[str, ...] = ()
