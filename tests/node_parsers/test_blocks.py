@@ -1,3 +1,5 @@
+import time
+
 import pyromark
 import pytest
 from hypothesis import given, settings
@@ -116,3 +118,29 @@ def test_other_errors_of_the_parser_are_not_hidden(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(KeyboardInterrupt):
         parse_outline("a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(">" * 50_000 + " a", id="quotes"),
+        pytest.param("- " * 50_000 + "a", id="bullets"),
+        pytest.param("1. " * 50_000 + "a", id="numbers"),
+        pytest.param("> - " * 25_000 + "a", id="quoted lists"),
+        pytest.param("a\n: " * 25_000 + "a", id="definitions"),
+        pytest.param("![" * 25_000 + "a" + "](x)" * 25_000, id="images"),
+        pytest.param("**a *b " * 12_500 + "x" + "* b**" * 12_500, id="emphasis"),
+        pytest.param("**note" + " " * 50_000 + "x", id="spaces after a label"),
+    ],
+)
+def test_deep_nesting_is_read_in_linear_time(text: str) -> None:
+    begun = time.process_time()
+    parse_outline(text)
+
+    assert time.process_time() - begun < 2.0
+
+
+def test_deep_nesting_costs_no_more_than_a_table_header() -> None:
+    outline = parse_outline("\n".join(f"{'  ' * depth}- a\n" for depth in range(100)))
+
+    assert max(unit.cost for unit in outline.units) < blocks.BreakCost.SENTENCE

@@ -1,10 +1,13 @@
 """Progress notifications of one tool call; it neither measures nor estimates what is left."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 
 __all__ = ["HEARTBEAT_S", "ProgressReporter"]
+
+logger = logging.getLogger(__name__)
 
 # Clients give up after a silence of 10 to 60 s and show the last message until then.
 HEARTBEAT_S = 2.5
@@ -29,6 +32,7 @@ class ProgressReporter:
         self._value = 0
         self._message = "Working..."
         self._started = self._sent = time.monotonic()
+        self._noted: set[asyncio.Task[None]] = set()
 
     async def __call__(
         self, phase: str, detail: str, iteration: int | None = None, total: int | None = None
@@ -38,6 +42,24 @@ class ProgressReporter:
         if iteration is not None and total and f"{iteration}/{total}" not in self._message:
             self._message += f" ({iteration}/{total})"
         await self._send(self._message)
+
+    def note(self, message: str) -> None:
+        """Report from code that cannot wait; the notification is sent soon."""
+        self._message = message
+        task = asyncio.create_task(self._send(message))
+        self._noted.add(task)
+        task.add_done_callback(self._forget)
+
+    async def flush(self) -> None:
+        """Wait until everything noted has been sent, or could not be."""
+        if self._noted:
+            await asyncio.wait(self._noted)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._noted.discard(task)
+        # A client that went away must not cost it what is being stored.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("Progress could not be reported: %s", error)
 
     async def keep_alive(self) -> None:
         """Repeat the last message whenever the silence lasts too long, until cancelled."""

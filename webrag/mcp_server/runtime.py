@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import anyio
 import anyio.to_thread
 
+from webrag.errors import WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 
@@ -63,8 +64,14 @@ class ResearchMemory(Protocol):
     ) -> OrchestrationResult:
         """Find evidence in what is stored."""
 
-    async def ingest(self, urls: str | Sequence[str], *, refresh: bool = False) -> IngestOutcome:
-        """Fetch and index pages."""
+    async def ingest(
+        self,
+        urls: str | Sequence[str],
+        *,
+        refresh: bool = False,
+        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+    ) -> IngestOutcome:
+        """Fetch and index pages; `on_page` is told each canonical URL's outcome."""
 
     async def status(
         self, source_url: str | None = None, *, include_urls: bool = True

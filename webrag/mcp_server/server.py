@@ -30,7 +30,11 @@ def build_server(settings: Settings, *, load: LoadMemory | None = None) -> MCPSe
         load: Makes the memory, unopened; None for `WebRAG(settings)`. Runs in a thread.
     """
     runtime = Runtime(load or partial(_load_webrag, settings))
-    tools = ResearchTools(runtime, timeout_s=settings.mcp_tool_timeout)
+    tools = ResearchTools(
+        runtime,
+        timeout_s=settings.mcp_tool_timeout,
+        soft_deadline_s=settings.mcp_soft_deadline,
+    )
 
     @asynccontextmanager
     async def lifespan(_server: MCPServer[Runtime]) -> AsyncIterator[Runtime]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -14,20 +14,32 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from typing_extensions import override
 
 from webrag.errors import InputError, WebRAGError
+from webrag.indexing.models import AcquiredPage
+from webrag.ingestion.links import canonical_url
+from webrag.mcp_server.argument_log import described
 from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.runtime import ResearchMemory, Runtime
-from webrag.mcp_server.schemas import DESCRIPTIONS, RESEARCH_MODES, RETRIEVAL_MODES, SCHEMAS, TITLES
+from webrag.mcp_server.schemas import (
+    DESCRIPTIONS,
+    MAX_INGEST_URLS,
+    RESEARCH_MODES,
+    RETRIEVAL_MODES,
+    SCHEMAS,
+    TITLES,
+)
 from webrag.orchestration.models import OrchestrationResult, QueryType
 from webrag.presentation.errors import failure_text, input_error_text, timeout_text
 from webrag.presentation.status import format_ingest, format_status
+from webrag.presentation.untrusted import one_line
 
 __all__ = ["ResearchTools"]
 
 logger = logging.getLogger(__name__)
 
 _INTENTS: tuple[QueryType, ...] = get_args(QueryType)
-_LOGGED_CHARS = 120
+# The soft deadline must come before the hard one for there to be anything left to report in.
+_LATEST_SOFT_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -60,16 +72,18 @@ class ResearchTools:
     Args:
         runtime: Gives the open memory.
         timeout_s: Longest call, waiting for the memory included.
+        soft_deadline_s: After it `ingest` reports what is done; the memory keeps its own for
+            `answer`.
     """
 
-    def __init__(self, runtime: Runtime, *, timeout_s: float) -> None:
+    def __init__(self, runtime: Runtime, *, timeout_s: float, soft_deadline_s: float) -> None:
         self._runtime = runtime
         self._timeout_s = timeout_s
+        self._soft_deadline_s = min(soft_deadline_s, timeout_s * _LATEST_SOFT_SHARE)
 
     def tools(self) -> list[Tool]:
         """The tools, ready to be given to a server."""
         reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-        fetches = ToolAnnotations(read_only_hint=True, open_world_hint=True)
         stores = ToolAnnotations(
             read_only_hint=False,
             destructive_hint=False,
@@ -77,7 +91,7 @@ class ResearchTools:
             open_world_hint=True,
         )
         return [
-            self._tool("answer", self._answer, fetches),
+            self._tool("answer", self._answer, stores),
             self._tool("search", self._search, reads),
             self._tool("status", self._status, reads),
             self._tool("ingest", self._ingest, stores),
@@ -100,7 +114,7 @@ class ResearchTools:
     async def _call(
         self, name: str, handler: Handler, arguments: dict[str, Any], context: Context[Any, Any]
     ) -> CallToolResult:
-        logger.info("Tool %s called: %s", name, repr(arguments)[:_LOGGED_CHARS])
+        logger.info("Tool %s called: %s", name, described(arguments, SCHEMAS[name]["properties"]))
         started = time.monotonic()
         progress = ProgressReporter(context.report_progress)
         heartbeat = asyncio.create_task(progress.keep_alive())
@@ -178,12 +192,53 @@ class ResearchTools:
         return _Reply(format_status(await memory.status(source_url, include_urls=include_urls)))
 
     async def _ingest(self, arguments: Arguments, progress: ProgressReporter) -> _Reply:
-        urls = arguments.texts("url", required=True) or []
+        deadline = time.monotonic() + self._soft_deadline_s
+        urls = _urls_to_ingest(arguments.texts("url", required=True) or [])
         refresh = arguments.flag("refresh", default=False)
         memory = await self._memory(progress)
+        outcomes: dict[str, AcquiredPage | WebRAGError] = {}
+
+        def on_page(url: str, outcome: AcquiredPage | WebRAGError) -> None:
+            outcomes[url] = outcome
+            progress.note(_page_progress(url, outcome, len(outcomes), len(urls)))
+
         await progress("ingest", f"Fetching and indexing {len(urls)} pages...")
-        report = await memory.ingest(urls, refresh=refresh)
-        return _Reply(format_ingest(report.pages, report.failed), is_error=not report.pages)
+        limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
+        try:
+            async with limit:
+                await memory.ingest(urls, refresh=refresh, on_page=on_page)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            logger.warning("Time ran out after %d of %d pages", len(outcomes), len(urls))
+        await progress.flush()
+        return _ingest_reply(urls, outcomes)
+
+
+def _urls_to_ingest(named: Sequence[str]) -> list[str]:
+    urls = list(dict.fromkeys(map(canonical_url, named)))
+    if len(urls) > MAX_INGEST_URLS:
+        raise InputError(
+            f"url names {len(urls)} pages; one call takes at most {MAX_INGEST_URLS}: "
+            "ingest the others with further calls."
+        )
+    return urls
+
+
+def _page_progress(url: str, outcome: AcquiredPage | WebRAGError, done: int, total: int) -> str:
+    verb = "Failed" if isinstance(outcome, WebRAGError) else outcome.outcome.capitalize()
+    return f"{verb}: {one_line(url)} ({done}/{total})"
+
+
+def _ingest_reply(
+    urls: Sequence[str], outcomes: Mapping[str, AcquiredPage | WebRAGError]
+) -> _Reply:
+    known = [(url, outcomes[url]) for url in urls if url in outcomes]
+    pages = [outcome for _, outcome in known if isinstance(outcome, AcquiredPage)]
+    failed = {url: str(outcome) for url, outcome in known if isinstance(outcome, WebRAGError)}
+    unfinished = [url for url in urls if url not in outcomes]
+    text = format_ingest(pages, failed, unfinished)
+    return _Reply(text, is_error=not pages and not unfinished)
 
 
 def _brief(memory: ResearchMemory, result: OrchestrationResult) -> _Reply:

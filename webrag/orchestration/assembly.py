@@ -48,6 +48,8 @@ async def assemble(run: ResearchRun, report: Report) -> OrchestrationResult:
         urls_fetched=tuple(state.fetched),
         page_sources={url: source for url, source in state.fetched.items() if source},
         expansion_budget=request.expansion_budget,
+        rounds_allowed=request.max_iterations,
+        rounds_ceiling=run.parts.config.expansion.max_depth,
         confidence=state.confidence,
         confidence_band=band(state.confidence),
         degraded=tuple(state.degraded),

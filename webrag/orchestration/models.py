@@ -338,6 +338,9 @@ class OrchestrationResult(_Frozen):
         partial: A deadline cut the run short.
         urls_fetched: Pages obtained from the network in this run, seed included.
         page_sources: For each of them, the name of the page source it came from.
+        expansion_budget: As the caller gave it.
+        rounds_allowed: Rounds of expansion this run might have taken; 0 for a fast one.
+        rounds_ceiling: Rounds the configuration allows any run; None when it is not known.
     """
 
     query: str
@@ -357,6 +360,8 @@ class OrchestrationResult(_Frozen):
     urls_fetched: tuple[str, ...] = ()
     page_sources: dict[str, str] = Field(default_factory=dict)
     expansion_budget: int | None = None
+    rounds_allowed: int = 0
+    rounds_ceiling: int | None = None
     confidence: float
     confidence_band: ConfidenceBand
     degraded: tuple[str, ...] = ()

@@ -7,9 +7,9 @@ from webrag.presentation.models import BriefConfig
 
 __all__ = ["follow_ups"]
 
-# Corpora above it would not fit a response whole (default full-context threshold).
-_FULL_CONTEXT_TOKENS = 30_000
 _MORE_ROUNDS = 2
+# What evidence may take of a response; frames, quotations and the other sections take the rest.
+_EVIDENCE_SHARE = 0.7
 
 _MCP = {
     "resume": "repeat the same `answer` call",
@@ -34,19 +34,21 @@ _CLI = {
 def follow_ups(result: OrchestrationResult, config: BriefConfig) -> str:
     """One line per option that fits how this run ended."""
     words = _MCP if config.caller == "mcp" else _CLI
-    return "\n".join(f"- {line}" for line in _options(result, words))
+    return "\n".join(f"- {line}" for line in _options(result, config, words))
 
 
-def _options(result: OrchestrationResult, words: dict[str, str]) -> Iterator[str]:
+def _options(
+    result: OrchestrationResult, config: BriefConfig, words: dict[str, str]
+) -> Iterator[str]:
     is_answer = bool(result.seed_urls)
     if result.partial:
         yield f"CONTINUE: Time ran out; {words['resume']} to go on from what is stored."
-    elif is_answer and not result.expansion_steps:
+    elif is_answer and _may_go_deep(result):
         yield f"DEEP SEARCH: Only the named pages were read; follow their links: {words['deep']}."
-    elif is_answer and _ran_out_of_rounds(result):
-        more = words["more"].format(rounds=result.total_iterations + _MORE_ROUNDS)
+    elif is_answer and (rounds := _more_rounds(result)):
+        more = words["more"].format(rounds=rounds)
         yield f"CONTINUE EXPANSION: Link following ended at its limit; go further: {more}."
-    if is_answer and result.mode == "chunk" and _is_small(result):
+    if is_answer and result.mode == "chunk" and _fits_whole(result, config):
         yield f"FULL CONTEXT: The pages are short enough to read whole: {words['full']}."
     if result.chunks:
         yield f"FOLLOW-UP SEARCH: Ask the indexed pages something else, fast: {words['search']}."
@@ -55,11 +57,20 @@ def _options(result: OrchestrationResult, words: dict[str, str]) -> Iterator[str
     yield "REFINE QUERY: Use the page's own words, or ask for one thing at a time."
 
 
-def _ran_out_of_rounds(result: OrchestrationResult) -> bool:
-    budget = result.expansion_budget
-    at_budget = budget is not None and result.total_iterations >= budget
-    return at_budget or result.confidence_band in ("low", "none")
+def _may_go_deep(result: OrchestrationResult) -> bool:
+    return result.rounds_allowed == 0 and result.rounds_ceiling != 0
 
 
-def _is_small(result: OrchestrationResult) -> bool:
-    return 0 < result.corpus_stats.total_tokens <= _FULL_CONTEXT_TOKENS
+def _more_rounds(result: OrchestrationResult) -> int | None:
+    """A larger budget for a run that its budget ended; None when there is none to be had."""
+    if result.final_decision.rule != "depth_cap" or result.rounds_allowed == 0:
+        return None
+    rounds = result.rounds_allowed + _MORE_ROUNDS
+    if result.rounds_ceiling is not None:
+        rounds = min(rounds, result.rounds_ceiling)
+    return rounds if rounds > result.rounds_allowed else None
+
+
+def _fits_whole(result: OrchestrationResult, config: BriefConfig) -> bool:
+    limit = min(config.full_context_threshold, int(config.token_budget * _EVIDENCE_SHARE))
+    return 0 < result.corpus_stats.total_tokens <= limit

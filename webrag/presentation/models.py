@@ -23,6 +23,8 @@ class BriefConfig(_Frozen):
             others are printed as the child that matched best.
         max_quote_chars: Longest quotation in [CITATIONS].
         include_guide: Print [PRESENTATION GUIDE], which addresses a model, not a person.
+        full_context_threshold: Pages of at most this many tokens are offered to be read whole,
+            when the budget holds them.
         caller: Whose vocabulary [FOLLOW-UP OPTIONS] uses: MCP tools or the command line.
     """
 
@@ -30,6 +32,7 @@ class BriefConfig(_Frozen):
     whole_results: int = Field(default=2, ge=0)
     max_quote_chars: int = Field(default=400, ge=1)
     include_guide: bool = True
+    full_context_threshold: int = Field(default=30_000, ge=0)
     caller: Literal["mcp", "cli"] = "mcp"
 
 

@@ -111,17 +111,27 @@ def _time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def format_ingest(pages: Sequence[AcquiredPage], failed: Mapping[str, str]) -> str:
+def format_ingest(
+    pages: Sequence[AcquiredPage], failed: Mapping[str, str], unfinished: Sequence[str] = ()
+) -> str:
     """One entry per page asked for: what happened to it, or why it failed.
 
     Args:
         pages: Pages that are in the corpus now.
         failed: URL to reason.
+        unfinished: URLs that time did not suffice for.
     """
-    total = len(pages) + len(failed)
+    total = len(pages) + len(failed) + len(unfinished)
     lines = ["[INGEST REPORT]", f"{len(pages):,} of {total:,} pages are in the corpus.", ""]
     lines += map(_ingest_line, pages)
     lines += [f"- {url}\n  (failed: {one_line(reason)})" for url, reason in failed.items()]
+    lines += [f"- {url}\n  (not finished)" for url in unfinished]
+    if unfinished:
+        lines += [
+            "",
+            f"Time ran out before {len(unfinished):,} of {total:,} pages were finished. Repeat the "
+            "call to continue: what is in the corpus is kept.",
+        ]
     return "\n".join(lines).rstrip()
 
 

@@ -246,7 +246,13 @@ class Settings(
         Args:
             caller: Whose vocabulary its suggestions use.
         """
-        return BriefConfig(token_budget=self.mcp_response_token_budget, caller=caller)
+        return BriefConfig(
+            token_budget=self.mcp_response_token_budget,
+            full_context_threshold=min(
+                self.retrieval_full_context_threshold, self.retrieval_context_budget
+            ),
+            caller=caller,
+        )
 
 
 def load_settings(env_file: Path | str | None = None, **overrides: Any) -> Settings:

@@ -83,7 +83,8 @@ class McpSettings(BaseModel):
     )
     mcp_soft_deadline: Seconds = setting(
         50.0,
-        "After it `answer` returns what it has as a partial brief; clients give up at 60 s.",
+        "After it `answer` and `ingest` return what they have, marked as partial; clients give "
+        "up at 60 s.",
         read_by="MCP server",
         unit="seconds",
     )

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import pytest
 
-from webrag.errors import InputError
+from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus
 from webrag.orchestration.models import ProgressCallback
 
@@ -25,6 +25,7 @@ class ScriptedMemory:
         self.delay_s = 0.0
         self.cancelled = asyncio.Event()
         self.is_open = False
+        self.page_delay_s = 0.0
 
     async def __aenter__(self) -> Self:
         self.is_open = True
@@ -55,24 +56,17 @@ class ScriptedMemory:
         progress = options.pop("on_progress")
         return await self._work("search", progress, question=question, **options)
 
-    async def ingest(self, urls: list[str], *, refresh: bool = False) -> Any:
+    async def ingest(self, urls: list[str], *, refresh: bool = False, on_page: Any = None) -> Any:
         await self._work("ingest", None, urls=urls, refresh=refresh)
-        gone = {url: "404: no such page" for url in urls if "gone" in url}
-        pages = [
-            AcquiredPage(
-                url=url,
-                requested_url=url,
-                page_id=1,
-                title="Page",
-                outcome="indexed",
-                depth=0,
-                chunk_count=4,
-                token_count=800,
-            )
-            for url in urls
-            if url not in gone
-        ]
-        return SimpleNamespace(pages=pages, failed=gone)
+        outcomes: dict[str, AcquiredPage | WebRAGError] = {}
+        for url in urls:
+            await asyncio.sleep(self.page_delay_s)
+            outcomes[url] = _outcome(url)
+            on_page(url, outcomes[url])
+        return SimpleNamespace(
+            pages=[each for each in outcomes.values() if isinstance(each, AcquiredPage)],
+            failed={u: str(e) for u, e in outcomes.items() if isinstance(e, WebRAGError)},
+        )
 
     async def status(self, source_url: str | None = None, *, include_urls: bool = True) -> Any:
         await self._work("status", None, source_url=source_url, include_urls=include_urls)
@@ -92,6 +86,21 @@ class ScriptedMemory:
 
     def brief(self, result: Any, *, include_guide: bool = False, nonce: str | None = None) -> str:
         return f"brief of {result.chunks[0]} guide={include_guide} nonce={nonce}"
+
+
+def _outcome(url: str) -> AcquiredPage | WebRAGError:
+    if "gone" in url:
+        return PageGoneError("404: no such page", url=url, status=404)
+    return AcquiredPage(
+        url=url,
+        requested_url=url,
+        page_id=1,
+        title="Page",
+        outcome="indexed",
+        depth=0,
+        chunk_count=4,
+        token_count=800,
+    )
 
 
 Load = Callable[[], AbstractAsyncContextManager[Any]]

@@ -47,7 +47,7 @@ async def test_tools_are_listed_with_their_annotations(tools: list[Tool]) -> Non
     assert list(by_name) == ["answer", "search", "status", "ingest"]
     hints = {name: tool.annotations for name, tool in by_name.items()}
     assert {n: h.read_only_hint for n, h in hints.items() if h} == {
-        "answer": True,
+        "answer": False,
         "search": True,
         "status": True,
         "ingest": False,
@@ -58,6 +58,20 @@ async def test_tools_are_listed_with_their_annotations(tools: list[Tool]) -> Non
         "status": False,
         "ingest": True,
     }
+
+
+async def test_tools_that_store_pages_destroy_nothing_and_can_be_repeated(
+    tools: list[Tool],
+) -> None:
+    stores = [tool.annotations for tool in tools if tool.name in ("answer", "ingest")]
+
+    assert [(h.destructive_hint, h.idempotent_hint) for h in stores if h] == [(False, True)] * 2
+
+
+async def test_known_context_promises_only_what_a_language_model_does(tools: list[Tool]) -> None:
+    described = tools[0].input_schema["properties"]["known_context"]["description"]
+
+    assert "only when the server has a language model" in described
 
 
 async def test_tools_offer_no_structured_output(tools: list[Tool]) -> None:
@@ -134,6 +148,80 @@ async def test_ingest_that_stored_nothing_is_an_error(call: Call) -> None:
 
     assert result.is_error
     assert "(failed: 404: no such page)" in text_of(result)
+
+
+async def test_ingest_tells_each_page_as_soon_as_it_is_done(call: Call) -> None:
+    seen: list[str | None] = []
+
+    async def note(_value: float, _total: float | None, message: str | None) -> None:
+        seen.append(message)
+
+    urls = [URL, "https://gone.example.org/"]
+    await call("ingest", {"url": urls}, progress_callback=note)
+
+    assert seen[-2:] == [f"Indexed: {URL} (1/2)", "Failed: https://gone.example.org/ (2/2)"]
+
+
+@pytest.fixture
+def interrupted(load: Load, memory: Any) -> Callable[[float], Awaitable[CallToolResult]]:
+    """Ingest three pages with time for `pages` of them."""
+
+    async def interrupted(pages: float) -> CallToolResult:
+        memory.page_delay_s = 0.4
+        settings = Settings(mcp_soft_deadline=0.4 * pages, mcp_tool_timeout=30)
+        urls = ["https://gone.example.org/", URL, f"{URL}slow"]
+        async with Client(build_server(settings, load=load)) as client:
+            return await client.call_tool("ingest", {"url": urls})
+
+    return interrupted
+
+
+async def test_ingest_reports_what_is_done_at_the_soft_deadline(
+    interrupted: Callable[[float], Awaitable[CallToolResult]],
+) -> None:
+    result = await interrupted(2.5)
+
+    assert not result.is_error
+    assert text_of(result) == (
+        "[INGEST REPORT]\n"
+        "1 of 3 pages are in the corpus.\n\n"
+        f"- Page — {URL}\n  (indexed; 4 chunks, 800 tokens)\n"
+        "- https://gone.example.org/\n  (failed: 404: no such page)\n"
+        f"- {URL}slow\n  (not finished)\n\n"
+        "Time ran out before 1 of 3 pages were finished. Repeat the call to continue: what is in "
+        "the corpus is kept."
+    )
+
+
+async def test_ingest_that_had_no_time_for_any_page_is_no_error(
+    interrupted: Callable[[float], Awaitable[CallToolResult]],
+) -> None:
+    result = await interrupted(0.5)
+
+    assert not result.is_error
+    assert "Time ran out before 3 of 3 pages were finished." in text_of(result)
+
+
+async def test_ingest_refuses_more_urls_than_one_call_takes(call: Call, memory: Any) -> None:
+    result = await call("ingest", {"url": [f"{URL}{number}" for number in range(51)]})
+
+    assert text_of(result) == (
+        "url names 51 pages; one call takes at most 50: ingest the others with further calls."
+    )
+    assert memory.calls == []
+
+
+async def test_log_holds_no_secret_of_the_arguments(
+    call: Call, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="webrag"):
+        await call(
+            "answer",
+            {"url": "https://user:hunter2@docs.example.org/a?token=t0k3n", "query": "my secret"},
+        )
+
+    assert "url=https://docs.example.org/a?..., query (9 characters)" in caplog.text
+    assert not [word for word in ("hunter2", "t0k3n", "my secret") if word in caplog.text]
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,16 @@ async def test_round_gives_up_on_slow_pages(lab: Lab, static_site: Any, gate: An
     assert site + "/operations.html" in step.candidates_expanded
 
 
+@pytest.mark.parametrize(("mode", "rounds"), [("fast", 0), ("deep", 5)])
+async def test_result_says_how_many_rounds_were_allowed(
+    lab: Lab, static_site: Any, mode: Any, rounds: int
+) -> None:
+    site = static_site(MANUAL)
+    result = await lab.engine().run(site + "/", "What is it?", research_mode=mode)
+
+    assert (result.rounds_allowed, result.rounds_ceiling) == (rounds, 5)
+
+
 async def test_cancelling_the_caller_leaves_nothing_running(
     lab: Lab, static_site: Any, gate: Any
 ) -> None:

@@ -17,6 +17,14 @@ async def events_of(engine: OrchestratorEngine, url: str, query: str, **values: 
     return events, await handler
 
 
+async def share_of_its_own(engine: OrchestratorEngine, url: str) -> float:
+    """Share of a run's time that none of its phases accounts for."""
+    started = time.perf_counter()
+    result = await engine.run(url, AT_SEED)
+    elapsed_ms = (time.perf_counter() - started) * 1000
+    return 1 - sum(result.timing.model_dump(exclude={"total_ms"}).values()) / elapsed_ms
+
+
 async def test_events_tell_each_decision(lab: Lab, static_site: Any) -> None:
     site = static_site(dict(MANUAL))
 
@@ -42,12 +50,9 @@ async def test_steps_add_little_time_of_their_own(lab: Lab, static_site: Any) ->
     engine = lab.engine()
     await engine.run(site + "/", AT_SEED)
 
-    started = time.perf_counter()
-    result = await engine.run(site + "/", AT_SEED)
-    elapsed_ms = (time.perf_counter() - started) * 1000
+    shares = [await share_of_its_own(engine, site + "/") for _ in range(5)]
 
-    spent = result.timing.model_dump(exclude={"total_ms"})
-    assert elapsed_ms - sum(spent.values()) < 200
+    assert min(shares) < 0.8  # some 0.3 on an idle machine, where a run takes 40 ms
 
 
 def test_workflow_is_valid() -> None:

@@ -3,11 +3,22 @@ from typing import Any
 
 import pytest
 
-from webrag.orchestration.models import ExpansionStep, OrchestrationResult, RankedChunk
+from webrag.orchestration.models import (
+    ExpansionDecision,
+    OrchestrationResult,
+    RankedChunk,
+)
 from webrag.presentation.follow_ups import follow_ups
 from webrag.presentation.models import BriefConfig
 
 MakeResult = Callable[..., OrchestrationResult]
+DEPTH_CAP = ExpansionDecision(
+    action="stop",
+    reason="Reached all expansion rounds.",
+    confidence="low",
+    rule="depth_cap",
+    rule_number=1,
+)
 
 
 def names(text: str) -> list[str]:
@@ -26,6 +37,26 @@ def names(text: str) -> list[str]:
             {"partial": True},
             ["CONTINUE", "FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
             id="partial answer",
+        ),
+        pytest.param(
+            {"rounds_allowed": 5, "rounds_ceiling": 5},
+            ["FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
+            id="deep answer that stopped at once",
+        ),
+        pytest.param(
+            {"rounds_ceiling": 0},
+            ["FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
+            id="link following switched off",
+        ),
+        pytest.param(
+            {"rounds_allowed": 5, "rounds_ceiling": 5, "final_decision": DEPTH_CAP},
+            ["FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
+            id="deep answer that used every round there is",
+        ),
+        pytest.param(
+            {"rounds_allowed": 3, "rounds_ceiling": 5, "confidence_band": "low"},
+            ["FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
+            id="deep answer that had rounds left",
         ),
         pytest.param(
             {"mode": "full_context"},
@@ -52,13 +83,38 @@ def test_options_fit_how_the_run_ended(
 
 
 def test_exhausted_expansion_can_be_continued_with_a_larger_budget(
-    make_result: MakeResult, make_step: Callable[..., ExpansionStep], install_chunk: RankedChunk
+    make_result: MakeResult, install_chunk: RankedChunk
 ) -> None:
-    result = make_result(
-        install_chunk, expansion_steps=(make_step(),), expansion_budget=1, total_iterations=1
-    )
+    result = make_result(install_chunk, rounds_allowed=1, final_decision=DEPTH_CAP)
 
     assert "`answer` with expansion_budget=3" in follow_ups(result, BriefConfig())
+
+
+def test_no_more_rounds_are_offered_than_the_configuration_allows(
+    make_result: MakeResult, install_chunk: RankedChunk
+) -> None:
+    result = make_result(
+        install_chunk, rounds_allowed=4, rounds_ceiling=5, final_decision=DEPTH_CAP
+    )
+
+    assert "`answer` with expansion_budget=5" in follow_ups(result, BriefConfig())
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_offered"),
+    [
+        ({}, True),
+        ({"full_context_threshold": 12_340}, True),
+        ({"full_context_threshold": 12_339}, False),
+        ({"token_budget": 13_000}, False),
+    ],
+)
+def test_reading_whole_is_offered_within_the_threshold_and_the_budget(
+    make_result: MakeResult, install_chunk: RankedChunk, limits: dict[str, Any], is_offered: bool
+) -> None:
+    text = follow_ups(make_result(install_chunk), BriefConfig(**limits))
+
+    assert ("FULL CONTEXT" in names(text)) is is_offered
 
 
 def test_command_line_is_told_commands(make_result: MakeResult, install_chunk: RankedChunk) -> None:

@@ -315,6 +315,12 @@ def test_threshold_set_by_the_user_replaces_the_profiles_one() -> None:
     assert config.profile == profile.model_copy(update={"mediocre_score_floor": 0.0})
 
 
+def test_pages_are_offered_whole_only_when_they_fit_the_context_budget() -> None:
+    settings = load_settings(retrieval_full_context_threshold=9_000, retrieval_context_budget=7_000)
+
+    assert settings.brief_config().full_context_threshold == 7_000
+
+
 def test_configurations_carry_the_users_values() -> None:
     settings = load_settings(
         allow_hosts="localhost:8000",

@@ -4,6 +4,7 @@ Reads block structure and source ranges from a CommonMark parser; decides nothin
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -30,9 +31,13 @@ _INLINE_TAGS: Final = frozenset(
 # `$HOME:$PATH` parses as math; a formula has an operator, a command or a single symbol.
 _FORMULA: Final = re.compile(r"[\\^{}=<>+*]|^\s*\w(_\w+)?\s*$")
 _TEX_SPAN: Final = re.compile(r"\\\(.{1,500}?\\\)|\\\[.{1,2000}?\\\]", re.S)
+# Deeper nesting is no structure a reader sees; without a limit it would cost more than any cut.
+_MAX_NESTING: Final = 8
+_NESTING_COST: Final = 0.05
+_NESTED_IN: Final = ("Item", "DefinitionListDefinition", "BlockQuote")
 _ADMONITION: Final = re.compile(
     r"^[ \t>]*(?:(?:\*\*|__)(?:note|tip|hint|important|warning|caution|danger|attention|info)"
-    r"\s*[:.!]?\s*(?:\*\*|__)|(?:!!!|:::)\s*\w)",
+    r"[ \t]{0,3}[:.!]?[ \t]{0,3}(?:\*\*|__)|(?:!!!|:::)\s*\w)",
     re.I | re.M,
 )
 
@@ -135,6 +140,8 @@ class _EventReader:
         self.outline = Outline()
         self._char = _character_offsets(text)
         self._open: list[str] = []
+        # How often each tag is open: counting in `_open` is quadratic in the depth of nesting.
+        self._depth: Counter[str] = Counter()
         self._pieces: list[tuple[int, int, str]] = []
         self._heading: list[str] | None = None
         self._alt: list[str] | None = None
@@ -207,14 +214,14 @@ class _EventReader:
             self.lines.cost[line] = BreakCost.KEEP if self._row == 1 else BreakCost.TABLE_ROW
         else:
             self._start_container(tag, data, line, start, end)
-        self._open.append(tag)
+        self._enter(tag)
 
     def _start_inline(self, tag: str, data: Any, start: int, end: int) -> None:
         self.lines.join(self.lines.at(start), self.lines.last(start, end))
         if tag == "Image" and self._alt is None:
             self._alt = []
             self.outline.images.append(Image(data["dest_url"], "", data["title"], start))
-        self._open.append(tag)
+        self._enter(tag)
 
     def _start_heading(self, level: int, line: int, start: int, end: int) -> None:
         self.lines.cost[line] = BreakCost.HEADING
@@ -243,7 +250,7 @@ class _EventReader:
     def _start_container(self, tag: str, data: Any, line: int, start: int, end: int) -> None:
         cost = self._block_cost()
         if tag == "Item":
-            cost = BreakCost.ITEM + 0.05 * self._open.count("List")
+            cost = BreakCost.ITEM + _NESTING_COST * min(self._depth["List"], _MAX_NESTING)
             self._items[-1] += 1
         elif tag == "DefinitionListTitle":
             cost = BreakCost.TERM
@@ -269,22 +276,29 @@ class _EventReader:
             self.lines.open(line + 1, BreakCost.KEEP)
 
     def _block_cost(self) -> float:
-        nesting = sum(
-            tag in ("Item", "DefinitionListDefinition", "BlockQuote") for tag in self._open
-        )
-        return BreakCost.INSIDE_ITEM + 0.05 * (nesting - 1) if nesting else BreakCost.BLOCK
+        nesting = min(sum(self._depth[tag] for tag in _NESTED_IN), _MAX_NESTING)
+        if not nesting:
+            return BreakCost.BLOCK
+        return BreakCost.INSIDE_ITEM + _NESTING_COST * (nesting - 1)
+
+    def _enter(self, tag: str) -> None:
+        self._open.append(tag)
+        self._depth[tag] += 1
+
+    def _leave(self) -> None:
+        self._depth[self._open.pop()] -= 1
 
     def _end(self, tag: str, data: Any, start: int, end: int) -> None:
         if tag in _INLINE_TAGS:
-            self._open.pop()
-            if tag == "Image" and "Image" not in self._open and self._alt is not None:
+            self._leave()
+            if tag == "Image" and not self._depth["Image"] and self._alt is not None:
                 image = self.outline.images[-1]
                 alt = " ".join("".join(self._alt).split())
                 self.outline.images[-1] = Image(image.url, alt, image.caption, image.position)
                 self._alt = None
             return
         self._flush()
-        self._open.pop()
+        self._leave()
         if tag == "List" and self._items.pop() > 1 and data:
             self.outline.marks.append(Mark(start, end, "has_steps"))
         if tag == "Heading" and self._heading is not None:
@@ -297,7 +311,7 @@ class _EventReader:
         """Close the run of text that is being collected."""
         if not self._pieces:
             return
-        if "CodeBlock" in self._open:
+        if self._depth["CodeBlock"]:
             self.outline.runs += _code_runs(self._pieces)
         else:
             joined = "".join(piece[2] for piece in self._pieces)
