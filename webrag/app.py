@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from webrag.errors import InputError, WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus, LinkCandidate
 from webrag.ingestion.links import canonical_url
+from webrag.operations import CorpusOperations
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.settings import Settings, load_settings
 
@@ -43,7 +44,7 @@ class IngestReport(BaseModel):
     failed: dict[str, str] = Field(default_factory=dict)
 
 
-class WebRAG:
+class WebRAG(CorpusOperations):
     """Research memory: answers from pages with verbatim, located quotations.
 
     Use it as an async context manager; opening it starts the embedded Postgres unless a
@@ -66,6 +67,7 @@ class WebRAG:
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
+        self._reopening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -143,7 +145,8 @@ class WebRAG:
             raise InputError("No URL was given: name at least one page to start from.")
         if expansion_budget is not None and expansion_budget < 0:
             raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
-        return await self._open_parts.engine.run(
+        parts = await self._current_parts()
+        return await parts.engine.run(
             urls,
             question,
             intent=intent,
@@ -183,7 +186,8 @@ class WebRAG:
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k is {top_k}; it must be 1 or more.")
         urls = None if source_urls is None else [canonical_url(url) for url in source_urls]
-        return await self._open_parts.engine.search(
+        parts = await self._current_parts()
+        return await parts.engine.search(
             question,
             source_urls=urls,
             sites=sites,
@@ -211,7 +215,7 @@ class WebRAG:
         """
         wanted = [urls] if isinstance(urls, str) else list(urls)
         wanted = list(dict.fromkeys(canonical_url(url) for url in wanted))
-        acquirer = self._open_parts.acquirer
+        acquirer = (await self._current_parts()).acquirer
         slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
 
         async def one(url: str) -> AcquiredPage | WebRAGError:
@@ -249,7 +253,13 @@ class WebRAG:
         url = None if source_url is None else canonical_url(source_url)
         parts = self._open_parts
         status = await parts.corpus.status(url, include_urls=include_urls)
-        return status.model_copy(update={"available_embedding_model": parts.other_embedding})
+        others = await self.collections()
+        return status.model_copy(
+            update={
+                "available_embedding_model": parts.other_embedding,
+                "other_collections": tuple(e for e in others if e.name != status.collection),
+            }
+        )
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Links of stored pages, in page order."""
@@ -300,17 +310,28 @@ class WebRAG:
             embedding_dimensions=parts.embedding.dimensions,
         )
 
-    async def drop_collection(self) -> None:
-        """Delete the whole collection with everything in it, and close."""
-        from webrag.indexing.schema import drop_collection
-
-        await drop_collection(self._open_parts.database)
-        await self.close()
-
     @property
     def engine(self) -> "OrchestratorEngine":
         """The orchestration engine, for composing it with other LlamaIndex parts."""
         return self._open_parts.engine
+
+    async def _current_parts(self) -> "Parts":
+        """The parts that fit the collection, which another process may have reindexed."""
+        from webrag.indexing.schema import corpus_embedding
+
+        parts = self._open_parts
+        found = await corpus_embedding(parts.database)
+        if found in (None, (parts.embedding.name, parts.embedding.dimensions)):
+            return parts
+        assembly = await asyncio.to_thread(import_module, "webrag.assembly")
+        async with self._reopening:
+            if self._parts is parts and self._stack is not None:
+                _log.info("The collection was reindexed with another model; opening it again.")
+                # What calls under way use stays open until the end.
+                self._parts = await assembly.assemble(
+                    self.settings, self._stack, soft_deadline_s=self._soft_deadline_s
+                )
+        return self._open_parts
 
     @property
     def _open_parts(self) -> "Parts":

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
 from llama_index.core.utils import get_tokenizer
@@ -41,6 +41,7 @@ class Parts:
 
     database: Database
     corpus: Corpus
+    indexer: Indexer
     acquirer: PageAcquirer
     engine: OrchestratorEngine
     count_tokens: Callable[[str], int]
@@ -64,14 +65,17 @@ async def assemble(
     choice, other = await _open_corpus(settings, database, bundled)
     model = await asyncio.to_thread(choice.load)
     embedder = Embedder(model, choice.dimensions)
-    corpus = Corpus(database)
+    corpus = Corpus(database, embedding=(choice.name, choice.dimensions))
+    indexer = Indexer(corpus, ParentChildNodeParser(), embedder)
     acquirer = PageAcquirer(
         _ingestion(settings, stack),
-        Indexer(corpus, ParentChildNodeParser(), embedder),
+        indexer,
         corpus,
         recrawl_after_s=settings.recrawl_after,
     )
     reranker, profile = choose_reranker(settings, bundled)
+    if isinstance(reranker, AbstractAsyncContextManager):
+        await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
     engine = OrchestratorEngine(
         acquirer=acquirer,
         corpus=corpus,
@@ -85,6 +89,7 @@ async def assemble(
     return Parts(
         database=database,
         corpus=corpus,
+        indexer=indexer,
         acquirer=acquirer,
         engine=engine,
         count_tokens=lambda text: len(encode(text)),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from webrag.evaluation.runner import EvaluationProgress
     from webrag.orchestration.models import ProgressCallback
 
-__all__ = ["evaluation_progress", "page_progress", "run_progress"]
+__all__ = ["count_progress", "evaluation_progress", "page_progress", "run_progress"]
 
 _PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would be noise
 
@@ -49,6 +49,26 @@ def page_progress(total: int, *, quiet: bool) -> "Iterator[Callable[[bool], None
             done += 1
             failed += not obtained
             advance(text(), done)
+
+        yield report
+
+
+@contextmanager
+def count_progress(what: str, *, quiet: bool) -> "Iterator[Callable[[int, int], None]]":
+    """Progress of work whose size is known once it begins; tell it what is done, and of how many.
+
+    Args:
+        what: What is being done, as the beginning of the line.
+        quiet: Show nothing.
+    """
+    advance: Callable[[str, int], None] | None = None
+    with ExitStack() as stack:
+
+        def report(done: int, total: int) -> None:
+            nonlocal advance
+            if advance is None:
+                advance = stack.enter_context(_bar(total, what, quiet=quiet))
+            advance(f"{what}: {done:,} of {total:,}", done)
 
         yield report
 

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection, sql
 
-from webrag.errors import StorageError
+from webrag.errors import ConfigurationError, StorageError
 from webrag.indexing import page_queries as queries
 from webrag.indexing.database import Database
 from webrag.indexing.models import CorpusStatus, LinkCandidate, StoredPage
 from webrag.indexing.page_queries import StoredParent
 from webrag.indexing.page_rows import PageRows
 from webrag.indexing.page_writer import lock_pages, write_page
-from webrag.indexing.schema import corpus_embedding, table
+from webrag.indexing.schema import corpus_embedding, read_embedding, table
 from webrag.indexing.steps import run_steps
 from webrag.ingestion.links import site_of
 from webrag.ingestion.models import NormalizedDocument
@@ -36,10 +36,16 @@ class Corpus:
     old version or its new one, never a mixture.
 
     All methods raise StorageError when the database fails.
+
+    Args:
+        database: The collection.
+        embedding: Model and dimensions that vectors are made with; writing fails with
+            ConfigurationError once the collection has been embedded with another one.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, embedding: tuple[str, int] | None = None) -> None:
         self._database = database
+        self._embedding = embedding
         self._collection = database.config.collection
 
     async def page(self, url: str) -> StoredPage | None:
@@ -64,6 +70,8 @@ class Corpus:
 
         async def work(connection: _Connection) -> StoredPage:
             await run_steps(connection, write_page(self._collection, rows, embeddings))
+            # Only now: the tables are locked, so that the model cannot change any more.
+            await self._check_model(connection)
             return await self._stored(connection, rows.document.url)
 
         return await self._database.run(work)
@@ -171,9 +179,13 @@ class Corpus:
         self, text_hashes: Sequence[bytes]
     ) -> dict[bytes, NDArray[np.float32]]:
         """Give embeddings of texts that are already in the corpus, by hash; others are absent."""
-        return await self._database.run(
-            lambda connection: queries.read_embeddings(connection, self._collection, text_hashes)
-        )
+
+        async def work(connection: _Connection) -> dict[bytes, NDArray[np.float32]]:
+            found = await queries.read_embeddings(connection, self._collection, text_hashes)
+            await self._check_model(connection)
+            return found
+
+        return await self._database.run(work)
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Give the links of stored pages, pages in the order asked for, links in page order."""
@@ -253,6 +265,17 @@ class Corpus:
 
     def _table(self, name: str) -> sql.Composed:
         return table(self._collection, name)
+
+    async def _check_model(self, connection: _Connection) -> None:
+        if self._embedding is None:
+            return
+        found = await read_embedding(connection, self._collection)
+        if found != self._embedding:
+            raise ConfigurationError(
+                f"The collection {self._collection!r} has been embedded again with another model"
+                f" than {self._embedding[0]}, which this process uses.",
+                hint="Start it again.",
+            )
 
     async def _stored(self, connection: _Connection, url: str) -> StoredPage:
         found = await queries.find_pages(connection, self._collection, [url])

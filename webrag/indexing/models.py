@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "AcquiredPage",
+    "CollectionSize",
     "CorpusStatus",
     "DatabaseConfig",
     "LinkCandidate",
@@ -129,6 +130,17 @@ class PageStatus(_Frozen):
     gone_at: datetime | None
 
 
+class CollectionSize(_Frozen):
+    """One collection of the database.
+
+    Attributes:
+        documents: Pages it holds, gone ones included; None when they may not be counted.
+    """
+
+    name: str
+    documents: int | None
+
+
 class CorpusStatus(_Frozen):
     """What a collection holds.
 
@@ -144,6 +156,7 @@ class CorpusStatus(_Frozen):
             corpus.
         database: `embedded` or `external`, with the server version.
         pages: The listing, newest first; empty when it was not asked for.
+        other_collections: The other collections of the database, in alphabetical order.
     """
 
     collection: str
@@ -157,3 +170,4 @@ class CorpusStatus(_Frozen):
     available_embedding_model: str | None = None
     database: str
     pages: tuple[PageStatus, ...] = ()
+    other_collections: tuple[CollectionSize, ...] = ()

@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from webrag.errors import ConfigurationError, StorageError
-from webrag.indexing.tables import TABLES, create_statements
+from webrag.indexing.tables import NEXT_CHILDREN, TABLES, create_statements
 
 if TYPE_CHECKING:
     from webrag.indexing.database import Database
@@ -22,6 +22,7 @@ __all__ = [
     "drop_collection",
     "ensure_schema",
     "list_collections",
+    "read_embedding",
     "table",
 ]
 
@@ -83,10 +84,10 @@ async def ensure_schema(
     wanted = (embedding_model, embedding_dimensions)
 
     async def work(connection: AsyncConnection[TupleRow]) -> None:
-        found = await _read_embedding(connection, collection)
+        found = await read_embedding(connection, collection)
         if found is None:
             await _lock(connection, collection)
-            found = await _read_embedding(connection, collection)
+            found = await read_embedding(connection, collection)
         if found is None:
             await _create(connection, database, collection, wanted)
         elif found != wanted:
@@ -102,7 +103,7 @@ async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
         ConfigurationError: The collection was made by a newer WebRAG.
     """
     collection = check_collection_name(database.config.collection)
-    return await database.run(lambda connection: _read_embedding(connection, collection))
+    return await database.run(lambda connection: read_embedding(connection, collection))
 
 
 async def list_collections(database: "Database") -> list[str]:
@@ -135,7 +136,7 @@ async def drop_collection(database: "Database", collection: str | None = None) -
         await _lock(connection, name)
         if not await _exists(connection, name):
             return False
-        tables = sql.SQL(", ").join(table(name, known) for known in TABLES)
+        tables = sql.SQL(", ").join(table(name, known) for known in (NEXT_CHILDREN, *TABLES))
         await connection.execute(sql.SQL("drop table if exists {}").format(tables))
         try:
             async with connection.transaction():
@@ -158,9 +159,10 @@ async def _exists(connection: AsyncConnection[TupleRow], collection: str) -> boo
     return await cursor.fetchone() is not None
 
 
-async def _read_embedding(
+async def read_embedding(
     connection: AsyncConnection[TupleRow], collection: str
 ) -> tuple[str, int] | None:
+    """As `corpus_embedding`, within a transaction."""
     if not await _exists(connection, collection):
         return None
     cursor = await connection.execute(

@@ -1,10 +1,21 @@
 """The statements that create a collection's tables; they are run elsewhere."""
 
+import re
+
 from psycopg import sql
 
-__all__ = ["TABLES", "create_statements"]
+__all__ = [
+    "NEXT_CHILDREN",
+    "TABLES",
+    "children_statements",
+    "create_statements",
+    "index_statements",
+]
 
 TABLES = ("link_candidates", "postings", "data_children", "parents", "documents", "corpus_meta")
+
+NEXT_CHILDREN = "reindex_children"
+"""The searched table of an unfinished reindexing; it takes the place of `data_children`."""
 
 # Below this many dimensions a vector (2 bytes each) fits into a row beside its text; above, one
 # row would fill most of a page, and vectors are better off in the side table.
@@ -131,12 +142,46 @@ def create_statements(collection: str, dimensions: int) -> list[sql.Composed]:
         collection: A checked collection name.
         dimensions: Size of the vectors.
     """
+    return [_compose(statement, collection, dimensions) for statement in _STATEMENTS]
+
+
+def children_statements(
+    collection: str, dimensions: int
+) -> tuple[list[sql.Composed], list[sql.Composed]]:
+    """Statements that create `NEXT_CHILDREN`, and those that index it; existing ones are kept.
+
+    Args:
+        collection: A checked collection name.
+        dimensions: Size of its vectors.
+    """
+    own = [text for text in _STATEMENTS if "data_children" in text]
+    tables = [text for text in own if "create index" not in text]
+    indexes = [text for text in own if "create index" in text]
+    return (
+        [_compose(_as_next(text), collection, dimensions) for text in tables],
+        [_compose(_as_next(text), collection, dimensions) for text in indexes],
+    )
+
+
+def index_statements(collection: str, dimensions: int) -> dict[str, sql.Composed]:
+    """Name of each index that is not a constraint, and the statement that creates it."""
+    statements = {}
+    for text in _STATEMENTS:
+        match = re.search(r"create index (\w+)", text)
+        if match is not None:
+            statements[match[1]] = _compose(text, collection, dimensions)
+    return statements
+
+
+def _as_next(statement: str) -> str:
+    kept = re.sub(r"create (table|index) ", r"create \1 if not exists ", statement)
+    return kept.replace("data_children", NEXT_CHILDREN)
+
+
+def _compose(statement: str, collection: str, dimensions: int) -> sql.Composed:
     storage = "plain" if dimensions <= _INLINE_DIMENSIONS else "external"
-    return [
-        sql.SQL(statement).format(
-            schema=sql.Identifier(collection),
-            vector=sql.SQL("halfvec({})").format(sql.Literal(dimensions)),
-            storage=sql.SQL(storage),
-        )
-        for statement in _STATEMENTS
-    ]
+    return sql.SQL(statement).format(
+        schema=sql.Identifier(collection),
+        vector=sql.SQL("halfvec({})").format(sql.Literal(dimensions)),
+        storage=sql.SQL(storage),
+    )

@@ -10,13 +10,11 @@ PLANNED = frozenset(
         "answer_llm_api_key",
         "answer_llm_base_url",
         "answer_llm_model",
-        "cohere_api_key",
         "embedding_tokenizer_kind",
         "embedding_tokenizer_name",
         "expansion_map_limit",
         "firecrawl_api_key",
         "firecrawl_api_url",
-        "jina_api_key",
         "mcp_allowed_hosts",
         "mcp_allowed_origins",
         "mcp_auth_token",
@@ -28,8 +26,5 @@ PLANNED = frozenset(
         "orchestration_llm_api_key",
         "orchestration_llm_base_url",
         "orchestration_llm_model",
-        "reranker_api_key",
-        "reranker_model",
-        "zeroentropy_api_key",
     }
 )

@@ -92,3 +92,15 @@ def test_ingest_report_names_each_outcome() -> None:
         "- https://gone.example.org/\n"
         "  (failed: 404: no such page)"
     )
+
+
+def test_status_names_the_other_collections_with_their_pages() -> None:
+    others = (
+        CollectionSize(name="private", documents=None),
+        CollectionSize(name="single", documents=1),
+        CollectionSize(name="work", documents=1234),
+    )
+
+    text = format_status(status().model_copy(update={"other_collections": others}))
+
+    assert "Other collections: private, single (1 page), work (1,234 pages)" in text
