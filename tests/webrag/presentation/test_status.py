@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.indexing.models import AcquiredPage, CorpusStatus, PageStatus
+from webrag.indexing.models import AcquiredPage, CollectionSize, CorpusStatus, PageStatus
 from webrag.presentation.status import format_ingest, format_status
 
 URL = "https://docs.example.org/install"
@@ -94,13 +94,13 @@ def test_ingest_report_names_each_outcome() -> None:
     )
 
 
-def test_status_names_the_other_collections_with_their_pages() -> None:
+def test_status_names_the_other_collections_with_their_pages(status: CorpusStatus) -> None:
     others = (
         CollectionSize(name="private", documents=None),
         CollectionSize(name="single", documents=1),
         CollectionSize(name="work", documents=1234),
     )
 
-    text = format_status(status().model_copy(update={"other_collections": others}))
+    text = format_status(status.model_copy(update={"other_collections": others}))
 
     assert "Other collections: private, single (1 page), work (1,234 pages)" in text
