@@ -14,6 +14,7 @@ from webrag.errors import InputError, WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus, LinkCandidate
 from webrag.ingestion.links import canonical_url, site_of
 from webrag.ingestion.notices import listening
+from webrag.operations import CorpusOperations
 from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.settings import Settings, load_settings
@@ -55,7 +56,7 @@ class IngestReport(BaseModel):
     degraded: tuple[str, ...] = ()
 
 
-class WebRAG:
+class WebRAG(CorpusOperations):
     """Research memory: answers from pages with verbatim, located quotations.
 
     Use it as an async context manager; opening it starts the embedded Postgres unless a
@@ -86,6 +87,7 @@ class WebRAG:
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
+        self._reopening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -166,7 +168,8 @@ class WebRAG:
             raise InputError("No URL was given: name at least one page to start from.")
         if expansion_budget is not None and expansion_budget < 0:
             raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
-        return await self._open_parts.engine.run(
+        parts = await self._current_parts()
+        return await parts.engine.run(
             urls,
             question,
             intent=intent,
@@ -207,7 +210,8 @@ class WebRAG:
             raise InputError(f"top_k is {top_k}; it must be 1 or more.")
         urls = None if source_urls is None else [canonical_url(url) for url in source_urls]
         hosts = None if sites is None else [_host(site) for site in sites]
-        result = await self._open_parts.engine.search(
+        parts = await self._current_parts()
+        result = await parts.engine.search(
             question,
             source_urls=urls,
             sites=hosts,
@@ -240,7 +244,7 @@ class WebRAG:
         """
         wanted = [urls] if isinstance(urls, str) else list(urls)
         wanted = list(dict.fromkeys(canonical_url(url) for url in wanted))
-        acquirer = self._open_parts.acquirer
+        acquirer = (await self._current_parts()).acquirer
         slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
 
         async def one(url: str) -> AcquiredPage | WebRAGError:
@@ -289,7 +293,7 @@ class WebRAG:
             ProviderError: The embedding service fails for every page.
             StorageError: The database failed.
         """
-        return await self._open_parts.crawler.crawl(
+        return await (await self._current_parts()).crawler.crawl(
             url, options or CrawlOptions(), on_progress=on_progress
         )
 
@@ -308,10 +312,12 @@ class WebRAG:
         url = None if source_url is None else canonical_url(source_url)
         parts = self._open_parts
         status = await parts.corpus.status(url, include_urls=include_urls)
+        others = await self.collections()
         return status.model_copy(
             update={
                 "available_embedding_model": parts.other_embedding,
                 "page_source": parts.page_source,
+                "other_collections": tuple(e for e in others if e.name != status.collection),
             }
         )
 
@@ -360,13 +366,6 @@ class WebRAG:
             embedding_dimensions=parts.embedding.dimensions,
         )
 
-    async def drop_collection(self) -> None:
-        """Delete the whole collection with everything in it, and close."""
-        from webrag.indexing.schema import drop_collection
-
-        await drop_collection(self._open_parts.database)
-        await self.close()
-
     def _brief_config(self, include_guide: bool) -> "BriefConfig":
         config = self.settings.brief_config(caller="mcp" if include_guide else "cli")
         return config.model_copy(update={"include_guide": include_guide})
@@ -375,6 +374,27 @@ class WebRAG:
     def engine(self) -> "OrchestratorEngine":
         """The orchestration engine, for composing it with other LlamaIndex parts."""
         return self._open_parts.engine
+
+    async def _current_parts(self) -> "Parts":
+        """The parts that fit the collection, which another process may have reindexed."""
+        from webrag.indexing.schema import corpus_embedding
+
+        parts = self._open_parts
+        found = await corpus_embedding(parts.database)
+        if found in (None, (parts.embedding.name, parts.embedding.dimensions)):
+            return parts
+        assembly = await asyncio.to_thread(import_module, "webrag.assembly")
+        async with self._reopening:
+            if self._parts is parts and self._stack is not None:
+                _log.info("The collection was reindexed with another model; opening it again.")
+                # What calls under way use stays open until the end.
+                self._parts = await assembly.assemble(
+                    self.settings,
+                    self._stack,
+                    soft_deadline_s=self._soft_deadline_s,
+                    page_source=self._page_source,
+                )
+        return self._open_parts
 
     @property
     def _open_parts(self) -> "Parts":

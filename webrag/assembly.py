@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
 from llama_index.core.readers.base import BaseReader
@@ -55,6 +55,7 @@ class Parts:
 
     database: Database
     corpus: Corpus
+    indexer: Indexer
     acquirer: PageAcquirer
     crawler: SiteCrawler
     engine: OrchestratorEngine
@@ -90,15 +91,18 @@ async def assemble(
     choice, other = await _open_corpus(settings, database, bundled)
     model = await asyncio.to_thread(choice.load)
     embedder = Embedder(model, choice.dimensions)
-    corpus = Corpus(database)
+    corpus = Corpus(database, embedding=(choice.name, choice.dimensions))
     ingestion, site_list, pages = _ingestion(settings, stack, page_source)
+    indexer = Indexer(corpus, ParentChildNodeParser(), embedder)
     acquirer = PageAcquirer(
         ingestion,
-        Indexer(corpus, ParentChildNodeParser(), embedder),
+        indexer,
         corpus,
         recrawl_after_s=settings.recrawl_after,
     )
     reranker, profile = choose_reranker(settings, bundled)
+    if isinstance(reranker, AbstractAsyncContextManager):
+        await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
     engine = OrchestratorEngine(
         acquirer=acquirer,
         corpus=corpus,
@@ -113,6 +117,7 @@ async def assemble(
     return Parts(
         database=database,
         corpus=corpus,
+        indexer=indexer,
         acquirer=acquirer,
         crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
         engine=engine,

@@ -13,9 +13,16 @@ from webrag.cli.config_command import config_command
 from webrag.cli.demo_command import demo_command
 from webrag.cli.eval_command import eval_command
 from webrag.cli.ingest_command import ingest_command
+from webrag.cli.maintenance_commands import (
+    doctor_command,
+    drop_command,
+    forget_command,
+    reindex_command,
+)
 from webrag.cli.mcp_command import mcp_command
 from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.status_command import status_command
+from webrag.cli.transfer_commands import export_command, import_command
 from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
 
 __all__ = ["main"]
@@ -67,6 +74,12 @@ main.add_command(answer_command)
 main.add_command(search_command)
 main.add_command(ingest_command)
 main.add_command(status_command)
+main.add_command(forget_command)
+main.add_command(export_command)
+main.add_command(import_command)
+main.add_command(doctor_command)
+main.add_command(reindex_command)
+main.add_command(drop_command)
 main.add_command(config_command)
 main.add_command(mcp_command)
 main.add_command(with_settings(eval_command))

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from webrag.orchestration.crawl_models import CrawlProgress, CrawlProgressCallback
     from webrag.orchestration.models import ProgressCallback
 
-__all__ = ["crawl_progress", "evaluation_progress", "page_progress", "run_progress"]
+__all__ = [
+    "count_progress",
+    "crawl_progress",
+    "evaluation_progress",
+    "page_progress",
+    "run_progress",
+]
 
 _PLAIN_SECONDS = 5.0  # a crawl has no total to tell tenths of
 _PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would be noise
@@ -96,6 +102,26 @@ def _crawl_text(progress: "CrawlProgress") -> str:
         f"{progress.done:,} pages done, {progress.queued:,} queued, {progress.failed:,} failed,"
         f" {progress.pages_per_second:.1f} pages/s"
     )
+
+
+@contextmanager
+def count_progress(what: str, *, quiet: bool) -> "Iterator[Callable[[int, int], None]]":
+    """Progress of work whose size is known once it begins; tell it what is done, and of how many.
+
+    Args:
+        what: What is being done, as the beginning of the line.
+        quiet: Show nothing.
+    """
+    advance: Callable[[str, int], None] | None = None
+    with ExitStack() as stack:
+
+        def report(done: int, total: int) -> None:
+            nonlocal advance
+            if advance is None:
+                advance = stack.enter_context(_bar(total, what, quiet=quiet))
+            advance(f"{what}: {done:,} of {total:,}", done)
+
+        yield report
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection, sql
 
-from webrag.errors import StorageError
+from webrag.errors import ConfigurationError, StorageError
 from webrag.indexing import page_queries as queries
 from webrag.indexing.database import Database
 from webrag.indexing.mapped_links import enriched
@@ -27,7 +27,7 @@ from webrag.indexing.page_versions import (
     read_versions,
 )
 from webrag.indexing.page_writer import lock_pages, write_page
-from webrag.indexing.schema import corpus_embedding, table
+from webrag.indexing.schema import corpus_embedding, read_embedding, table
 from webrag.indexing.steps import run_steps
 from webrag.ingestion.models import NormalizedDocument
 
@@ -43,10 +43,16 @@ class Corpus:
     old version or its new one, never a mixture.
 
     All methods raise StorageError when the database fails.
+
+    Args:
+        database: The collection.
+        embedding: Model and dimensions that vectors are made with; writing fails with
+            ConfigurationError once the collection has been embedded with another one.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, embedding: tuple[str, int] | None = None) -> None:
         self._database = database
+        self._embedding = embedding
         self._collection = database.config.collection
 
     async def page(self, url: str) -> StoredPage | None:
@@ -71,6 +77,8 @@ class Corpus:
 
         async def work(connection: _Connection) -> StoredPage:
             await run_steps(connection, write_page(self._collection, rows, embeddings))
+            # Only now: the tables are locked, so that the model cannot change any more.
+            await self._check_model(connection)
             return await self._stored(connection, rows.document.url)
 
         return await self._database.run(work)
@@ -94,9 +102,13 @@ class Corpus:
             page_id: Its previous version; None when there is none.
             text_hashes: Of the new version's chunks.
         """
-        return await self._database.run(
-            lambda connection: read_chunks(connection, self._collection, page_id, text_hashes)
-        )
+
+        async def work(connection: _Connection) -> KnownChunks:
+            found = await read_chunks(connection, self._collection, page_id, text_hashes)
+            await self._check_model(connection)
+            return found
+
+        return await self._database.run(work)
 
     async def add_aliases(self, url: str, aliases: Sequence[str]) -> None:
         """Make a stored page known by more URLs; what failed for them before is forgotten."""
@@ -277,6 +289,17 @@ class Corpus:
 
     def _table(self, name: str) -> sql.Composed:
         return table(self._collection, name)
+
+    async def _check_model(self, connection: _Connection) -> None:
+        if self._embedding is None:
+            return
+        found = await read_embedding(connection, self._collection)
+        if found != self._embedding:
+            raise ConfigurationError(
+                f"The collection {self._collection!r} has been embedded again with another model"
+                f" than {self._embedding[0]}, which this process uses.",
+                hint="Start it again.",
+            )
 
     async def _stored(self, connection: _Connection, url: str) -> StoredPage:
         found = await queries.find_pages(connection, self._collection, [url])

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "AcquiredPage",
+    "CollectionSize",
     "CorpusStatus",
     "DatabaseConfig",
     "FailedPage",
@@ -168,6 +169,17 @@ class FailedPage(_Frozen):
     status: int | None = None
 
 
+class CollectionSize(_Frozen):
+    """One collection of the database.
+
+    Attributes:
+        documents: Pages it holds, gone ones included; None when they may not be counted.
+    """
+
+    name: str
+    documents: int | None
+
+
 class CorpusStatus(_Frozen):
     """What a collection holds.
 
@@ -189,6 +201,7 @@ class CorpusStatus(_Frozen):
         pages: The listing, newest first; empty when it was not asked for.
         failures: The pages never obtained, latest attempt first; empty when the listing was not
             asked for.
+        other_collections: The other collections of the database, in alphabetical order.
     """
 
     collection: str
@@ -206,3 +219,4 @@ class CorpusStatus(_Frozen):
     page_source: str = ""
     pages: tuple[PageStatus, ...] = ()
     failures: tuple[FailedPage, ...] = ()
+    other_collections: tuple[CollectionSize, ...] = ()

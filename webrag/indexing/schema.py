@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from webrag.errors import ConfigurationError, StorageError
 from webrag.indexing.tables import (
     FIRST_TABLES,
+    NEXT_CHILDREN,
     SCHEMA_VERSION,
     TABLES,
     create_statements,
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCHEMA_VERSION",
+    "CorpusMeta",
     "check_collection_name",
     "corpus_embedding",
     "drop_collection",
     "ensure_schema",
     "list_collections",
+    "read_embedding",
+    "read_meta",
     "table",
+    "update_schema",
 ]
 
 logger = logging.getLogger(__name__)
@@ -39,7 +44,14 @@ _COLLECTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _RESERVED = frozenset({"public", "information_schema"})
 
 
-class _Meta(NamedTuple):
+class CorpusMeta(NamedTuple):
+    """What a collection records of itself.
+
+    Attributes:
+        version: Of its tables.
+        embedding: Model and dimensions it was made with.
+    """
+
     version: int
     embedding: tuple[str, int]
 
@@ -94,10 +106,10 @@ async def ensure_schema(
     wanted = (embedding_model, embedding_dimensions)
 
     async def work(connection: AsyncConnection[TupleRow]) -> None:
-        found = await _read_meta(connection, collection)
+        found = await read_meta(connection, collection)
         if found is None or found.version < SCHEMA_VERSION:
             await _lock(connection, collection)
-            found = await _read_meta(connection, collection)
+            found = await read_meta(connection, collection)
         if found is None:
             await _create(connection, database, collection, wanted)
         elif found.embedding != wanted:
@@ -108,6 +120,32 @@ async def ensure_schema(
     await database.run(work)
 
 
+async def update_schema(database: "Database") -> tuple[str, int] | None:
+    """Bring the collection to the current version, whatever model it was made with.
+
+    Returns:
+        That model and its dimensions; None when there is no collection.
+
+    Raises:
+        ConfigurationError: The collection was made by a newer WebRAG.
+        StorageError: The user may not change it.
+    """
+    collection = check_collection_name(database.config.collection)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> tuple[str, int] | None:
+        found = await read_meta(connection, collection)
+        if found is not None and found.version < SCHEMA_VERSION:
+            await _lock(connection, collection)
+            found = await read_meta(connection, collection)
+        if found is None:
+            return None
+        if found.version < SCHEMA_VERSION:
+            await _migrate(connection, collection, found.version)
+        return found.embedding
+
+    return await database.run(work)
+
+
 async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
     """Model and dimension the collection was made with, None when it does not exist.
 
@@ -115,12 +153,7 @@ async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
         ConfigurationError: The collection was made by a newer WebRAG.
     """
     collection = check_collection_name(database.config.collection)
-
-    async def work(connection: AsyncConnection[TupleRow]) -> tuple[str, int] | None:
-        found = await _read_meta(connection, collection)
-        return None if found is None else found.embedding
-
-    return await database.run(work)
+    return await database.run(lambda connection: read_embedding(connection, collection))
 
 
 async def list_collections(database: "Database") -> list[str]:
@@ -153,7 +186,7 @@ async def drop_collection(database: "Database", collection: str | None = None) -
         await _lock(connection, name)
         if not await _exists(connection, name):
             return False
-        tables = sql.SQL(", ").join(table(name, known) for known in TABLES)
+        tables = sql.SQL(", ").join(table(name, known) for known in (NEXT_CHILDREN, *TABLES))
         await connection.execute(sql.SQL("drop table if exists {}").format(tables))
         try:
             async with connection.transaction():
@@ -176,7 +209,20 @@ async def _exists(connection: AsyncConnection[TupleRow], collection: str) -> boo
     return await cursor.fetchone() is not None
 
 
-async def _read_meta(connection: AsyncConnection[TupleRow], collection: str) -> _Meta | None:
+async def read_embedding(
+    connection: AsyncConnection[TupleRow], collection: str
+) -> tuple[str, int] | None:
+    """As `corpus_embedding`, within a transaction."""
+    found = await read_meta(connection, collection)
+    return None if found is None else found.embedding
+
+
+async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> CorpusMeta | None:
+    """What the collection records of itself, within a transaction; None when it does not exist.
+
+    Raises:
+        ConfigurationError: The collection was made by a newer WebRAG.
+    """
     if not await _exists(connection, collection):
         return None
     cursor = await connection.execute(
@@ -191,7 +237,7 @@ async def _read_meta(connection: AsyncConnection[TupleRow], collection: str) -> 
             hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
         )
     embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
-    return _Meta(version, embedding)
+    return CorpusMeta(version, embedding)
 
 
 async def _lock(connection: AsyncConnection[TupleRow], collection: str) -> None:

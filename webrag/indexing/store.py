@@ -1,4 +1,4 @@
-"""The searched table as a LlamaIndex vector store. Does no fusion, reranking or fetching."""
+"""The searched table as a LlamaIndex vector store. Does no reranking or fetching."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -27,10 +27,10 @@ from webrag.indexing.store_queries import (
     clear,
     delete_document,
     delete_matching,
-    search,
     select_nodes,
 )
 from webrag.indexing.store_rows import add_nodes
+from webrag.indexing.store_search import LEXICAL_MODES, SearchOptions, search
 
 __all__ = ["CorpusVectorStore"]
 
@@ -39,6 +39,14 @@ T = TypeVar("T")
 _TABLE = "children"
 _UNCHOSEN_TABLE = "llamaindex"  # what from_params passes when none is named
 _DEFAULT_EF_SEARCH = 200
+_PREFETCH_FACTOR = 4  # of mmr, as in PGVectorStore
+# hybrid_search would have PGVectorStore look for a column that the table does not have.
+_FIXED = {
+    "use_halfvec": True,
+    "use_jsonb": True,
+    "perform_setup": False,
+    "hybrid_search": False,
+}
 
 
 class CorpusVectorStore(PGVectorStore):
@@ -66,9 +74,16 @@ class CorpusVectorStore(PGVectorStore):
         database: Open database to use; it is not closed by the store.
         embedding_model: Recorded when the collection does not exist yet.
         kwargs: Further arguments of PGVectorStore; `hnsw_kwargs["hnsw_ef_search"]` is used.
+            `hybrid_search` is not needed: every collection has a lexical index.
     """
 
-    modes: ClassVar[tuple[VectorStoreQueryMode, ...]] = (VectorStoreQueryMode.DEFAULT,)
+    modes: ClassVar[tuple[VectorStoreQueryMode, ...]] = (
+        VectorStoreQueryMode.DEFAULT,
+        VectorStoreQueryMode.SPARSE,
+        VectorStoreQueryMode.TEXT_SEARCH,
+        VectorStoreQueryMode.HYBRID,
+        VectorStoreQueryMode.MMR,
+    )
     """Query modes this store answers."""
 
     _database: Database = PrivateAttr()
@@ -93,10 +108,6 @@ class CorpusVectorStore(PGVectorStore):
                 f"table_name is {table_name!r}; a collection's searched table is always "
                 f"{_TABLE!r}. Choose another schema_name for another corpus."
             )
-        if kwargs.get("hybrid_search"):
-            raise ConfigurationError(
-                "hybrid_search is not available here: it needs a column the table does not have."
-            )
         given = database or _database_of(connection_string, schema_name or "webrag")
         super().__init__(
             connection_string=connection_string,
@@ -104,7 +115,7 @@ class CorpusVectorStore(PGVectorStore):
             table_name=_TABLE,
             schema_name=given.config.collection,
             embed_dim=embed_dim,
-            **{**kwargs, "use_halfvec": True, "use_jsonb": True, "perform_setup": False},
+            **{**kwargs, **_FIXED},
         )
         self._database = given
         self._owns_database = database is None
@@ -136,14 +147,20 @@ class CorpusVectorStore(PGVectorStore):
 
     @override
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Give the nearest chunks of retrievable pages, nearest first, with cosine similarities.
+        """Give the best chunks of retrievable pages, best first.
+
+        `default` ranks by cosine similarity; `sparse` and `text_search` by BM25 of `query_str`;
+        `hybrid` by both, where `alpha` is the share of meaning (0 words only, 1 meaning only) and
+        `similarity_top_k`, `sparse_top_k` and `hybrid_top_k` bound the legs and the result; `mmr`
+        by similarity less repetition, `mmr_threshold` 1 to 0. Filters hold in every mode.
 
         Args:
-            query: Only the default mode is offered.
-            kwargs: `hnsw_ef_search` overrides the store's for this query.
+            query: Its mode is one of `modes`.
+            kwargs: For this query: `hnsw_ef_search`, `mmr_prefetch_k`, `mmr_prefetch_factor`
+                and `mmr_threshold`, as in PGVectorStore.
 
         Raises:
-            InputError: The mode, the embedding or a filter cannot be used.
+            InputError: The mode, the embedding, the words or a filter cannot be used.
         """
         return self._run(self._search(query, kwargs), snapshot=True)
 
@@ -236,13 +253,37 @@ class CorpusVectorStore(PGVectorStore):
     def _search(
         self, query: VectorStoreQuery, kwargs: dict[str, Any]
     ) -> Callable[[], Steps[VectorStoreQueryResult]]:
+        self._check_query(query)
+        configured = (self.hnsw_kwargs or {}).get("hnsw_ef_search", _DEFAULT_EF_SEARCH)
+        factor = kwargs.get("mmr_prefetch_factor") or _PREFETCH_FACTOR
+        prefetch = kwargs.get("mmr_prefetch_k") or query.similarity_top_k * factor
+        given = (query.mmr_threshold, kwargs.get("mmr_threshold"), 0.5)
+        variety = next(value for value in given if value is not None)
+        if not 0 <= variety <= 1:
+            raise InputError(f"mmr_threshold is {variety}; it must be between 0 and 1.")
+        options = SearchOptions(
+            ef_search=int(kwargs.get("hnsw_ef_search") or configured),
+            prefetch=int(prefetch),
+            variety=float(variety),
+        )
+        return lambda: search(self.schema_name, query, options)
+
+    def _check_query(self, query: VectorStoreQuery) -> None:
         if query.mode not in self.modes:
             offered = ", ".join(mode.value for mode in self.modes)
             raise InputError(
                 f"The query mode {query.mode.value!r} is not offered by this store; "
-                f"offered: {offered}.",
-                hint="WebRAG's own retriever combines dense and lexical search.",
+                f"offered: {offered}."
             )
+        if query.mode in LEXICAL_MODES:
+            if not (query.query_str or "").strip():
+                raise InputError(
+                    f"The query mode {query.mode.value!r} searches for words: set query_str."
+                )
+            if query.alpha is not None and not 0 <= query.alpha <= 1:
+                raise InputError(f"alpha is {query.alpha}; it must be between 0 and 1.")
+            if query.mode != VectorStoreQueryMode.HYBRID:
+                return
         if query.query_embedding is None:
             raise InputError("The query has no embedding: set query_embedding.")
         if len(query.query_embedding) != self.embed_dim:
@@ -250,9 +291,6 @@ class CorpusVectorStore(PGVectorStore):
                 f"The query embedding has {len(query.query_embedding)} dimensions; "
                 f"the collection has {self.embed_dim}."
             )
-        configured = (self.hnsw_kwargs or {}).get("hnsw_ef_search", _DEFAULT_EF_SEARCH)
-        ef_search = int(kwargs.get("hnsw_ef_search") or configured)
-        return lambda: search(self.schema_name, query, ef_search=ef_search)
 
     def _check_embeddings(self, nodes: Sequence[BaseNode]) -> None:
         for node in nodes:

@@ -1,87 +1,30 @@
-"""The reads and removals of the vector store, as steps of a transaction."""
+"""The look-ups and removals of the vector store, as steps of a transaction; it ranks nothing."""
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import (
     MetadataFilters,
-    VectorStoreQuery,
-    VectorStoreQueryResult,
 )
-from pgvector import HalfVector
 from psycopg import sql
 
 from webrag.indexing.node_metadata import node_from_row
 from webrag.indexing.schema import table
-from webrag.indexing.steps import Execute, Rows, Steps
+from webrag.indexing.steps import Execute, Steps
 from webrag.indexing.store_filters import (
     Condition,
     all_of,
     filter_condition,
     ids_condition,
-    query_condition,
 )
 from webrag.indexing.store_rows import delete_children
 
-__all__ = ["clear", "delete_document", "delete_matching", "search", "select_nodes"]
+__all__ = ["clear", "delete_document", "delete_matching", "select_nodes"]
 
-# Up to here the matching rows are compared one by one (3.6 ms at 1.4 % of 100k rows, nothing
-# missed); beyond, the graph is searched until enough rows match.
-_EXACT_ROWS = 20_000
-_MAX_EF_SEARCH = 1000  # pgvector's limit
-
-_SETTINGS = sql.SQL(
-    "select set_config('hnsw.ef_search', %s, true),"
-    " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
-)
-_COUNT = """
-select count(*) from (
-    select from {children} c join {documents} d on d.id = c.document
-    where d.gone_at is null and {condition} limit %s
-) matching
-"""
-_EXACT = """
-with subset as materialized (
-    select c.id, c.embedding <=> %s::halfvec as distance
-    from {children} c join {documents} d on d.id = c.document
-    where d.gone_at is null and c.embedding is not null and {condition}
-), best as (select id, distance from subset order by distance limit %s)
-select c.node_id, c.text, c.metadata_, best.distance
-from best join {children} c on c.id = best.id
-"""
-_GRAPH = """
-select c.node_id, c.text, c.metadata_, c.embedding <=> %s::halfvec as distance
-from {children} c join {documents} d on d.id = c.document
-where d.gone_at is null and c.embedding is not null and {condition}
-order by distance limit %s
-"""
 _SELECT = """
 select c.node_id, c.text, c.metadata_ from {children} c join {documents} d on d.id = c.document
 where {condition} order by c.document, c.ordinal
 """
-
-
-def search(
-    collection: str, query: VectorStoreQuery, *, ef_search: int
-) -> Steps[VectorStoreQueryResult]:
-    """Give the nearest chunks of retrievable pages, nearest first, with cosine similarities."""
-    limit = query.similarity_top_k
-    vector = HalfVector(query.query_embedding or [])
-    condition = query_condition(query)
-    statement = _GRAPH
-    if condition is not None:
-        values = (*condition.values, _EXACT_ROWS + 1)
-        ((matching,),) = yield Execute(_compose(collection, _COUNT, condition), values)
-        statement = _EXACT if matching <= _EXACT_ROWS else _GRAPH
-    if statement is _GRAPH:
-        yield Execute(_SETTINGS, (str(min(max(ef_search, limit), _MAX_EF_SEARCH)),))
-    condition = condition or Condition("true")
-    rows = yield Execute(
-        _compose(collection, statement, condition), (vector, *condition.values, limit)
-    )
-    return _result(rows)
 
 
 def select_nodes(
@@ -136,17 +79,4 @@ def _compose(collection: str, statement: str, condition: Condition) -> sql.Compo
         children=table(collection, "data_children"),
         documents=table(collection, "documents"),
         condition=condition.sql,
-    )
-
-
-def _result(rows: Rows) -> VectorStoreQueryResult:
-    # The graph gives rows in nearly the right order; a zero vector is at distance NaN.
-    ranked: list[tuple[float, tuple[Any, ...]]] = [
-        (0.0 if math.isnan(row[3]) else 1.0 - row[3], row) for row in rows
-    ]
-    ranked.sort(key=lambda pair: -pair[0])
-    return VectorStoreQueryResult(
-        nodes=[node_from_row(*row[:3]) for _, row in ranked],
-        similarities=[similarity for similarity, _ in ranked],
-        ids=[row[0] for _, row in ranked],
     )

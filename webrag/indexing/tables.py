@@ -1,8 +1,19 @@
 """The statements that create and migrate a collection's tables; they are run elsewhere."""
 
+import re
+
 from psycopg import sql
 
-__all__ = ["FIRST_TABLES", "SCHEMA_VERSION", "TABLES", "create_statements", "migrate_statements"]
+__all__ = [
+    "FIRST_TABLES",
+    "NEXT_CHILDREN",
+    "SCHEMA_VERSION",
+    "TABLES",
+    "children_statements",
+    "create_statements",
+    "index_statements",
+    "migrate_statements",
+]
 
 # Every collection has these, whatever its version.
 FIRST_TABLES = (
@@ -14,6 +25,9 @@ FIRST_TABLES = (
     "corpus_meta",
 )
 TABLES = ("crawl_urls", "crawls", "page_outcomes", *FIRST_TABLES)
+
+NEXT_CHILDREN = "reindex_children"
+"""The searched table of an unfinished reindexing; it takes the place of `data_children`."""
 
 # Below this many dimensions a vector (2 bytes each) fits into a row beside its text; above, one
 # row would fill most of a page, and vectors are better off in the side table.
@@ -187,15 +201,58 @@ def create_statements(collection: str, dimensions: int) -> list[sql.Composed]:
         collection: A checked collection name.
         dimensions: Size of the vectors.
     """
+    return [_compose(statement, collection, dimensions) for statement in _STATEMENTS]
+
+
+def children_statements(
+    collection: str, dimensions: int
+) -> tuple[list[sql.Composed], list[sql.Composed]]:
+    """Statements that create `NEXT_CHILDREN`, and those that index it; existing ones are kept.
+
+    Args:
+        collection: A checked collection name.
+        dimensions: Size of its vectors.
+    """
+    own = [text for text in _STATEMENTS if "data_children" in text]
+    tables = [text for text in own if "create index" not in text]
+    indexes = [text for text in own if "create index" in text]
+    return (
+        [_compose(_as_next(text), collection, dimensions) for text in tables],
+        [_compose(_as_next(text), collection, dimensions) for text in indexes],
+    )
+
+
+def index_statements(
+    collection: str, dimensions: int, version: int = SCHEMA_VERSION
+) -> dict[str, sql.Composed]:
+    """Name of each index that is not a constraint, and the statement that creates it.
+
+    Args:
+        collection: A checked collection name.
+        dimensions: Size of its vectors.
+        version: Of its tables.
+    """
+    statements = {}
+    later = (text for step, texts in _MIGRATIONS.items() if step <= version for text in texts)
+    for text in (*_STATEMENTS, *later):
+        match = re.search(r"create index (?:if not exists )?(\w+)", text)
+        if match is not None:
+            statements[match[1]] = _compose(text, collection, dimensions)
+    return statements
+
+
+def _as_next(statement: str) -> str:
+    kept = re.sub(r"create (table|index) ", r"create \1 if not exists ", statement)
+    return kept.replace("data_children", NEXT_CHILDREN)
+
+
+def _compose(statement: str, collection: str, dimensions: int) -> sql.Composed:
     storage = "plain" if dimensions <= _INLINE_DIMENSIONS else "external"
-    return [
-        sql.SQL(statement).format(
-            schema=sql.Identifier(collection),
-            vector=sql.SQL("halfvec({})").format(sql.Literal(dimensions)),
-            storage=sql.SQL(storage),
-        )
-        for statement in _STATEMENTS
-    ]
+    return sql.SQL(statement).format(
+        schema=sql.Identifier(collection),
+        vector=sql.SQL("halfvec({})").format(sql.Literal(dimensions)),
+        storage=sql.SQL(storage),
+    )
 
 
 def migrate_statements(collection: str, version: int) -> list[sql.Composed]:

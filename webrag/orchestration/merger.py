@@ -1,8 +1,9 @@
 """One ranked list out of several sub-queries' results; it neither retrieves nor scores."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from llama_index.postprocessor.webrag.shingles import Shingles, is_repetition, shingles
 
 from webrag.orchestration.models import RankedChunk, SubQueryResult
 
@@ -10,15 +11,10 @@ __all__ = [
     "Merged",
     "documents_in",
     "drop_redundant",
-    "jaccard",
     "merge",
-    "shingles",
     "trim_to_budget",
     "union",
 ]
-
-_WORD = re.compile(r"\w+")
-_SHINGLE_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +69,10 @@ def drop_redundant(
 ) -> tuple[tuple[RankedChunk, ...], int]:
     """The chunks that repeat no earlier one, and how many were dropped."""
     kept: list[RankedChunk] = []
-    seen: list[frozenset[tuple[str, ...]]] = []
+    seen: list[Shingles] = []
     for ranked in chunks:
         own = shingles(ranked.chunk.text)
-        if not any(_similar(own, other, ceiling) for other in seen):
+        if not any(is_repetition(own, other, ceiling) for other in seen):
             kept.append(ranked)
             seen.append(own)
     return tuple(kept), len(chunks) - len(kept)
@@ -90,28 +86,6 @@ def trim_to_budget(chunks: Sequence[RankedChunk], token_budget: int) -> tuple[Ra
         if used > token_budget:
             return tuple(chunks[: max(position, 1)])
     return tuple(chunks)
-
-
-def shingles(text: str) -> frozenset[tuple[str, ...]]:
-    """Distinct word 3-grams, case folded; the whole text when it has fewer words."""
-    words = _WORD.findall(text.casefold())
-    count = max(len(words) - _SHINGLE_WORDS + 1, 1)
-    return frozenset(tuple(words[at : at + _SHINGLE_WORDS]) for at in range(count))
-
-
-def jaccard(left: frozenset[tuple[str, ...]], right: frozenset[tuple[str, ...]]) -> float:
-    """Shared share of two sets, [0, 1]; 0.0 when both are empty."""
-    shared = len(left & right)
-    total = len(left) + len(right) - shared
-    return shared / total if total else 0.0
-
-
-def _similar(
-    left: frozenset[tuple[str, ...]], right: frozenset[tuple[str, ...]], ceiling: float
-) -> bool:
-    smaller, larger = sorted((len(left), len(right)))
-    # Jaccard cannot exceed the ratio of the sizes, which spares most intersections.
-    return smaller > ceiling * larger and jaccard(left, right) > ceiling
 
 
 def _order(ranked: RankedChunk) -> tuple[float, str, int, str]:

@@ -80,9 +80,10 @@ class ChunkReranker:
             )
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
         except Exception as error:  # noqa: BLE001
+            cause = f"{type(error).__name__}: {error}".rstrip(".: ")
             note = (
-                f"The reranker {self._postprocessor.class_name()} failed "
-                f"({type(error).__name__}: {error}); passages are ranked by similarity instead."
+                f"The reranker {self._postprocessor.class_name()} failed ({cause}); "
+                "passages are ranked by similarity instead."
             )
             _log.warning("%s", note)
             return self.passthrough(result, top_n=top_n), note

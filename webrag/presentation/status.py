@@ -3,12 +3,19 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from webrag.indexing.models import AcquiredPage, CorpusStatus, FailedPage, PageStatus
+from webrag.indexing.models import (
+    AcquiredPage,
+    CollectionSize,
+    CorpusStatus,
+    FailedPage,
+    PageStatus,
+)
 from webrag.orchestration.crawl_models import SiteReport
 from webrag.presentation.untrusted import one_line
 
 __all__ = ["format_ingest", "format_site", "format_status"]
 
+_MOST_COLLECTIONS = 50
 _OUTCOMES = {
     "indexed": "indexed",
     "updated": "updated: the page had changed",
@@ -59,7 +66,23 @@ def format_status(status: CorpusStatus, *, max_pages: int = 200) -> str:
             f"Note: {status.available_embedding_model} is available; `webrag reindex` re-embeds "
             "the stored text with it."
         )
+    if status.other_collections:
+        lines.append(f"Other collections: {_others(status.other_collections)}")
     return "\n".join([*lines, *_listing(status, max_pages)])
+
+
+def _others(collections: Sequence[CollectionSize]) -> str:
+    shown = collections[:_MOST_COLLECTIONS]
+    names = [
+        each.name if each.documents is None else f"{each.name} ({_pages(each.documents)})"
+        for each in shown
+    ]
+    more = len(collections) - len(shown)
+    return ", ".join([*names, f"and {more:,} more"] if more else names)
+
+
+def _pages(count: int) -> str:
+    return "1 page" if count == 1 else f"{count:,} pages"
 
 
 def _embedding(status: CorpusStatus) -> str:

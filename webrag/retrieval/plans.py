@@ -4,14 +4,23 @@ A plan is a generator: it yields statements that may travel together, gets their
 what it found. The same plan thus serves synchronous and asynchronous connections.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webrag.indexing.postings import POSTING, unpack_postings
+from webrag.indexing.bm25 import (
+    CorpusTotals,
+    LexicalScores,
+    child_key,
+    score_children,
+    score_pages,
+    split_key,
+    term_postings,
+)
+from webrag.indexing.fusion import depth_weight, fuse_ranks, fuse_scores
 from webrag.retrieval.aggregation import (
     Candidate,
     ParentHit,
@@ -19,16 +28,6 @@ from webrag.retrieval.aggregation import (
     fit_budget,
     group_by_parent,
 )
-from webrag.retrieval.bm25 import (
-    CorpusTotals,
-    LexicalScores,
-    TermPostings,
-    child_key,
-    score_children,
-    score_pages,
-    split_key,
-)
-from webrag.retrieval.fusion import depth_weight, fuse_ranks, fuse_scores
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.queries import PARENT_COLUMNS, Queries, Statement
 
@@ -37,8 +36,6 @@ __all__ = ["Found", "Plan", "find_chunks", "read_totals", "read_whole"]
 T = TypeVar("T")
 Rows: TypeAlias = list[tuple[Any, ...]]
 Plan: TypeAlias = Generator[list[Statement], list[Rows], T]
-
-_PAGE_HEADER = np.dtype([("document", ">i4"), ("terms", ">i4"), ("bytes", ">i4")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +109,7 @@ def find_chunks(
         batch.append(queries.dense(vector, limit, exact=is_small))
     totals_rows, lexical_rows, _, *dense_rows = yield batch
     totals = _totals(totals_rows)
-    postings, page_lengths = _postings(terms, lexical_rows)
+    postings, page_lengths = term_postings(terms, lexical_rows)
     lexical, idf = score_children(postings, totals)
     pages = score_pages(postings, page_lengths, totals)
     dense_keys = [child_key(*row) for rows in dense_rows for row in rows]
@@ -190,29 +187,6 @@ def _fuse(
         lexical_weight=config.lexical_weight,
         page_weight=config.page_weight,
     )
-
-
-def _postings(terms: Sequence[str], rows: Rows) -> tuple[list[TermPostings], dict[int, int]]:
-    """Postings of each term, also of those that occur nowhere, and the pages' lengths."""
-    found: Mapping[str, tuple[bytes, bytes]] = {term: (head, body) for term, head, body in rows}
-    lengths: dict[int, int] = {}
-    postings = []
-    for term in terms:
-        head, body = found.get(term, (b"", b""))
-        headers = np.frombuffer(head, _PAGE_HEADER)
-        entries = unpack_postings(body)
-        documents = headers["document"].astype(np.int64)
-        lengths.update(zip(documents.tolist(), headers["terms"].tolist(), strict=True))
-        owners = np.repeat(documents, headers["bytes"] // POSTING.itemsize)
-        postings.append(
-            TermPostings(
-                term,
-                (owners << 16) | entries["ordinal"].astype(np.int64),
-                entries["tf"].astype(np.float64),
-                entries["length"].astype(np.float64),
-            )
-        )
-    return postings, lengths
 
 
 def _totals(rows: Rows) -> CorpusTotals:

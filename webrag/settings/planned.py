@@ -10,10 +10,8 @@ PLANNED = frozenset(
         "answer_llm_api_key",
         "answer_llm_base_url",
         "answer_llm_model",
-        "cohere_api_key",
         "embedding_tokenizer_kind",
         "embedding_tokenizer_name",
-        "jina_api_key",
         "mcp_allowed_hosts",
         "mcp_allowed_origins",
         "mcp_auth_token",
@@ -25,8 +23,5 @@ PLANNED = frozenset(
         "orchestration_llm_api_key",
         "orchestration_llm_base_url",
         "orchestration_llm_model",
-        "reranker_api_key",
-        "reranker_model",
-        "zeroentropy_api_key",
     }
 )

@@ -16,7 +16,22 @@ from webrag.errors import (
 )
 
 Run = Callable[..., Result]
-COMMANDS = ["demo", "answer", "search", "ingest", "status", "config", "mcp", "eval"]
+COMMANDS = [
+    "demo",
+    "answer",
+    "search",
+    "ingest",
+    "status",
+    "forget",
+    "export",
+    "import",
+    "doctor",
+    "reindex",
+    "drop",
+    "config",
+    "mcp",
+    "eval",
+]
 
 
 def failing(error: BaseException) -> click.Command:

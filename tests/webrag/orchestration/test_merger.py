@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.orchestration.merger import jaccard, merge, shingles, trim_to_budget
+from webrag.orchestration.merger import merge, trim_to_budget
 from webrag.orchestration.models import SubQueryResult
 
 from .conftest import build_chunk, build_ranked, build_result
@@ -65,14 +65,6 @@ def test_budget_never_empties_the_result() -> None:
 
 def test_nothing_merges_to_nothing() -> None:
     assert merged().chunks == ()
-
-
-def test_short_texts_are_one_shingle() -> None:
-    assert shingles("Two words") == {("two", "words")}
-
-
-def test_jaccard_of_empty_sets_is_zero() -> None:
-    assert jaccard(frozenset(), frozenset()) == 0.0
 
 
 chunks = [

@@ -2,7 +2,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.indexing.models import AcquiredPage, CorpusStatus, FailedPage, PageStatus
+from webrag.indexing.models import (
+    AcquiredPage,
+    CollectionSize,
+    CorpusStatus,
+    FailedPage,
+    PageStatus,
+)
 from webrag.orchestration.crawl_models import SiteReport
 from webrag.presentation.status import format_ingest, format_site, format_status
 
@@ -165,3 +171,15 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
         "The limit was reached: 90 pages that were found have not been visited. Repeat the"
         " command with a higher --max-pages to go on."
     )
+
+
+def test_status_names_the_other_collections_with_their_pages(status: CorpusStatus) -> None:
+    others = (
+        CollectionSize(name="private", documents=None),
+        CollectionSize(name="single", documents=1),
+        CollectionSize(name="work", documents=1234),
+    )
+
+    text = format_status(status.model_copy(update={"other_collections": others}))
+
+    assert "Other collections: private, single (1 page), work (1,234 pages)" in text

@@ -346,8 +346,11 @@ def test_configurations_carry_the_users_values() -> None:
 def test_setting_that_nothing_acts_on_yet_is_named_in_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("RERANKER_MODEL", "zerank-1")
+    monkeypatch.setenv("AGENT_RECENT_YEAR_WINDOW", "2")
 
     Settings()
 
-    assert "RERANKER_MODEL is set, but nothing in this version acts on it." in caplog.messages
+    assert (
+        "AGENT_RECENT_YEAR_WINDOW is set, but nothing in this version acts on it."
+        in caplog.messages
+    )

@@ -1,10 +1,12 @@
-"""BM25 of children and of whole pages, summed in numpy; it does not read the postings itself."""
+"""BM25 of children and of whole pages, summed in numpy; it runs no statement."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from webrag.indexing.postings import POSTING, unpack_postings
 
 __all__ = [
     "K1",
@@ -17,11 +19,13 @@ __all__ = [
     "score_children",
     "score_pages",
     "split_key",
+    "term_postings",
 ]
 
 K1 = 1.2  # the usual pair; k1 1.5 measured the same, 0.9/0.4 worse on short technical sections
 B = 0.75
 _ORDINAL_BITS = 16
+_PAGE_HEADER = np.dtype([("document", ">i4"), ("terms", ">i4"), ("bytes", ">i4")])
 
 
 class TermPostings(NamedTuple):
@@ -94,6 +98,37 @@ def split_key(key: int) -> tuple[int, int]:
 def inverse_document_frequency(frequency: int, total: int) -> float:
     """The BM25 weight of a term in `frequency` of `total` units; positive, even when in all."""
     return float(np.log1p((total - frequency + 0.5) / (frequency + 0.5)))
+
+
+def term_postings(
+    terms: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> tuple[list[TermPostings], dict[int, int]]:
+    """Postings of each term, also of those that occur nowhere, and the terms of each page.
+
+    Args:
+        terms: Distinct index terms.
+        rows: Per term that occurs: the term, its pages as big-endian (id, terms of the page, bytes
+            of postings), and the packed postings of those pages in the same order.
+    """
+    found: Mapping[str, tuple[bytes, bytes]] = {term: (head, body) for term, head, body in rows}
+    lengths: dict[int, int] = {}
+    postings = []
+    for term in terms:
+        head, body = found.get(term, (b"", b""))
+        headers = np.frombuffer(head, _PAGE_HEADER)
+        entries = unpack_postings(body)
+        documents = headers["document"].astype(np.int64)
+        lengths.update(zip(documents.tolist(), headers["terms"].tolist(), strict=True))
+        owners = np.repeat(documents, headers["bytes"] // POSTING.itemsize)
+        postings.append(
+            TermPostings(
+                term,
+                (owners << _ORDINAL_BITS) | entries["ordinal"].astype(np.int64),
+                entries["tf"].astype(np.float64),
+                entries["length"].astype(np.float64),
+            )
+        )
+    return postings, lengths
 
 
 def score_children(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.retrieval.bm25 import (
+from webrag.indexing.bm25 import (
     CorpusTotals,
     LexicalScores,
     TermPostings,

@@ -1,0 +1,171 @@
+"""Adds the nodes before and after good ones as context; it neither ranks nor removes any."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Final, Self, cast
+
+from llama_index.core.bridge.pydantic import Field, model_validator
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import (
+    BaseNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+)
+from llama_index.core.storage.docstore import BaseDocumentStore
+from llama_index.core.utils import get_tokenizer
+from llama_index.postprocessor.webrag.blocking import run_blocking
+from llama_index.postprocessor.webrag.node_copies import rescored
+from typing_extensions import override
+
+__all__ = ["AdjacentContext"]
+
+_SIDES: Final = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
+
+# Asks for nodes by id, is sent those that exist, and returns the neighbours in order.
+_Walk = Generator[list[str], dict[str, BaseNode], list[BaseNode]]
+Load = Callable[[list[str]], Sequence[BaseNode] | Awaitable[Sequence[BaseNode]]]
+
+
+class AdjacentContext(BaseNodePostprocessor):
+    """Puts neighbours after the matched nodes, scored 0.0 and marked under `adjacent_key`.
+
+    All given nodes come first, in their order and with their scores. Then come the neighbours of
+    the first node, the nearest first and the one before ahead of the one after, then those of
+    the second, and so on; none twice and none that was matched. Neighbours are found by the
+    relations PREVIOUS and NEXT, which LlamaIndex's node parsers set; a missing one ends the way
+    in its direction. One lookup is made for each step away, for all nodes together.
+
+    Inputs are never changed; the result holds copies.
+
+    Example:
+        >>> AdjacentContext(docstore=index.docstore, radius=1).postprocess_nodes(nodes)
+        >>> AdjacentContext(load=lambda ids: store.get_nodes(node_ids=ids))
+    """
+
+    docstore: BaseDocumentStore | None = Field(
+        default=None, exclude=True, description="Where neighbours are looked up."
+    )
+    load: Load | None = Field(
+        default=None,
+        exclude=True,
+        description="Instead of a docstore: a function, plain or `async def`, from node ids to "
+        "the nodes that exist, in any order.",
+    )
+    radius: int = Field(default=1, ge=0, description="Neighbours on each side; 0 adds none.")
+    min_score: float | None = Field(
+        default=None, description="Nodes below it get no neighbours; None gives them to all."
+    )
+    max_tokens: int | None = Field(
+        default=None, ge=0, description="Tokens of all neighbours together; None sets no limit."
+    )
+    tokenizer: Callable[[str], Sequence[object]] = Field(
+        default_factory=get_tokenizer, exclude=True, description="Turns a text into its tokens."
+    )
+    adjacent_key: str = Field(
+        default="is_adjacent", description="Metadata key that is true for added nodes."
+    )
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if (self.docstore is None) == (self.load is None):
+            raise ValueError("AdjacentContext needs either a docstore or a load function")
+        return self
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "AdjacentContext"
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if inspect.iscoroutinefunction(self.load):
+            return run_blocking(self._apostprocess_nodes(nodes, query_bundle))
+        walk = self._walk(nodes)
+        try:
+            ids = next(walk)
+            while True:
+                ids = walk.send(_by_id(self._loaded(ids)))
+        except StopIteration as end:
+            return self._together(nodes, end.value)
+
+    @override
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        walk = self._walk(nodes)
+        try:
+            ids = next(walk)
+            while True:
+                ids = walk.send(_by_id(await self._aloaded(ids)))
+        except StopIteration as end:
+            return self._together(nodes, end.value)
+
+    def _loaded(self, ids: list[str]) -> Sequence[BaseNode]:
+        if self.docstore is not None:
+            return self.docstore.get_nodes(ids, raise_error=False)
+        assert self.load is not None
+        return cast("Sequence[BaseNode]", self.load(ids))
+
+    async def _aloaded(self, ids: list[str]) -> Sequence[BaseNode]:
+        if self.docstore is not None:
+            return await self.docstore.aget_nodes(ids, raise_error=False)
+        if inspect.iscoroutinefunction(self.load):
+            return cast("Sequence[BaseNode]", await self.load(ids))
+        return await asyncio.to_thread(self._loaded, ids)
+
+    def _together(
+        self, nodes: Sequence[NodeWithScore], found: Sequence[BaseNode]
+    ) -> list[NodeWithScore]:
+        matched = [rescored(item.node, item.score) for item in nodes]
+        return matched + self._within_budget(found)
+
+    def _walk(self, nodes: Sequence[NodeWithScore]) -> _Walk:
+        known = {item.node.node_id: item.node for item in nodes}
+        # Where each way in one direction has got to; None where it has ended.
+        tips: dict[tuple[str, NodeRelationship], BaseNode | None] = {}
+        for item in filter(self._is_strong, nodes):
+            tips |= {(item.node.node_id, side): item.node for side in _SIDES}
+        ways: dict[str, list[str]] = {start: [] for start, _ in tips}
+        for _ in range(self.radius):
+            steps = {way: _next_id(tip, way[1]) for way, tip in tips.items()}
+            missing = {i for i in steps.values() if i is not None and i not in known}
+            if missing:
+                known |= yield sorted(missing)
+            for way, step in steps.items():
+                tips[way] = known.get(step) if step is not None else None
+                if step in known and step is not None:
+                    ways[way[0]].append(step)
+        matched = {item.node.node_id for item in nodes}
+        order = dict.fromkeys(i for found in ways.values() for i in found if i not in matched)
+        return [known[i] for i in order]
+
+    def _is_strong(self, item: NodeWithScore) -> bool:
+        return self.min_score is None or (item.score is not None and item.score >= self.min_score)
+
+    def _within_budget(self, found: Sequence[BaseNode]) -> list[NodeWithScore]:
+        """What fits of the neighbours; one that is too long makes room for later ones."""
+        added: list[NodeWithScore] = []
+        left = self.max_tokens
+        for node in found:
+            if left is not None:
+                tokens = len(self.tokenizer(node.get_content(MetadataMode.LLM)))
+                if tokens > left:
+                    continue
+                left -= tokens
+            added.append(rescored(node, 0.0, {self.adjacent_key: True}))
+        return added
+
+
+def _by_id(nodes: Sequence[BaseNode]) -> dict[str, BaseNode]:
+    return {node.node_id: node for node in nodes}
+
+
+def _next_id(tip: BaseNode | None, side: NodeRelationship) -> str | None:
+    related = tip.relationships.get(side) if tip is not None else None
+    return related.node_id if isinstance(related, RelatedNodeInfo) else None

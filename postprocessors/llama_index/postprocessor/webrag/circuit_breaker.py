@@ -1,0 +1,50 @@
+"""Leaves a failing service alone for a while; it makes no call itself."""
+
+import threading
+import time
+from collections.abc import Callable
+
+__all__ = ["CircuitBreaker"]
+
+
+class CircuitBreaker:
+    """Stops calls for a while after several failures in a row, then lets one through to try.
+
+    Thread-safe.
+    """
+
+    def __init__(
+        self,
+        *,
+        threshold: int = 5,
+        open_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._threshold = threshold
+        self._open_s = open_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._retry_at = 0.0
+
+    def seconds_left(self) -> float:
+        """Seconds until a call may be made; 0.0 admits the caller, alone if it is a trial."""
+        with self._lock:
+            if self._failures < self._threshold:
+                return 0.0
+            left = self._retry_at - self._clock()
+            if left > 0:
+                return left
+            self._retry_at = self._clock() + self._open_s
+            return 0.0
+
+    def succeeded(self) -> None:
+        """Forget the failures."""
+        with self._lock:
+            self._failures = 0
+
+    def failed(self) -> None:
+        """Count a failure; from the threshold on, calls stop from now."""
+        with self._lock:
+            self._failures += 1
+            self._retry_at = self._clock() + self._open_s

@@ -1,0 +1,249 @@
+"""What all rerankers that ask a service share; how a request looks is each provider's own."""
+
+import json
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final, Self
+from urllib.parse import urlsplit
+
+from llama_index.core.bridge.pydantic import (
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    field_validator,
+)
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.blocking import run_blocking
+from llama_index.postprocessor.webrag.node_copies import rescored
+from llama_index.postprocessor.webrag.rerank_errors import RerankInputError
+from llama_index.postprocessor.webrag.rerank_service import Call, RerankService
+from typing_extensions import override
+
+__all__ = ["RemoteRerank", "Scored", "read_results"]
+
+# Providers count a fixed number of bytes per pair beside its two texts.
+_BYTES_PER_PAIR: Final = 150
+_ROUNDING: Final = 1e-6
+
+Scored = tuple[int, float, float | None]
+
+
+class RemoteRerank(BaseNodePostprocessor):
+    """Orders nodes by the relevance a service gives them; the base of the rerankers with a key.
+
+    The score is the service's, in [0, 1]. Nodes without text are not sent and come last, with
+    score 0.0. Nodes are never changed: the result holds copies, equal scores keep their order.
+    What does not fit one request is sent in several, one after the other, within one deadline.
+
+    Use it with `async with` to keep connections open between the calls of one event loop;
+    without, each call opens its own. Instances, and copies made by `model_copy`, share the
+    circuit breaker and may be used from several threads and loops. The synchronous method
+    works inside a running loop too, which waits for it.
+
+    Raises:
+        RerankError: From the postprocessing methods, when there are no scores; its subclasses
+            and message tell the cause. The nodes are as they were.
+    """
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    provider: ClassVar[str]
+    path: ClassVar[str]
+
+    api_key: SecretStr = Field(exclude=True, repr=False, description="Key for the service.")
+    model: str = Field(min_length=1, description="Model name at the provider.")
+    base_url: str = Field(description="Address of the service, without the endpoint's path.")
+    top_n: int | None = Field(default=None, ge=1, description="Nodes kept; None keeps all.")
+    instruction: str | None = Field(
+        default=None, description="What to prefer, in words, for example code examples."
+    )
+    timeout_s: float = Field(
+        default=10.0, gt=0, allow_inf_nan=False, description="Seconds for a call, with retries."
+    )
+    backoff_s: float = Field(
+        default=0.5,
+        ge=0,
+        allow_inf_nan=False,
+        description="Longest pause before the second request; twice that before the third.",
+    )
+    metadata_mode: MetadataMode = Field(
+        default=MetadataMode.EMBED, description="Which rendering of a node is sent."
+    )
+    confidence_key: str = Field(
+        default="confidence",
+        description="Metadata key for the service's confidence in a score, where it gives one.",
+    )
+    max_document_chars: int = Field(
+        default=16_000, ge=1, description="Characters sent of one node; the rest is cut off."
+    )
+    max_documents: int = Field(default=1000, ge=1, description="Nodes sent in one request.")
+    max_payload_bytes: int = Field(
+        default=5_000_000, ge=1, description="Size of one request, counted as providers count."
+    )
+
+    _service: RerankService = PrivateAttr()
+
+    @field_validator("api_key")
+    @classmethod
+    def _check_key(cls, value: SecretStr) -> SecretStr:
+        key = value.get_secret_value()
+        if not key or not key.isascii() or not key.isprintable() or " " in key:
+            raise ValueError("a key consists of printable ASCII characters without spaces")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise ValueError("base_url is an http or https address without user name")
+        if parts.query or parts.fragment:
+            raise ValueError("base_url has neither query nor fragment")
+        return value.rstrip("/")
+
+    @override
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        self._service = RerankService(self.provider)
+
+    async def __aenter__(self) -> Self:
+        await self._service.keep_connection()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close connections kept open; the instance stays usable."""
+        await self._service.aclose()
+
+    @abstractmethod
+    def _payload(self, query: str, documents: list[str], top_n: int) -> dict[str, Any]:
+        """The request as the provider wants it."""
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return run_blocking(self._apostprocess_nodes(nodes, query_bundle))
+
+    @override
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None or not query_bundle.query_str.strip():
+            raise self._cannot_send("the question is missing or blank")
+        texts = [self._text(item) for item in nodes]
+        sent = [position for position, text in enumerate(texts) if text]
+        found = await self._scores(query_bundle.query_str, [texts[p] for p in sent])
+        best = sorted(found, key=lambda scored: (-scored[1], scored[0]))
+        ranked = [self._copy(nodes[sent[i]], score, extra) for i, score, extra in best]
+        ranked += [self._copy(nodes[p], 0.0, None) for p, text in enumerate(texts) if not text]
+        return ranked[: self.top_n]
+
+    def _text(self, item: NodeWithScore) -> str:
+        # A node with nothing but metadata has nothing to be relevant.
+        if not item.node.get_content(MetadataMode.NONE).strip():
+            return ""
+        return item.node.get_content(self.metadata_mode)[: self.max_document_chars].strip()
+
+    async def _scores(self, query: str, documents: list[str]) -> list[Scored]:
+        """Index, score and confidence of the best documents, at most `top_n` of each request."""
+        deadline = time.monotonic() + self.timeout_s
+        found: list[Scored] = []
+        for first, last in list(self._batches(query, documents)):
+            part = documents[first:last]
+            wanted = min(self.top_n or len(part), len(part))
+            payload = self._payload(query, part, wanted)
+            call = Call(
+                url=self.base_url + self.path,
+                key=self.api_key.get_secret_value(),
+                body=_encode(payload),
+                deadline=deadline,
+                backoff_s=self.backoff_s,
+            )
+            read = partial(read_results, documents=len(part), wanted=wanted)
+            results = await self._service.ask(call, read)
+            found += [(first + index, score, extra) for index, score, extra in results]
+        return found
+
+    def _batches(self, query: str, documents: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Positions of the documents of each request."""
+        empty = len(_encode(self._payload(query, [], 1)))
+        per_pair = _BYTES_PER_PAIR + len(_encode(query))
+        first, size = 0, empty
+        for position, text in enumerate(documents):
+            cost = per_pair + len(_encode(text))
+            if empty + cost > self.max_payload_bytes:
+                raise self._cannot_send(
+                    f"question and passage need {empty + cost} bytes, "
+                    f"and a request may have {self.max_payload_bytes}"
+                )
+            is_full = position - first == self.max_documents
+            if is_full or size + cost > self.max_payload_bytes:
+                yield first, position
+                first, size = position, empty
+            size += cost
+        if documents:
+            yield first, len(documents)
+
+    def _copy(self, item: NodeWithScore, score: float, confidence: float | None) -> NodeWithScore:
+        added = {} if confidence is None else {self.confidence_key: confidence}
+        return rescored(item.node, score, added)
+
+    def _cannot_send(self, why: str) -> RerankInputError:
+        return RerankInputError(f"{self.provider} was not asked: {why}.", provider=self.provider)
+
+    def _instructed(self, query: str) -> str:
+        """The query with the instruction before it, for services without a field for one."""
+        return f"{self.instruction}\n{query}" if self.instruction else query
+
+
+def read_results(answer: Any, *, documents: int, wanted: int) -> list[Scored]:
+    """Index, score and confidence of each result.
+
+    Args:
+        answer: The decoded answer.
+        documents: How many documents were sent.
+        wanted: How many results were asked for.
+
+    Raises:
+        ValueError: The answer is not a ranking of these documents; the message says how, as the
+            end of a sentence.
+    """
+    results = answer.get("results") if isinstance(answer, dict) else None
+    if not isinstance(results, list):
+        raise ValueError("no list of results")  # noqa: TRY004
+    if len(results) != wanted:
+        raise ValueError(f"{len(results)} results where {wanted} were asked for")
+    found = [_read_result(result, documents) for result in results]
+    if len({index for index, *_ in found}) != len(found):
+        raise ValueError("two results for one passage")
+    return found
+
+
+def _read_result(result: Any, documents: int) -> Scored:
+    if not isinstance(result, dict):
+        raise ValueError("a result that is not an object")  # noqa: TRY004
+    index = result.get("index")
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < documents:
+        raise ValueError("a result for a passage that was not sent")
+    score = _unit(result.get("relevance_score"), "a relevance score")
+    confidence = result.get("confidence")
+    return index, score, None if confidence is None else _unit(confidence, "a confidence")
+
+
+def _unit(value: Any, what: str) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not -_ROUNDING <= value <= 1 + _ROUNDING:  # NaN is in no range
+        raise ValueError(f"{what} that is not a number from 0 to 1")
+    return min(max(float(value), 0.0), 1.0)
+
+
+def _encode(value: Any) -> bytes:
+    # Lone surrogates, which no service accepts, become question marks.
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -1,0 +1,77 @@
+"""An embedding server on loopback that speaks OpenAI's protocol."""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+
+DIMENSIONS = 48
+
+
+class EmbeddingService:
+    """What an OpenAI-compatible server answers, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.requests = 0
+        self.url = ""
+        self.delay_s = 0.0
+        self.mutex = threading.Lock()
+
+    def answer(self, body: bytes) -> str:
+        asked = json.loads(body)
+        texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
+        with self.mutex:
+            self.requests += 1
+        time.sleep(self.delay_s)
+        with self.mutex:
+            self.texts += texts
+        data = [
+            {"object": "embedding", "index": n, "embedding": vector_of(text)}
+            for n, text in enumerate(texts)
+        ]
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        return json.dumps({"object": "list", "model": asked["model"], "data": data, "usage": usage})
+
+
+def vector_of(text: str) -> list[float]:
+    """Words in common make vectors alike."""
+    total = np.zeros(DIMENSIONS)
+    for word in text.lower().split():
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+        total += np.random.default_rng(seed).normal(size=DIMENSIONS)
+    return (total / (np.linalg.norm(total) or 1.0)).tolist()
+
+
+@pytest.fixture
+def embedding_service() -> Iterator[EmbeddingService]:
+    """A running embedding server on loopback; `.url` is its base URL."""
+    answers = EmbeddingService()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            text = answers.answer(body).encode()
+            with suppress(ConnectionError):  # the client may have been killed
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(text)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the test output quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    answers.url = f"http://127.0.0.1:{server.server_port}/v1"
+    yield answers
+    server.shutdown()
+    server.server_close()

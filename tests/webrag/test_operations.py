@@ -1,0 +1,109 @@
+"""The operations as a program calls them, on an open WebRAG and on one that is not."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from webrag.app import WebRAG
+from webrag.errors import InputError
+from webrag.indexing.database import Database
+from webrag.settings import Settings, load_settings
+
+PAGE = """<html><head><title>{0}</title></head><body><main><h1>{0}</h1>
+<p>This page is about {0}, told at some length so that it counts as a page.</p></main></body>"""
+
+
+@pytest.fixture
+def site(static_site: Callable[..., Any]) -> Any:
+    return static_site({"/a": PAGE.format("apples"), "/b": PAGE.format("bananas")})
+
+
+@pytest.fixture
+def settings(database: Database, site: Any) -> Settings:
+    config = database.config
+    loaded = load_settings(None, collection=config.collection, data_dir=config.data_dir)
+    return loaded.allowing([urlsplit(site).netloc])
+
+
+async def test_forget_asks_before_anything_is_deleted(settings: Settings, site: Any) -> None:
+    asked: list[Any] = []
+
+    def refuse(urls: Any) -> bool:
+        asked.extend(urls)
+        return False
+
+    async with WebRAG(settings) as rag:
+        await rag.ingest([f"{site}/a", f"{site}/b"])
+        report = await rag.forget(older_than=timedelta(0), confirm=refuse)
+        status = await rag.status()
+
+    assert asked == [f"{site}/a", f"{site}/b"]
+    assert (report.removed, status.documents) == ((), 2)
+
+
+async def test_site_and_age_hold_together(settings: Settings, site: Any) -> None:
+    async with WebRAG(settings) as rag:
+        await rag.ingest(f"{site}/a")
+        young = await rag.forget(site=urlsplit(site).netloc, older_than=timedelta(hours=1))
+        other = await rag.forget(site="docs.test", older_than=timedelta(0))
+        both = await rag.forget(site=f"{site}/x", older_than=timedelta(0))
+
+    assert (young.removed, other.removed, both.removed) == ((), (), (f"{site}/a",))
+
+
+async def test_page_is_forgotten_by_any_of_its_urls(
+    static_site: Callable[..., Any], settings: Settings
+) -> None:
+    moved = static_site(
+        {"/new": PAGE.format("x"), "/old": lambda _: (301, {"Location": "/new"}, "")}
+    )
+    async with WebRAG(settings.allowing([urlsplit(moved).netloc])) as rag:
+        await rag.ingest(f"{moved}/old")
+        report = await rag.forget(f"{moved}/old")
+
+    assert report.removed == (f"{moved}/new",)
+
+
+async def test_open_instance_follows_a_reindexing(
+    settings: Settings, site: Any, embedding_service: Any
+) -> None:
+    """As a server does while somebody renews the vectors on the command line."""
+    either = settings.model_copy(
+        update={
+            "embedding_base_url": embedding_service.url,
+            "embedding_model": "test-embedding",
+            "embedding_dimensions": 48,
+        }
+    )
+    chosen = either.model_copy(update={"embedding_provider": "openai_compatible"})
+    async with WebRAG(either) as rag:
+        await rag.ingest(f"{site}/a")
+        await WebRAG(chosen).reindex()
+
+        found = await rag.search("What about apples?")
+        report = await rag.ingest(f"{site}/b")
+        status = await rag.status()
+
+    assert [each.chunk.source_url for each in found.chunks] == [f"{site}/a"]
+    assert report.failed == {}
+    assert (status.documents, status.embedding_dimensions) == (2, 48)
+
+
+async def test_operations_work_without_opening(settings: Settings, site: Any) -> None:
+    async with WebRAG(settings) as rag:
+        await rag.ingest(f"{site}/a")
+    closed = WebRAG(settings)
+
+    assert (await closed.check_corpus(everything=True)).is_sound
+    sizes = {each.name: each.documents for each in await closed.collections()}
+    assert sizes[settings.collection] == 1
+    assert await closed.drop_collection()
+    assert not await closed.drop_collection()
+
+
+async def test_import_needs_an_open_instance(settings: Settings, tmp_path: Any) -> None:
+    with pytest.raises(InputError, match="not open"):
+        await WebRAG(settings).import_corpus(tmp_path / "x")

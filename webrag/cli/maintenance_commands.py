@@ -1,0 +1,219 @@
+"""`webrag forget`, `reindex`, `doctor` and `drop`: looking after what is stored."""
+
+import re
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webrag.cli.options import RunOptions, json_option, run_options, with_settings
+from webrag.cli.output import print_columns, print_json
+from webrag.cli.progress import count_progress
+from webrag.cli.running import run
+from webrag.errors import InputError, WebRAGError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webrag.indexing.corpus_check import CorpusCheck
+    from webrag.indexing.forgetting import ForgetReport
+    from webrag.indexing.models import CollectionSize
+    from webrag.indexing.reembedding import ReindexReport
+    from webrag.settings import Settings
+
+__all__ = ["doctor_command", "drop_command", "forget_command", "reindex_command"]
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_SHOWN = 10
+
+
+def _age(_ctx: click.Context, _param: click.Parameter, value: str | None) -> timedelta | None:
+    if value is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,6})([smhdw])", value)
+    if match is None:
+        raise click.BadParameter(f"{value!r} is not a number with s, m, h, d or w, such as 30d.")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+@with_settings
+@click.command("forget", short_help="Delete stored pages.")
+@click.argument("urls", metavar="[URL]...", nargs=-1)
+@click.option("--site", metavar="HOST", help="All pages of this host.")
+@click.option(
+    "--older-than",
+    callback=_age,
+    metavar="AGE",
+    help="Pages not confirmed for this long: 30d, 12h.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_context
+def forget_command(
+    ctx: click.Context,
+    urls: tuple[str, ...],
+    site: str | None,
+    older_than: timedelta | None,
+    yes: bool,
+) -> None:
+    """Delete pages, by URL or by --site and --older-than, with everything made from them.
+
+    On a terminal it asks first. Exit code 1 when a URL is not stored.
+    """
+    options = run_options(ctx)
+    report = run(_forget(ctx.obj, urls, site, older_than, ask=not yes, options=options))
+    error = _unknown(report)
+    if options.json:
+        shown = report.model_dump(mode="json")
+        print_json(shown if error is None else shown | {"error": _error(error)})
+    else:
+        for url in report.removed:
+            click.echo(f"- {url}")
+        click.echo(f"{_pages(len(report.removed))} removed.")
+        if error is not None:
+            click.echo(f"Error: {error}", err=True)
+    if error is not None:
+        ctx.exit(1)
+
+
+@with_settings
+@click.command("reindex", short_help="Embed the stored text with another model.")
+@click.option("--force", is_flag=True, help="Renew all vectors although the model is the same.")
+@json_option
+@click.pass_context
+def reindex_command(ctx: click.Context, force: bool) -> None:
+    """Embed all stored text again, with the model that EMBEDDING_PROVIDER and EMBEDDING_MODEL name.
+
+    Searches go on with the old vectors until the new ones are complete. Interrupted, it goes on
+    where it stopped when it is run again.
+    """
+    options = run_options(ctx)
+    report = run(_reindex(ctx.obj, force, options))
+    if options.json:
+        print_json(report.model_dump(mode="json"))
+    elif report.was_current:
+        click.echo(f"The collection is made with {report.model} already; nothing was done.")
+    else:
+        click.echo(
+            f"{report.chunks:,} chunks have vectors of {report.model} ({report.dimensions}"
+            f" dimensions) in place of {report.previous_model}; {report.embedded:,} were embedded."
+        )
+
+
+@with_settings
+@click.command("doctor", short_help="Check the database and what is stored.")
+@click.option("--all", "everything", is_flag=True, help="Verify every page, not 100 at random.")
+@json_option
+@click.pass_context
+def doctor_command(ctx: click.Context, everything: bool) -> None:
+    """Check server, tables, indexes and rows, and verify that every quotation can be located.
+
+    Exit code 1 when a check fails.
+    """
+    options = run_options(ctx)
+    result = run(_check(ctx.obj, everything, options))
+    if options.json:
+        print_json({"ok": result.is_sound, **result.model_dump(mode="json")})
+    else:
+        _print_checks(result)
+    if not result.is_sound:
+        ctx.exit(1)
+
+
+@with_settings
+@click.command("drop", short_help="Delete a whole collection.")
+@click.argument("name", metavar="COLLECTION")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_context
+def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
+    """Delete COLLECTION with all its pages. Asks first; without a terminal it needs --yes."""
+    if not yes and not sys.stdin.isatty():
+        raise InputError(f"Dropping the collection {name!r} needs --yes when nobody can be asked.")
+    if not run(_drop(ctx.obj, name, ask=not yes)):
+        raise WebRAGError(
+            f"There is no collection {name!r}.", hint="`webrag status` lists the collections."
+        )
+    if run_options(ctx).json:
+        print_json({"dropped": name})
+    else:
+        click.echo(f"The collection {name} was dropped.")
+
+
+async def _forget(
+    settings: "Settings",
+    urls: tuple[str, ...],
+    site: str | None,
+    older_than: timedelta | None,
+    *,
+    ask: bool,
+    options: RunOptions,
+) -> "ForgetReport":
+    from webrag.app import WebRAG
+
+    with count_progress("Forgetting pages", quiet=options.quiet) as report:
+        return await WebRAG(settings).forget(
+            urls or None,
+            site=site,
+            older_than=older_than,
+            confirm=_confirm_pages if ask and sys.stdin.isatty() else None,
+            on_progress=report,
+        )
+
+
+async def _reindex(settings: "Settings", force: bool, options: RunOptions) -> "ReindexReport":
+    from webrag.app import WebRAG
+
+    with count_progress("Embedding chunks", quiet=options.quiet) as report:
+        return await WebRAG(settings).reindex(force=force, on_progress=report)
+
+
+async def _check(settings: "Settings", everything: bool, options: RunOptions) -> "CorpusCheck":
+    from webrag.app import WebRAG
+
+    with count_progress("Verifying pages", quiet=options.quiet) as report:
+        return await WebRAG(settings).check_corpus(everything=everything, on_progress=report)
+
+
+async def _drop(settings: "Settings", name: str, *, ask: bool) -> bool:
+    from webrag.app import WebRAG
+
+    return await WebRAG(settings).drop_collection(name, confirm=_confirm_drop if ask else None)
+
+
+def _confirm_pages(urls: "Sequence[str]") -> bool:
+    for url in urls[:_SHOWN]:
+        click.echo(f"- {url}", err=True)
+    if len(urls) > _SHOWN:
+        click.echo(f"... and {len(urls) - _SHOWN:,} more", err=True)
+    return click.confirm(f"Forget {_pages(len(urls))}?", err=True, abort=True)
+
+
+def _confirm_drop(collection: "CollectionSize") -> bool:
+    held = "" if collection.documents is None else f" with {_pages(collection.documents)}"
+    return click.confirm(f"Drop {collection.name}{held}?", err=True, abort=True)
+
+
+def _pages(count: int) -> str:
+    return "1 page" if count == 1 else f"{count:,} pages"
+
+
+def _unknown(report: "ForgetReport") -> str | None:
+    if not report.unknown:
+        return None
+    verb = "is" if len(report.unknown) == 1 else "are"
+    return f"{', '.join(report.unknown)} {verb} not stored."
+
+
+def _error(message: str) -> dict[str, Any]:
+    return {"type": "InputError", "message": message, "hint": None}
+
+
+def _print_checks(result: "CorpusCheck") -> None:
+    print_columns([(check.level, check.name, check.found) for check in result.checks])
+    remedies = [check for check in result.checks if check.remedy]
+    if remedies:
+        click.echo("\nWhat to do:")
+    for check in remedies:
+        click.echo(f"- {check.name}: {check.remedy}")

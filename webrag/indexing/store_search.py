@@ -1,0 +1,286 @@
+"""The ranked searches of the vector store, as steps of a transaction; it changes nothing.
+
+By meaning (`default`), by words (`sparse`, `text_search`), by both (`hybrid`), and by meaning with
+variety (`mmr`). Filters restrict all of them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from llama_index.core.vector_stores.types import (
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+    VectorStoreQueryResult,
+)
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from psycopg import sql
+
+from webrag.indexing.bm25 import (
+    CorpusTotals,
+    LexicalScores,
+    child_key,
+    score_children,
+    split_key,
+    term_postings,
+)
+from webrag.indexing.fusion import fuse_scores
+from webrag.indexing.lexical import query_terms
+from webrag.indexing.node_metadata import node_from_row
+from webrag.indexing.schema import table
+from webrag.indexing.steps import Execute, Rows, Steps
+from webrag.indexing.store_filters import Condition, query_condition
+from webrag.indexing.store_variety import select_varied
+
+__all__ = ["LEXICAL_MODES", "SearchOptions", "search"]
+
+LEXICAL_MODES = frozenset(
+    {
+        VectorStoreQueryMode.SPARSE,
+        VectorStoreQueryMode.TEXT_SEARCH,
+        VectorStoreQueryMode.HYBRID,
+    }
+)
+"""Modes that look for the words of `query_str`."""
+
+# Up to here the matching rows are compared one by one (3.6 ms at 1.4 % of 100k rows, nothing
+# missed); beyond, the graph is searched until enough rows match.
+_EXACT_ROWS = 20_000
+_MAX_EF_SEARCH = 1000  # pgvector's limit
+_DENSE_SHARE = 0.6  # as retrieval weighs the two legs; a query's alpha replaces it
+
+_SETTINGS = sql.SQL(
+    "select set_config('hnsw.ef_search', %s, true),"
+    " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
+)
+_COUNT = """
+select count(*) from (
+    select from {children} c join {documents} d on d.id = c.document
+    where d.gone_at is null and {condition} limit %s
+) matching
+"""
+_EXACT = """
+with subset as materialized (
+    select c.id, c.embedding <=> %s::halfvec as distance
+    from {children} c join {documents} d on d.id = c.document
+    where d.gone_at is null and c.embedding is not null and {condition}
+), best as (select id, distance from subset order by distance limit %s)
+select {columns}, best.distance from best join {children} c on c.id = best.id
+"""
+_GRAPH = """
+select {columns}, c.embedding <=> %s::halfvec as distance
+from {children} c join {documents} d on d.id = c.document
+where d.gone_at is null and c.embedding is not null and {condition}
+order by distance limit %s
+"""
+_TOTALS = """
+select count(*), coalesce(sum(child_count), 0), coalesce(sum(term_count), 0)
+from {documents} where gone_at is null
+"""
+_POSTINGS = """
+select p.term,
+       string_agg(int4send(d.id) || int4send(d.term_count) || int4send(length(p.packed)),
+                  ''::bytea),
+       string_agg(p.packed, ''::bytea)
+from {postings} p join {documents} d on d.id = p.document
+where p.term = any(%s) and d.gone_at is null group by p.term
+"""
+_ALLOWED = """
+select k.place from unnest(%s::int[], %s::int[]) with ordinality k(document, ordinal, place)
+join {children} c on c.document = k.document and c.ordinal = k.ordinal
+join {documents} d on d.id = c.document
+where {condition} order by k.place limit %s
+"""
+_NODES = """
+select c.node_id, c.text, c.metadata_, {distance}
+from unnest(%s::int[], %s::int[]) with ordinality k(document, ordinal, place)
+join {children} c on c.document = k.document and c.ordinal = k.ordinal
+order by k.place
+"""
+_NODE_COLUMNS = "c.node_id, c.text, c.metadata_"
+_KEY_COLUMNS = "c.document, c.ordinal"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to search.
+
+    Attributes:
+        ef_search: Size of the graph search's candidate list.
+        prefetch: Nearest chunks that `mmr` chooses from.
+        variety: `mmr_threshold`: 1 is similarity alone, 0 variety alone.
+    """
+
+    ef_search: int = 200
+    prefetch: int = 40
+    variety: float = 0.5
+
+
+def search(
+    collection: str, query: VectorStoreQuery, options: SearchOptions
+) -> Steps[VectorStoreQueryResult]:
+    """Give the best chunks of retrievable pages, best first.
+
+    Similarities are cosines (`default`), BM25 (`sparse`, `text_search`), the fused score within
+    0 and 1 (`hybrid`), or what the chunk adds (`mmr`).
+    """
+    if query.mode == VectorStoreQueryMode.MMR:
+        return _varied(collection, query, options)
+    if query.mode == VectorStoreQueryMode.HYBRID:
+        return _hybrid(collection, query, options)
+    if query.mode in LEXICAL_MODES:
+        return _sparse(collection, query)
+    return _default(collection, query, options)
+
+
+def _default(
+    collection: str, query: VectorStoreQuery, options: SearchOptions
+) -> Steps[VectorStoreQueryResult]:
+    limit = query.similarity_top_k
+    rows = yield from _nearest(collection, query, options, limit, _NODE_COLUMNS)
+    # The graph gives rows in nearly the right order.
+    ranked = sorted(((_similarity(row[3]), row) for row in rows), key=lambda pair: -pair[0])
+    return _result([row for _, row in ranked], [similarity for similarity, _ in ranked])
+
+
+def _varied(
+    collection: str, query: VectorStoreQuery, options: SearchOptions
+) -> Steps[VectorStoreQueryResult]:
+    limit = query.similarity_top_k
+    columns = f"{_NODE_COLUMNS}, c.embedding::halfvec"
+    prefetch = max(options.prefetch, limit)
+    rows = yield from _nearest(collection, query, options, prefetch, columns)
+    if not rows:
+        return _result([], [])
+    rows = sorted(rows, key=lambda row: -_similarity(row[4]))
+    vectors = np.array([row[3].to_numpy() for row in rows], dtype=np.float64)
+    chosen = select_varied(
+        np.asarray(query.query_embedding, float), vectors, limit, threshold=options.variety
+    )
+    return _result([rows[place] for place, _ in chosen], [score for _, score in chosen])
+
+
+def _sparse(collection: str, query: VectorStoreQuery) -> Steps[VectorStoreQueryResult]:
+    limit = query.sparse_top_k or query.similarity_top_k
+    scores, keys = yield from _lexical(collection, query, limit)
+    if not keys:
+        return _result([], [])
+    rows = yield Execute(_compose(collection, _NODES, distance="null"), _columns_of(keys))
+    return _result(rows, scores.at(np.array(keys, np.int64)).tolist())
+
+
+def _hybrid(
+    collection: str, query: VectorStoreQuery, options: SearchOptions
+) -> Steps[VectorStoreQueryResult]:
+    """Every candidate of either leg is scored by both, so that the legs need not agree."""
+    limit = query.similarity_top_k
+    scores, found = yield from _lexical(collection, query, query.sparse_top_k or limit)
+    nearest = yield from _nearest(collection, query, options, limit, _KEY_COLUMNS)
+    keys = list(dict.fromkeys([*found, *(child_key(*row[:2]) for row in nearest)]))
+    if not keys:
+        return _result([], [])
+    vector = HalfVector(query.query_embedding or [])
+    rows = yield Execute(
+        _compose(collection, _NODES, distance="c.embedding <=> %s::halfvec"),
+        (vector, *_columns_of(keys)),
+    )
+    fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[3]) for r in rows])
+    best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k or limit]
+    return _result([rows[place] for place in best], fused[best].tolist())
+
+
+def _fused(
+    query: VectorStoreQuery, lexical: NDArray[np.float64], similarity: Sequence[float]
+) -> NDArray[np.float64]:
+    dense_share = _DENSE_SHARE if query.alpha is None else query.alpha
+    return fuse_scores(
+        lexical,
+        similarity,
+        np.zeros(len(lexical)),
+        lexical_weight=1.0 - dense_share,
+        page_weight=0.0,
+    )
+
+
+def _nearest(
+    collection: str, query: VectorStoreQuery, options: SearchOptions, limit: int, columns: str
+) -> Steps[Rows]:
+    """Rows of the nearest chunks, the distance last; in nearly the right order."""
+    condition = query_condition(query)
+    statement = _GRAPH
+    if condition is not None:
+        values = (*condition.values, _EXACT_ROWS + 1)
+        ((matching,),) = yield Execute(_compose(collection, _COUNT, condition), values)
+        statement = _EXACT if matching <= _EXACT_ROWS else _GRAPH
+    if statement is _GRAPH:
+        yield Execute(_SETTINGS, (str(min(max(options.ef_search, limit), _MAX_EF_SEARCH)),))
+    condition = condition or Condition("true")
+    vector = HalfVector(query.query_embedding or [])
+    return (
+        yield Execute(
+            _compose(collection, statement, condition, columns=columns),
+            (vector, *condition.values, limit),
+        )
+    )
+
+
+def _lexical(
+    collection: str, query: VectorStoreQuery, limit: int
+) -> Steps[tuple[LexicalScores, list[int]]]:
+    """BM25 of all chunks that hold a word of the question, and the best that pass the filters.
+
+    How rare a word is, is counted over the whole collection: a filter changes no score.
+    """
+    terms = query_terms(query.query_str or "")
+    ((documents, children, length),) = yield Execute(_compose(collection, _TOTALS))
+    rows = yield Execute(_compose(collection, _POSTINGS), (terms,))
+    totals = CorpusTotals(int(documents), int(children), int(length))
+    scores, _ = score_children(term_postings(terms, rows)[0], totals)
+    condition = query_condition(query)
+    if condition is None:
+        return scores, scores.best(limit).tolist()
+    ranked = scores.best(len(scores.ids)).tolist()
+    allowed = yield Execute(
+        _compose(collection, _ALLOWED, condition),
+        (*_columns_of(ranked), *condition.values, limit),
+    )
+    return scores, [ranked[place - 1] for (place,) in allowed]
+
+
+def _columns_of(keys: Sequence[int]) -> tuple[list[int], list[int]]:
+    pairs = [split_key(key) for key in keys]
+    return [document for document, _ in pairs], [ordinal for _, ordinal in pairs]
+
+
+def _compose(
+    collection: str,
+    statement: str,
+    condition: Condition | None = None,
+    *,
+    columns: str = "",
+    distance: str = "",
+) -> sql.Composed:
+    return sql.SQL(statement).format(
+        children=table(collection, "data_children"),
+        documents=table(collection, "documents"),
+        postings=table(collection, "postings"),
+        condition=(condition or Condition("true")).sql,
+        columns=sql.SQL(columns),
+        distance=sql.SQL(distance),
+    )
+
+
+def _similarity(distance: float | None) -> float:
+    # A zero vector is at distance NaN from everything, a missing one at none.
+    return 0.0 if distance is None or math.isnan(distance) else 1.0 - distance
+
+
+def _result(rows: Sequence[tuple[Any, ...]], scores: Sequence[float]) -> VectorStoreQueryResult:
+    return VectorStoreQueryResult(
+        nodes=[node_from_row(*row[:3]) for row in rows],
+        similarities=list(scores),
+        ids=[row[0] for row in rows],
+    )

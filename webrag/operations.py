@@ -1,0 +1,250 @@
+"""Looking after a corpus: forget, export, import, check, reindex, drop. Answers no questions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from webrag.errors import InputError
+from webrag.ingestion.links import canonical_url, site_of
+
+if TYPE_CHECKING:
+    from webrag.assembly import Parts
+    from webrag.indexing.corpus_check import CorpusCheck
+    from webrag.indexing.corpus_export import ExportReport
+    from webrag.indexing.corpus_import import ImportReport
+    from webrag.indexing.database import Database
+    from webrag.indexing.forgetting import ForgetReport
+    from webrag.indexing.models import CollectionSize
+    from webrag.indexing.reembedding import ReindexReport
+    from webrag.settings import Settings
+
+__all__ = ["CorpusOperations", "Progress"]
+
+Progress = Callable[[int, int], None]
+"""Told what is done, and of how many."""
+
+_SAMPLE = 100
+
+
+class CorpusOperations:
+    """The part of WebRAG that looks after stored pages.
+
+    Only `import_corpus` needs an open WebRAG; the others also work on one that is not open, or
+    cannot be opened because the settings do not fit the collection.
+    """
+
+    settings: "Settings"
+    _parts: "Parts | None"
+
+    async def forget(
+        self,
+        urls: str | Sequence[str] | None = None,
+        *,
+        site: str | None = None,
+        older_than: timedelta | None = None,
+        confirm: Callable[[Sequence[str]], bool] | None = None,
+        on_progress: Progress | None = None,
+    ) -> "ForgetReport":
+        """Delete pages with everything made from them; they can be fetched again.
+
+        Args:
+            urls: These pages, by any URL they are known by; goes with no other condition.
+            site: Pages of this host (`host` or `host:port`).
+            older_than: Pages that their site last delivered or confirmed longer ago than this.
+            confirm: Told the URLs before anything is deleted; nothing is when it says False.
+            on_progress: Told how many pages are deleted.
+
+        Raises:
+            InputError: Nothing was named, URLs and conditions were, or one cannot be used.
+        """
+        from webrag.indexing.forgetting import ForgetReport, forget_page
+        from webrag.indexing.schema import update_schema
+
+        wanted = [urls] if isinstance(urls, str) else list(urls or ())
+        wanted = list(dict.fromkeys(canonical_url(url) for url in wanted))
+        if bool(wanted) == (site is not None or older_than is not None):
+            raise InputError(
+                "Name the pages to forget: URLs, or a site, an age, or both of the latter."
+            )
+        before = None if older_than is None else datetime.now(UTC) - older_than
+        async with self._some_database() as database:
+            if await update_schema(database) is None:
+                return ForgetReport(unknown=tuple(wanted))
+            found, unknown = await _pages_to_forget(database, wanted, site, before)
+            if not found or (confirm is not None and not confirm(found)):
+                return ForgetReport(unknown=unknown)
+            removed = []
+            for done, url in enumerate(found, 1):
+                if await forget_page(database, url, fetched_before=before):
+                    removed.append(url)
+                if on_progress is not None:
+                    on_progress(done, len(found))
+            return ForgetReport(removed=tuple(removed), unknown=unknown)
+
+    async def export_corpus(
+        self, path: Path, *, overwrite: bool = False, on_progress: Progress | None = None
+    ) -> "ExportReport":
+        """Write every page, as of one moment, to a portable file; compressed if it ends with .gz.
+
+        Raises:
+            InputError: The file exists, cannot be written, or nothing is stored.
+        """
+        from webrag.indexing.corpus_export import export_corpus
+        from webrag.indexing.schema import update_schema
+
+        async with self._some_database() as database:
+            await update_schema(database)
+            return await export_corpus(database, path, overwrite=overwrite, on_progress=on_progress)
+
+    async def import_corpus(
+        self, path: Path, *, on_progress: Progress | None = None
+    ) -> "ImportReport":
+        """Store the pages of a portable file, chunked and embedded here; repeating it is harmless.
+
+        Raises:
+            InputError: The file cannot be read or is no export.
+            ProviderError: Embedding failed; what was stored before is kept.
+        """
+        from webrag.indexing.corpus_import import import_corpus
+
+        parts = await self._current_parts()
+        return await import_corpus(parts.corpus, parts.indexer, path, on_progress=on_progress)
+
+    async def check_corpus(
+        self, *, everything: bool = False, on_progress: Progress | None = None
+    ) -> "CorpusCheck":
+        """Examine the database and what is stored; nothing is changed.
+
+        Args:
+            everything: Verify every page, not a sample.
+            on_progress: Told how many pages are verified.
+        """
+        from webrag.indexing.bundled_embedding import BundledEmbedding
+        from webrag.indexing.corpus_check import check_corpus
+        from webrag.providers import choose_embedding
+
+        wanted = None
+        if self.settings.embedding_provider != "auto":
+            choice = choose_embedding(self.settings, None, BundledEmbedding())
+            wanted = (choice.name, choice.dimensions)
+        async with self._some_database() as database:
+            return await check_corpus(
+                database,
+                wanted=wanted,
+                sample=None if everything else _SAMPLE,
+                on_progress=on_progress,
+            )
+
+    async def reindex(
+        self, *, force: bool = False, on_progress: Progress | None = None
+    ) -> "ReindexReport":
+        """Embed the stored text again with the model that a new collection would get.
+
+        The old vectors serve until the new ones are complete. A call that ends early loses
+        nothing: the next one goes on where it stopped.
+
+        Args:
+            force: Renew the vectors although the model is the same.
+            on_progress: Told how many chunks are done.
+
+        Raises:
+            ConfigurationError: The settings choose no usable model.
+            ProviderError: Embedding failed.
+            StorageError: Another process is reindexing the collection.
+        """
+        from webrag.indexing.bundled_embedding import BundledEmbedding
+        from webrag.indexing.embedder import Embedder
+        from webrag.indexing.reembedding import reembed
+        from webrag.indexing.schema import corpus_embedding
+        from webrag.providers import choose_embedding
+
+        async with self._some_database() as database:
+            existing = await corpus_embedding(database) if force else None
+            choice = choose_embedding(self.settings, existing, BundledEmbedding())
+            model = await asyncio.to_thread(choice.load)
+            return await reembed(
+                database,
+                Embedder(model, choice.dimensions),
+                choice.name,
+                force=force,
+                on_progress=on_progress,
+            )
+
+    async def collections(self) -> "list[CollectionSize]":
+        """Every collection of the database with its number of pages, in alphabetical order."""
+        from webrag.indexing.collections import collection_sizes
+
+        async with self._some_database() as database:
+            return await collection_sizes(database)
+
+    async def drop_collection(
+        self,
+        collection: str | None = None,
+        *,
+        confirm: "Callable[[CollectionSize], bool] | None" = None,
+    ) -> bool:
+        """Delete a collection with everything in it; False when there is none, or not confirmed.
+
+        Args:
+            collection: Its name; None is the one in use, and closes this WebRAG.
+            confirm: Told name and size before anything is deleted.
+        """
+        from webrag.indexing.collections import collection_sizes
+        from webrag.indexing.schema import check_collection_name, drop_collection
+
+        own = self.settings.collection
+        name = check_collection_name(own if collection is None else collection)
+        async with self._some_database() as database:
+            sizes = {each.name: each for each in await collection_sizes(database)}
+            if name not in sizes or (confirm is not None and not confirm(sizes[name])):
+                return False
+            dropped = await drop_collection(database, name)
+        if name == own:
+            await self.close()
+        return dropped
+
+    async def close(self) -> None:
+        """Release what is open."""
+
+    async def _current_parts(self) -> "Parts":
+        raise InputError("WebRAG is not open.")
+
+    @asynccontextmanager
+    async def _some_database(self) -> "AsyncIterator[Database]":
+        """The open one, or one for this piece of work."""
+        if self._parts is not None:
+            yield self._parts.database
+            return
+        indexing = await asyncio.to_thread(_import_database)
+        database = indexing(self.settings.database_config())
+        try:
+            yield database
+        finally:
+            await database.close()
+
+
+def _import_database() -> "type[Database]":
+    from webrag.indexing.database import Database
+
+    return Database
+
+
+async def _pages_to_forget(
+    database: "Database", urls: Sequence[str], site: str | None, before: datetime | None
+) -> tuple[list[str], tuple[str, ...]]:
+    """Canonical URLs of what is stored, and what was named and is not."""
+    from webrag.indexing.forgetting import stored_urls, urls_to_forget
+
+    if urls:
+        known = await stored_urls(database, urls)
+        unknown = tuple(url for url in urls if url not in known)
+        return list(dict.fromkeys(known.values())), unknown
+    named = None if site is None else _site(site)
+    return await urls_to_forget(database, site=named, fetched_before=before), ()
+
+
+def _site(given: str) -> str:
+    return site_of(canonical_url(given if "://" in given else f"https://{given}/"))
