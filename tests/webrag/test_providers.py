@@ -1,80 +1,215 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core.readers.base import BaseReader
+from llama_index.embeddings.openai import OpenAIEmbedding
+from llama_index.postprocessor.webrag import LocalRerank
 
-from webrag.ingestion.fallback_source import FallbackSource
-from webrag.ingestion.fetcher import HttpFetcher
-from webrag.ingestion.firecrawl_source import FirecrawlSource
-from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.reader_source import ReaderSource
-from webrag.providers import PageSourceChoice, choose_page_source
-from webrag.settings import Settings
+from webrag.errors import ConfigurationError
+from webrag.indexing.bundled_embedding import BundledEmbedding
+from webrag.orchestration.score_profiles import LOCAL, SIMILARITY
+from webrag.providers import EmbeddingChoice, choose_embedding, choose_reranker
+from webrag.settings import load_settings
 
-BUILTIN = HttpFetcher(FetchConfig())
-
-
-@pytest.fixture
-def choose() -> Callable[..., PageSourceChoice]:
-    def make(own: Any = None, **settings: Any) -> PageSourceChoice:
-        return choose_page_source(Settings(**settings), BUILTIN, own)
-
-    return make
+BUNDLED = ("bundled/wordllama-256-logtf", 256)
+SMALL = ("openai/text-embedding-3-small", 1536)
+LOCAL_SERVER = "http://127.0.0.1:11434/v1"
+KEY = {"openai_api_key": "sk-openai"}
 
 
-def test_built_in_fetcher_serves_when_nothing_is_set(
-    choose: Callable[..., PageSourceChoice],
-) -> None:
-    assert choose() == PageSourceChoice(BUILTIN, None)
+@pytest.fixture(scope="module")
+def bundled() -> BundledEmbedding:
+    return BundledEmbedding()
+
+
+def chosen(bundled: BundledEmbedding, existing: Any = None, **settings: Any) -> EmbeddingChoice:
+    return choose_embedding(load_settings(**settings), existing, bundled)
+
+
+def loaded(bundled: BundledEmbedding, existing: Any = None, **settings: Any) -> OpenAIEmbedding:
+    model = chosen(bundled, existing, **settings).load()
+    assert isinstance(model, OpenAIEmbedding)
+    return model
 
 
 @pytest.mark.parametrize(
-    "settings", [{"firecrawl_api_key": "fc-1"}, {"firecrawl_api_url": "http://127.0.0.1:3002"}]
+    ("existing", "settings", "expected"),
+    [
+        pytest.param(None, {}, BUNDLED, id="new-without-key"),
+        pytest.param(None, KEY, SMALL, id="new-with-key"),
+        pytest.param(BUNDLED, {}, BUNDLED, id="bundled-corpus"),
+        pytest.param(BUNDLED, KEY, BUNDLED, id="bundled-corpus-stays-when-a-key-comes"),
+        pytest.param(SMALL, KEY, SMALL, id="openai-corpus"),
+        pytest.param(
+            SMALL,
+            KEY | {"embedding_model": "text-embedding-3-large"},
+            SMALL,
+            id="corpus-wins-over-the-model-setting",
+        ),
+        pytest.param(
+            ("openai/text-embedding-3-large", 1024),
+            KEY,
+            ("openai/text-embedding-3-large", 1024),
+            id="shortened-vectors-of-the-corpus",
+        ),
+        pytest.param(
+            SMALL, KEY | {"embedding_dimensions": 512}, SMALL, id="corpus-wins-over-the-size"
+        ),
+        pytest.param(
+            ("openai_compatible/nomic-embed-text", 768),
+            {"embedding_base_url": LOCAL_SERVER},
+            ("openai_compatible/nomic-embed-text", 768),
+            id="compatible-corpus",
+        ),
+    ],
 )
-def test_key_or_server_of_ones_own_chooses_firecrawl_before_the_built_in_fetcher(
-    choose: Callable[..., PageSourceChoice], settings: dict[str, str]
+def test_automatic_choice_follows_the_corpus_then_the_key(
+    existing: Any, settings: dict[str, Any], expected: tuple[str, int], bundled: BundledEmbedding
 ) -> None:
-    choice = choose(**settings)
+    choice = chosen(bundled, existing, **settings)
 
-    assert isinstance(choice.source, FallbackSource)
-    assert choice.source.name == "firecrawl, else builtin"
-    assert isinstance(choice.mapper, FirecrawlSource)
+    assert (choice.name, choice.dimensions) == expected
 
 
-def test_reader_becomes_a_page_source_that_maps_nothing(
-    choose: Callable[..., PageSourceChoice],
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param({"embedding_provider": "bundled"} | KEY, BUNDLED, id="bundled"),
+        pytest.param({"embedding_provider": "openai"} | KEY, SMALL, id="openai"),
+        pytest.param(
+            {"embedding_provider": "openai", "embedding_api_key": "sk-own"},
+            SMALL,
+            id="openai-with-the-embedding-key",
+        ),
+        pytest.param(
+            {"embedding_provider": "openai", "embedding_model": "text-embedding-3-large"} | KEY,
+            ("openai/text-embedding-3-large", 3072),
+            id="openai-other-model",
+        ),
+        pytest.param(
+            {"embedding_provider": "openai", "embedding_dimensions": 512} | KEY,
+            ("openai/text-embedding-3-small", 512),
+            id="openai-shortened",
+        ),
+        pytest.param(
+            {
+                "embedding_provider": "openai_compatible",
+                "embedding_base_url": LOCAL_SERVER,
+                "embedding_model": "nomic-embed-text",
+                "embedding_dimensions": 768,
+            },
+            ("openai_compatible/nomic-embed-text", 768),
+            id="compatible-without-key",
+        ),
+    ],
+)
+def test_named_provider_is_taken_whatever_the_corpus_is(
+    settings: dict[str, Any], expected: tuple[str, int], bundled: BundledEmbedding
 ) -> None:
-    class MyReader(BaseReader):
-        pass
+    choice = chosen(bundled, ("openai/other", 7), **settings)
 
-    choice = choose(MyReader(), firecrawl_api_key="fc-1")
-
-    assert isinstance(choice.source, ReaderSource)
-    assert (choice.source.name, choice.mapper) == ("MyReader", None)
+    assert (choice.name, choice.dimensions) == expected
 
 
-def test_page_source_given_is_taken_as_it_is_and_maps_when_it_can(
-    choose: Callable[..., PageSourceChoice],
+@pytest.mark.parametrize(
+    ("existing", "settings", "named"),
+    [
+        pytest.param(None, {"embedding_provider": "openai"}, "OPENAI_API_KEY", id="no-key"),
+        pytest.param(SMALL, {}, "OPENAI_API_KEY", id="openai-corpus-without-key"),
+        pytest.param(
+            None, {"embedding_provider": "openai_compatible"}, "EMBEDDING_BASE_URL", id="no-url"
+        ),
+        pytest.param(
+            ("openai_compatible/nomic", 768), KEY, "EMBEDDING_BASE_URL", id="corpus-without-url"
+        ),
+        pytest.param(
+            None,
+            {"embedding_provider": "openai", "embedding_model": "newest"} | KEY,
+            "EMBEDDING_DIMENSIONS",
+            id="unknown-size",
+        ),
+        pytest.param(
+            None,
+            {"embedding_provider": "openai", "embedding_base_url": LOCAL_SERVER} | KEY,
+            "EMBEDDING_API_KEY",
+            id="openai-key-is-not-for-another-address",
+        ),
+    ],
+)
+def test_missing_setting_is_named(
+    existing: Any, settings: dict[str, Any], named: str, bundled: BundledEmbedding
 ) -> None:
-    own = FirecrawlSource(Settings(firecrawl_api_key="fc-1").firecrawl_config())  # type: ignore[arg-type]
-
-    choice = choose(own)
-
-    assert choice.source is own
-    assert choice.mapper is own
+    with pytest.raises(ConfigurationError, match=named):
+        chosen(bundled, existing, **settings)
 
 
-def test_firecrawl_gets_what_the_settings_say() -> None:
-    config = Settings(
-        firecrawl_api_key="fc-1",
-        firecrawl_timeout=12,
-        recrawl_after=60,
-        allow_hosts=["intranet.test"],
-        fetch_max_decoded_bytes=2048,
-    ).firecrawl_config()
+def test_bundled_model_is_loaded_without_a_second_copy(bundled: BundledEmbedding) -> None:
+    assert chosen(bundled, embedding_provider="bundled").load() is bundled
 
-    assert config is not None
-    assert (config.timeout_s, config.max_age_s, config.max_chars) == (12, 60, 2048)
-    assert config.allowed_hosts == ("intranet.test",)
-    assert config.is_cloud
+
+def test_openai_gets_its_key_at_its_own_address(bundled: BundledEmbedding) -> None:
+    model = loaded(bundled, embedding_provider="openai", **KEY)
+
+    assert (model.api_key, model.api_base) == ("sk-openai", "https://api.openai.com/v1")
+
+
+@pytest.mark.parametrize("existing", [None, ("openai_compatible/nomic", 768)])
+def test_openai_key_is_never_sent_to_another_address(
+    existing: Any, bundled: BundledEmbedding
+) -> None:
+    model = loaded(
+        bundled,
+        existing,
+        embedding_provider="auto" if existing else "openai_compatible",
+        embedding_base_url=LOCAL_SERVER,
+        embedding_dimensions=768,
+        **KEY,
+    )
+
+    assert (model.api_key, model.api_base) == ("none", LOCAL_SERVER)
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai_compatible"])
+def test_embedding_key_is_what_another_address_gets(
+    provider: str, bundled: BundledEmbedding
+) -> None:
+    model = loaded(
+        bundled,
+        embedding_provider=provider,
+        embedding_base_url=LOCAL_SERVER,
+        embedding_api_key="sk-own",
+        **KEY,
+    )
+
+    assert (model.api_key, model.api_base) == ("sk-own", LOCAL_SERVER)
+
+
+def test_automatic_choice_loads_the_model_of_the_corpus(bundled: BundledEmbedding) -> None:
+    model = loaded(bundled, ("openai/text-embedding-3-large", 1024), **KEY)
+
+    assert (model.model_name, model.dimensions) == ("text-embedding-3-large", 1024)
+
+
+def test_size_is_not_sent_when_it_is_the_model_s_own(bundled: BundledEmbedding) -> None:
+    assert loaded(bundled, SMALL, **KEY).dimensions is None
+
+
+@pytest.mark.parametrize("provider", ["auto", "local"])
+def test_local_reranker_comes_with_its_thresholds(provider: str, bundled: BundledEmbedding) -> None:
+    reranker, profile = choose_reranker(load_settings(reranker_provider=provider), bundled)
+
+    assert isinstance(reranker, LocalRerank)
+    assert profile == LOCAL
+
+
+def test_no_reranker_means_the_thresholds_of_similarity(bundled: BundledEmbedding) -> None:
+    settings = load_settings(reranker_provider="none")
+
+    assert choose_reranker(settings, bundled) == (None, SIMILARITY)
+
+
+@pytest.mark.parametrize("provider", ["cohere", "jina", "zeroentropy"])
+def test_reranker_that_cannot_be_used_is_named(provider: str, bundled: BundledEmbedding) -> None:
+    settings = load_settings(reranker_provider=provider)
+
+    with pytest.raises(ConfigurationError, match=f"RERANKER_PROVIDER={provider}"):
+        choose_reranker(settings, bundled)
