@@ -19,6 +19,20 @@ MODULES = [
     for path in sorted(package.rglob("*.py"))
     if "site" not in path.parts
 ]
+TESTS_OF = {
+    PACKAGES[0]: ROOT / "tests/webrag",
+    PACKAGES[1]: ROOT / "tests/node_parsers",
+    PACKAGES[2]: ROOT / "tests/postprocessors",
+}
+
+# Several modules together, seen from outside.
+WITHOUT_MODULE = {
+    "tests/postprocessors/test_query_engine.py",
+    "tests/webrag/ingestion/test_hostile_servers.py",
+    "tests/webrag/ingestion/test_page_forms.py",
+    "tests/webrag/mcp_server/test_stdio.py",
+    "tests/webrag/orchestration/test_firecrawl_runs.py",
+}
 
 
 def test_import_rules_hold() -> None:
@@ -73,3 +87,21 @@ def test_only_settings_reads_the_environment() -> None:
     readers -= {"webrag/indexing/postgres_binaries.py", "webrag/ingestion/extraction_pool.py"}
 
     assert {path for path in readers if not path.startswith("webrag/settings/")} == set()
+
+
+def modules_of(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*") if path.is_dir() or path.suffix == ".py"}
+
+
+def test_every_test_file_stands_where_the_module_it_tests_does() -> None:
+    strays = {
+        test.relative_to(ROOT).as_posix()
+        for package, tests in TESTS_OF.items()
+        for test in tests.rglob("test_*.py")
+        if not any(
+            f"{test.stem[5:]}_".startswith(f"{module}_")
+            for module in modules_of(package / test.relative_to(tests).parent)
+        )
+    }
+
+    assert strays == WITHOUT_MODULE

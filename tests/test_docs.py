@@ -32,7 +32,9 @@ def test_links_page_states_the_weights_that_are_used() -> None:
     assert stated == list(ExpansionConfig().signal_weights.values())
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda path: path.stem
+)
 def test_every_python_block_of_the_documentation_compiles(path: Path) -> None:
     from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 

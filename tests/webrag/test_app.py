@@ -1,101 +1,321 @@
+"""WebRAG as a library: the real parts on a real database and a site on loopback."""
+
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core.readers.base import BaseReader
-from llama_index.core.schema import Document
 
-from tests.webrag.ingestion.fake_firecrawl import KEY, FakeFirecrawl, document, failing
 from webrag import WebRAG
-from webrag.settings import Settings
+from webrag.app import MAX_QUESTION_CHARS
+from webrag.errors import InputError, WebRAGError
+from webrag.settings import Settings, load_settings
 
-PAGE = (
-    "<html><head><title>Limits</title></head><body><main><h1>Limits</h1><p>The broker closes a"
-    " connection that is idle for 95 seconds.</p></main></body></html>"
-)
-QUESTION = "When is an idle connection closed?"
-Open = Callable[..., AbstractAsyncContextManager[WebRAG]]
+AT_SEED = "When does the ferry leave the island?"
+TWO_LINKS_AWAY = "How many crowns does a bicycle cost?"
+FARE = "A bicycle costs four crowns on the ferry"
 
-
-@pytest.fixture
-def opened(postgres_dir: Path) -> Open:
-    """Opens a WebRAG on a collection of its own that is dropped when it is left."""
-
-    @asynccontextmanager
-    async def make(page_source: Any = None, **settings: Any) -> AsyncIterator[WebRAG]:
-        given = {
-            "data_dir": postgres_dir,
-            "collection": f"test_{uuid.uuid4().hex[:16]}",
-            "allow_hosts": ["127.0.0.1"],
-        }
-        rag = WebRAG(Settings(**{**given, **settings}), page_source=page_source)
-        await rag.open()
-        try:
-            yield rag
-        finally:
-            await rag.drop_collection()
-
-    return make
+SITE = {
+    "/": """<html><head><title>Ferry</title></head><body><main><h1>The island ferry</h1>
+<p>The ferry leaves the island at seven, at noon and at five, on every day of the year.</p>
+<p>What a passage costs is told by <a href="/tickets.html">tickets and fares</a>.</p>
+</main></body></html>""",
+    "/tickets.html": """<html><head><title>Tickets</title></head><body><main><h1>Tickets</h1>
+<p>Tickets are sold on board by the mate, who takes coins only.</p>
+<p>Goods are listed with the <a href="/bicycles.html">fares of bicycles and luggage</a>.</p>
+</main></body></html>""",
+    "/bicycles.html": """<html><head><title>Bicycles</title></head><body><main>
+<h1>Bicycles and luggage</h1><h2>Fares</h2>
+<p>A bicycle costs four crowns on the ferry, and a trunk costs two.</p></main></body></html>""",
+}
 
 
 @pytest.fixture
-def firecrawl() -> Any:
-    fake = FakeFirecrawl()
-    yield fake
-    fake.stop()
+def site(static_site: Any) -> Any:
+    """Three pages; each links to the next."""
+    return static_site(dict(SITE), validators=True)
 
 
-class MyReader(BaseReader):
-    def load_data(self, urls: list[str]) -> list[Document]:
-        return [Document(text=PAGE) for _ in urls]
+@pytest.fixture
+def settings(postgres_dir: Path) -> Settings:
+    name = f"test_{uuid.uuid4().hex[:16]}"
+    return load_settings(data_dir=postgres_dir, collection=name).allowing(["127.0.0.1"])
 
 
-async def test_reader_can_be_the_page_source(opened: Open) -> None:
-    async with opened(MyReader()) as rag:
-        result = await rag.answer("http://127.0.0.1/limits", QUESTION)
-        status = await rag.status()
-
-    assert "95 seconds" in result.chunks[0].chunk.text
-    assert set(result.page_sources.values()) == {"MyReader"}
-    assert (status.page_source, status.pages[0].source) == ("MyReader", "MyReader")
-
-
-async def test_firecrawl_is_used_when_the_settings_name_it(
-    opened: Open, firecrawl: FakeFirecrawl
-) -> None:
-    firecrawl.pages["http://127.0.0.1/limits"] = document(PAGE)
-    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
-
-    async with opened(**settings) as rag:
-        result = await rag.answer("http://127.0.0.1/limits", QUESTION)
-        status = await rag.status()
-        brief = rag.brief(result)
-
-    assert "95 seconds" in result.chunks[0].chunk.text
-    assert status.page_source == "firecrawl, else builtin"
-    assert "Fetched by: firecrawl (1)" in brief
+@pytest.fixture
+async def rag(settings: Settings) -> AsyncIterator[WebRAG]:
+    """WebRAG, open on a collection of its own."""
+    opened = WebRAG(settings)
+    await opened.open()
+    yield opened
+    await opened.open()
+    await opened.drop_collection()
 
 
-async def test_page_is_there_although_firecrawl_refuses_the_key_and_everybody_is_told(
-    opened: Open, firecrawl: FakeFirecrawl, static_site: Callable[..., Any]
-) -> None:
-    site = static_site({"/limits": PAGE, "/more": PAGE.replace("95", "96")})
-    firecrawl.queue("scrape", *[failing(401, "Unauthorized: Invalid token")] * 5)
-    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+async def test_opening_and_closing_twice_is_allowed_and_pages_stay(rag: WebRAG, site: Any) -> None:
+    await rag.ingest(f"{site}/")
+    await rag.open()
+    await rag.close()
+    await rag.close()
 
-    async with opened(**settings) as rag:
-        result = await rag.answer(f"{site}/limits", QUESTION)
-        report = await rag.ingest(f"{site}/more")
-        brief = rag.brief(result)
+    async with rag:
+        assert (await rag.status()).documents == 1
 
-    sentence = (
-        "Firecrawl refused the API key (HTTP 401). Check FIRECRAWL_API_KEY, or take it out to use"
-        " the built-in fetcher. Pages were fetched by the built-in fetcher instead."
+
+async def test_fast_answer_reads_the_named_page_only(rag: WebRAG, site: Any) -> None:
+    result = await rag.answer(f"{site}/", AT_SEED)
+
+    assert "at seven, at noon and at five" in rag.evidence(result)[0].text
+    assert site.paths == ["/"]
+
+
+async def test_deep_answer_finds_a_page_two_links_away(rag: WebRAG, site: Any) -> None:
+    result = await rag.answer(f"{site}/", TWO_LINKS_AWAY, research_mode="deep")
+
+    best = rag.evidence(result)[0]
+    assert (best.url, FARE in best.text) == (f"{site}/bicycles.html", True)
+    assert result.urls_fetched[0] == f"{site}/"
+    assert [FARE in citation.verbatim_text for citation in result.citations].count(True) == 1
+
+
+async def test_every_citation_is_the_slice_of_the_stored_text(rag: WebRAG, site: Any) -> None:
+    result = await rag.answer(f"{site}/", TWO_LINKS_AWAY, research_mode="deep")
+
+    printed = [block.citation for block in rag.evidence(result) if block.citation is not None]
+    spans = [*result.citations, *printed]
+    texts = {span.source_url: await rag.markdown(span.source_url) or "" for span in spans}
+    assert len(texts) == 3
+    assert [texts[span.source_url][span.char_start : span.char_end] for span in spans] == [
+        span.verbatim_text for span in spans
+    ]
+
+
+async def test_brief_quotes_the_answer_with_its_page(rag: WebRAG, site: Any) -> None:
+    brief = rag.brief(await rag.answer(f"{site}/", AT_SEED))
+
+    quotation = brief.split("[CITATIONS]")[1]
+    assert '"The ferry leaves the island at seven' in quotation
+    assert f"{site}/" in quotation
+
+
+async def test_expansion_budget_of_zero_follows_no_link(rag: WebRAG, site: Any) -> None:
+    await rag.answer(f"{site}/", TWO_LINKS_AWAY, research_mode="deep", expansion_budget=0)
+
+    assert site.paths == ["/"]
+
+
+async def test_answers_at_the_same_time_share_one_fetch(rag: WebRAG, site: Any) -> None:
+    questions = [AT_SEED, TWO_LINKS_AWAY, "Who runs the ferry?", "How many days a year?"]
+
+    results = await asyncio.gather(*(rag.answer(f"{site}/", text) for text in questions))
+
+    assert [result.query for result in results] == questions
+    assert site.paths == ["/"]
+    assert (await rag.status()).documents == 1
+
+
+async def test_search_finds_what_is_stored_and_asks_no_site(rag: WebRAG, site: Any) -> None:
+    await rag.ingest([f"{site}{path}" for path in SITE])
+    site.requests.clear()
+
+    result = await rag.search(TWO_LINKS_AWAY)
+
+    assert rag.evidence(result)[0].url == f"{site}/bicycles.html"
+    assert site.requests == []
+
+
+async def test_search_stays_within_the_named_pages(rag: WebRAG, site: Any) -> None:
+    await rag.ingest([f"{site}{path}" for path in SITE])
+
+    result = await rag.search(TWO_LINKS_AWAY, source_urls=[f"{site}/tickets.html#top"])
+
+    assert {chunk.chunk.source_url for chunk in result.chunks} == {f"{site}/tickets.html"}
+
+
+async def test_search_stays_within_the_named_sites(rag: WebRAG, site: Any) -> None:
+    await rag.ingest(f"{site}/")
+
+    assert (await rag.search(AT_SEED, sites=["other.test"])).chunks == ()
+
+
+async def test_ingest_stores_the_other_pages_when_one_fails(rag: WebRAG, site: Any) -> None:
+    heard: list[tuple[str, bool]] = []
+
+    report = await rag.ingest(
+        [f"{site}/", f"{site}/none.html", f"{site}/tickets.html", f"{site}/#again"],
+        on_page=lambda url, outcome: heard.append((url, isinstance(outcome, WebRAGError))),
     )
-    assert result.degraded == report.degraded == (sentence,)
-    assert f"Degraded: {sentence}" in brief
-    assert len(firecrawl.calls) == 1
-    assert KEY not in brief
+
+    assert [page.url for page in report.pages] == [f"{site}/", f"{site}/tickets.html"]
+    assert list(report.failed) == [f"{site}/none.html"]
+    assert "404" in report.failed[f"{site}/none.html"]
+    assert sorted(heard) == [
+        (f"{site}/", False), (f"{site}/none.html", True), (f"{site}/tickets.html", False)
+    ]  # fmt: skip
+
+
+async def test_stored_page_is_not_asked_for_again_unless_refreshed(rag: WebRAG, site: Any) -> None:
+    outcomes = [
+        (await rag.ingest(f"{site}/", refresh=refresh)).pages[0].outcome
+        for refresh in (False, False, True)
+    ]
+
+    assert outcomes == ["indexed", "stored", "unchanged"]
+    assert site.paths == ["/", "/"]
+
+
+async def test_refresh_replaces_what_has_changed(rag: WebRAG, static_site: Any) -> None:
+    routes = dict(SITE)
+    site = static_site(routes)
+    await rag.ingest(f"{site}/")
+    routes["/"] = routes["/"].replace("at seven", "at eight")
+
+    report = await rag.ingest(f"{site}/", refresh=True)
+
+    assert report.pages[0].outcome == "updated"
+    assert "at eight" in (await rag.markdown(f"{site}/") or "")
+
+
+async def test_status_counts_what_the_collection_holds(rag: WebRAG, site: Any) -> None:
+    await rag.ingest([f"{site}/", f"{site}/tickets.html"])
+
+    status = await rag.status()
+
+    assert (status.collection, status.documents) == (rag.settings.collection, 2)
+    assert (status.embedding_dimensions, status.available_embedding_model) == (256, None)
+    assert {page.url for page in status.pages} == {f"{site}/", f"{site}/tickets.html"}
+
+
+async def test_status_tells_about_one_page(rag: WebRAG, site: Any) -> None:
+    await rag.ingest([f"{site}/", f"{site}/tickets.html"])
+
+    status = await rag.status(f"{site}/tickets.html")
+
+    assert [page.title for page in status.pages] == ["Tickets"]
+
+
+async def test_status_tells_which_model_a_new_collection_would_get(rag: WebRAG) -> None:
+    await rag.close()
+    with_key = load_settings(
+        data_dir=rag.settings.data_dir, collection=rag.settings.collection, openai_api_key="sk-none"
+    )
+
+    async with WebRAG(with_key) as other:
+        status = await other.status()
+
+    assert status.embedding_model == "bundled/wordllama-256-logtf"
+    assert status.available_embedding_model == "openai/text-embedding-3-small"
+
+
+async def test_links_of_a_stored_page_come_in_page_order(rag: WebRAG, site: Any) -> None:
+    await rag.ingest(f"{site}/")
+
+    assert [link.url for link in await rag.links([f"{site}/"])] == [f"{site}/tickets.html"]
+
+
+async def test_text_of_a_page_that_is_not_stored_is_none(rag: WebRAG) -> None:
+    assert await rag.markdown("http://127.0.0.1:1/none") is None
+
+
+async def test_clear_leaves_an_empty_collection_that_can_be_used(rag: WebRAG, site: Any) -> None:
+    await rag.ingest(f"{site}/")
+
+    await rag.clear()
+
+    assert (await rag.status()).documents == 0
+    assert (await rag.ingest(f"{site}/")).pages[0].outcome == "indexed"
+
+
+async def test_dropping_the_collection_closes(rag: WebRAG) -> None:
+    await rag.drop_collection()
+
+    with pytest.raises(InputError, match="not open"):
+        await rag.status()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda rag: rag.answer("http://a.test/", "why?"), id="answer"),
+        pytest.param(lambda rag: rag.search("why?"), id="search"),
+        pytest.param(lambda rag: rag.ingest("http://a.test/"), id="ingest"),
+        pytest.param(lambda rag: rag.status(), id="status"),
+        pytest.param(lambda rag: rag.links(["http://a.test/"]), id="links"),
+        pytest.param(lambda rag: rag.markdown("http://a.test/"), id="markdown"),
+        pytest.param(lambda rag: rag.clear(), id="clear"),
+        pytest.param(lambda rag: rag.drop_collection(), id="drop"),
+    ],
+)
+async def test_use_before_opening_says_how_to_open(call: Callable[[WebRAG], Any]) -> None:
+    with pytest.raises(InputError, match=r"not open: use it in an `async with` block"):
+        await call(WebRAG(load_settings()))
+
+
+QUESTIONS = [
+    pytest.param("", "is empty", id="empty"),
+    pytest.param(" \n\t", "is empty", id="only-white-space"),
+    pytest.param("why\x00?", "NUL", id="nul"),
+    pytest.param("x" * (MAX_QUESTION_CHARS + 1), "at most 8,000", id="too-long"),
+]
+
+
+@pytest.mark.parametrize(("question", "reason"), QUESTIONS)
+async def test_answer_refuses_what_is_no_question(question: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        await WebRAG(load_settings()).answer("http://a.test/", question)
+
+
+@pytest.mark.parametrize(("question", "reason"), QUESTIONS)
+async def test_search_refuses_what_is_no_question(question: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        await WebRAG(load_settings()).search(question)
+
+
+async def test_longest_question_is_answered(rag: WebRAG, site: Any) -> None:
+    question = "ferry ".ljust(MAX_QUESTION_CHARS, "?")
+
+    assert (await rag.answer(f"{site}/", question)).query == question
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("no address", id="words"),
+        pytest.param("/docs/index.html", id="relative"),
+        pytest.param("ftp://a.test/", id="other-scheme"),
+        pytest.param("file:///etc/hosts", id="file"),
+        pytest.param("http://", id="no-host"),
+        pytest.param([], id="none-named"),
+    ],
+)
+async def test_answer_refuses_what_is_no_page_address(url: Any) -> None:
+    with pytest.raises(InputError, match="URL"):
+        await WebRAG(load_settings()).answer(url, "why?")
+
+
+async def test_ingest_fetches_nothing_when_one_address_is_none(rag: WebRAG, site: Any) -> None:
+    with pytest.raises(InputError):
+        await rag.ingest([f"{site}/", "no address"])
+
+    assert site.requests == []
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        pytest.param(
+            lambda rag: rag.answer("http://a.test/", "why?", expansion_budget=-1),
+            "expansion_budget is -1",
+            id="negative-budget",
+        ),
+        pytest.param(lambda rag: rag.search("why?", top_k=0), "top_k is 0", id="no-results"),
+    ],
+)
+async def test_number_that_makes_no_sense_is_named(
+    call: Callable[[WebRAG], Any], named: str
+) -> None:
+    with pytest.raises(InputError, match=named):
+        await call(WebRAG(load_settings()))

@@ -1,255 +1,215 @@
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from llama_index.core.readers.base import BaseReader
-from llama_index.postprocessor.webrag import (
-    CohereRerank,
-    JinaRerank,
-    LocalRerank,
-    RemoteRerank,
-    ZeroEntropyRerank,
-)
+from llama_index.embeddings.openai import OpenAIEmbedding
+from llama_index.postprocessor.webrag import LocalRerank
 
-from tests.postprocessors.conftest import KEY, RerankServer
-from tests.postprocessors.conftest import rerank_server as rerank_server
 from webrag.errors import ConfigurationError
 from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.ingestion.fallback_source import FallbackSource
-from webrag.ingestion.fetcher import HttpFetcher
-from webrag.ingestion.firecrawl_source import FirecrawlSource
-from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.reader_source import ReaderSource
-from webrag.orchestration.reranker import ChunkReranker
-from webrag.orchestration.score_profiles import profile_for
-from webrag.providers import PageSourceChoice, choose_page_source, choose_reranker
-from webrag.settings import Settings
+from webrag.orchestration.score_profiles import LOCAL, SIMILARITY
+from webrag.providers import EmbeddingChoice, choose_embedding, choose_reranker
+from webrag.settings import load_settings
 
-from .orchestration.conftest import build_chunk, build_match, build_result
-
-BUILTIN = HttpFetcher(FetchConfig())
-BUNDLED = BundledEmbedding()
-KINDS = {"zeroentropy": ZeroEntropyRerank, "cohere": CohereRerank, "jina": JinaRerank}
-NAMES = tuple(KINDS)
+BUNDLED = ("bundled/wordllama-256-logtf", 256)
+SMALL = ("openai/text-embedding-3-small", 1536)
+LOCAL_SERVER = "http://127.0.0.1:11434/v1"
+KEY = {"openai_api_key": "sk-openai"}
 
 
-@contextmanager
-def environment(**values: str) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in values.items():
-            patch.setenv(name, value)
-        yield
+@pytest.fixture(scope="module")
+def bundled() -> BundledEmbedding:
+    return BundledEmbedding()
 
 
-def choose(**values: str) -> tuple[Any, str]:
-    with environment(**values):
-        reranker, profile = choose_reranker(Settings(), BUNDLED)
-    return reranker, profile.name
+def chosen(bundled: BundledEmbedding, existing: Any = None, **settings: Any) -> EmbeddingChoice:
+    return choose_embedding(load_settings(**settings), existing, bundled)
 
 
-def key_of(reranker: RemoteRerank) -> str:
-    return reranker.api_key.get_secret_value()
-
-
-def test_local_reranker_is_chosen_without_any_key() -> None:
-    reranker, profile = choose()
-
-    assert (type(reranker), profile) == (LocalRerank, "local")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_key_chooses_its_reranker_and_score_profile(name: str) -> None:
-    reranker, profile = choose(**{f"{name.upper()}_API_KEY": KEY})
-
-    assert (type(reranker), profile, key_of(reranker)) == (KINDS[name], name, KEY)
-    assert profile_for(name).name == name
-
-
-def test_first_of_several_keys_decides() -> None:
-    keys = {f"{name.upper()}_API_KEY": KEY for name in NAMES}
-
-    assert type(choose(**keys)[0]) is ZeroEntropyRerank
-    del keys["ZEROENTROPY_API_KEY"]
-    assert type(choose(**keys)[0]) is CohereRerank
-
-
-@pytest.mark.parametrize(("provider", "kind"), [("local", LocalRerank), ("none", type(None))])
-def test_named_provider_wins_over_keys(provider: str, kind: type) -> None:
-    reranker, _ = choose(RERANKER_PROVIDER=provider, COHERE_API_KEY=KEY)
-
-    assert type(reranker) is kind
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_named_provider_without_a_key_is_an_error_that_says_what_to_do(name: str) -> None:
-    others = {f"{other.upper()}_API_KEY": KEY for other in NAMES if other != name}
-
-    with pytest.raises(ConfigurationError) as caught:
-        choose(RERANKER_PROVIDER=name, **others)
-
-    assert f"RERANKER_PROVIDER={name} needs a key" in str(caught.value)
-    assert f"{name.upper()}_API_KEY" in str(caught.value)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rerankers_own_key_belongs_to_the_named_provider(name: str) -> None:
-    shared = {f"{name.upper()}_API_KEY": "shared"}
-
-    reranker, _ = choose(RERANKER_PROVIDER=name, RERANKER_API_KEY=KEY, **shared)
-
-    assert (type(reranker), key_of(reranker)) == (KINDS[name], KEY)
-
-
-def test_key_that_belongs_to_nobody_is_named_in_a_warning(caplog: Any) -> None:
-    reranker, _ = choose(RERANKER_API_KEY=KEY)
-
-    assert type(reranker) is LocalRerank
-    assert "RERANKER_API_KEY is not used" in caplog.text
-    assert KEY not in caplog.text
-
-
-def test_model_that_is_not_used_is_named_in_a_warning(caplog: Any) -> None:
-    choose(RERANKER_MODEL="zerank-1")
-
-    assert "RERANKER_MODEL is not used" in caplog.text
-
-
-def test_model_can_be_chosen() -> None:
-    reranker, _ = choose(COHERE_API_KEY=KEY, RERANKER_MODEL="rerank-multilingual-v3.0")
-
-    assert reranker.model == "rerank-multilingual-v3.0"
+def loaded(bundled: BundledEmbedding, existing: Any = None, **settings: Any) -> OpenAIEmbedding:
+    model = chosen(bundled, existing, **settings).load()
+    assert isinstance(model, OpenAIEmbedding)
+    return model
 
 
 @pytest.mark.parametrize(
-    ("name", "model"),
+    ("existing", "settings", "expected"),
     [
-        ("zeroentropy", "zerank-2"),
-        ("cohere", "rerank-v3.5"),
-        ("jina", "jina-reranker-v2-base-multilingual"),
+        pytest.param(None, {}, BUNDLED, id="new-without-key"),
+        pytest.param(None, KEY, SMALL, id="new-with-key"),
+        pytest.param(BUNDLED, {}, BUNDLED, id="bundled-corpus"),
+        pytest.param(BUNDLED, KEY, BUNDLED, id="bundled-corpus-stays-when-a-key-comes"),
+        pytest.param(SMALL, KEY, SMALL, id="openai-corpus"),
+        pytest.param(
+            SMALL,
+            KEY | {"embedding_model": "text-embedding-3-large"},
+            SMALL,
+            id="corpus-wins-over-the-model-setting",
+        ),
+        pytest.param(
+            ("openai/text-embedding-3-large", 1024),
+            KEY,
+            ("openai/text-embedding-3-large", 1024),
+            id="shortened-vectors-of-the-corpus",
+        ),
+        pytest.param(
+            SMALL, KEY | {"embedding_dimensions": 512}, SMALL, id="corpus-wins-over-the-size"
+        ),
+        pytest.param(
+            ("openai_compatible/nomic-embed-text", 768),
+            {"embedding_base_url": LOCAL_SERVER},
+            ("openai_compatible/nomic-embed-text", 768),
+            id="compatible-corpus",
+        ),
     ],
 )
-def test_default_model_is_the_documented_one(name: str, model: str) -> None:
-    assert choose(**{f"{name.upper()}_API_KEY": KEY})[0].model == model
+def test_automatic_choice_follows_the_corpus_then_the_key(
+    existing: Any, settings: dict[str, Any], expected: tuple[str, int], bundled: BundledEmbedding
+) -> None:
+    choice = chosen(bundled, existing, **settings)
+
+    assert (choice.name, choice.dimensions) == expected
 
 
-def chunk_reranker(server: RerankServer, name: str) -> ChunkReranker:
-    """What the application would use with a key, asking the server on loopback."""
-    chosen, _ = choose(**{f"{name.upper()}_API_KEY": KEY})
-    address = server.rerank(name).base_url
-    copy = chosen.model_copy(update={"base_url": address, "backoff_s": 0.0})
-    return ChunkReranker(copy, profile_for(name))
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param({"embedding_provider": "bundled"} | KEY, BUNDLED, id="bundled"),
+        pytest.param({"embedding_provider": "openai"} | KEY, SMALL, id="openai"),
+        pytest.param(
+            {"embedding_provider": "openai", "embedding_api_key": "sk-own"},
+            SMALL,
+            id="openai-with-the-embedding-key",
+        ),
+        pytest.param(
+            {"embedding_provider": "openai", "embedding_model": "text-embedding-3-large"} | KEY,
+            ("openai/text-embedding-3-large", 3072),
+            id="openai-other-model",
+        ),
+        pytest.param(
+            {"embedding_provider": "openai", "embedding_dimensions": 512} | KEY,
+            ("openai/text-embedding-3-small", 512),
+            id="openai-shortened",
+        ),
+        pytest.param(
+            {
+                "embedding_provider": "openai_compatible",
+                "embedding_base_url": LOCAL_SERVER,
+                "embedding_model": "nomic-embed-text",
+                "embedding_dimensions": 768,
+            },
+            ("openai_compatible/nomic-embed-text", 768),
+            id="compatible-without-key",
+        ),
+    ],
+)
+def test_named_provider_is_taken_whatever_the_corpus_is(
+    settings: dict[str, Any], expected: tuple[str, int], bundled: BundledEmbedding
+) -> None:
+    choice = chosen(bundled, ("openai/other", 7), **settings)
+
+    assert (choice.name, choice.dimensions) == expected
 
 
-def result() -> Any:
-    weak = build_chunk(title=None, matches=(build_match("rank 20"), build_match("rank 30")))
-    strong = build_chunk(title=None, matches=(build_match("rank 80"),), raw_similarity=0.1)
-    return build_result(weak, strong)
+@pytest.mark.parametrize(
+    ("existing", "settings", "named"),
+    [
+        pytest.param(None, {"embedding_provider": "openai"}, "OPENAI_API_KEY", id="no-key"),
+        pytest.param(SMALL, {}, "OPENAI_API_KEY", id="openai-corpus-without-key"),
+        pytest.param(
+            None, {"embedding_provider": "openai_compatible"}, "EMBEDDING_BASE_URL", id="no-url"
+        ),
+        pytest.param(
+            ("openai_compatible/nomic", 768), KEY, "EMBEDDING_BASE_URL", id="corpus-without-url"
+        ),
+        pytest.param(
+            None,
+            {"embedding_provider": "openai", "embedding_model": "newest"} | KEY,
+            "EMBEDDING_DIMENSIONS",
+            id="unknown-size",
+        ),
+        pytest.param(
+            None,
+            {"embedding_provider": "openai", "embedding_base_url": LOCAL_SERVER} | KEY,
+            "EMBEDDING_API_KEY",
+            id="openai-key-is-not-for-another-address",
+        ),
+    ],
+)
+def test_missing_setting_is_named(
+    existing: Any, settings: dict[str, Any], named: str, bundled: BundledEmbedding
+) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        chosen(bundled, existing, **settings)
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_chunks_are_ranked_by_the_service(rerank_server: RerankServer, name: str) -> None:
-    ranked, degraded = await chunk_reranker(rerank_server, name).rerank(
-        "which?", result(), instruction="Prefer code."
+def test_bundled_model_is_loaded_without_a_second_copy(bundled: BundledEmbedding) -> None:
+    assert chosen(bundled, embedding_provider="bundled").load() is bundled
+
+
+def test_openai_gets_its_key_at_its_own_address(bundled: BundledEmbedding) -> None:
+    model = loaded(bundled, embedding_provider="openai", **KEY)
+
+    assert (model.api_key, model.api_base) == ("sk-openai", "https://api.openai.com/v1")
+
+
+@pytest.mark.parametrize("existing", [None, ("openai_compatible/nomic", 768)])
+def test_openai_key_is_never_sent_to_another_address(
+    existing: Any, bundled: BundledEmbedding
+) -> None:
+    model = loaded(
+        bundled,
+        existing,
+        embedding_provider="auto" if existing else "openai_compatible",
+        embedding_base_url=LOCAL_SERVER,
+        embedding_dimensions=768,
+        **KEY,
     )
 
-    assert degraded is None
-    assert [item.reranked_score for item in ranked] == [0.8, 0.3]
-    assert "Prefer code." in str(rerank_server.asked[0].body)
+    assert (model.api_key, model.api_base) == ("none", LOCAL_SERVER)
 
 
-async def test_confidence_of_the_service_arrives(rerank_server: RerankServer) -> None:
-    rerank_server.confidence = 0.6
-
-    ranked, _ = await chunk_reranker(rerank_server, "zeroentropy").rerank("which?", result())
-
-    assert {item.confidence for item in ranked} == {0.6}
-
-
-@pytest.mark.parametrize(
-    ("status", "cause"),
-    [
-        (401, "refused the key (HTTP 401)"),
-        (402, "wants payment for the account of this key (HTTP 402): as documented"),
-        (429, "refused the request because of its rate limit (HTTP 429): as documented"),
-        (503, "failed (HTTP 503): as documented"),
-    ],
-)
-@pytest.mark.parametrize("name", NAMES)
-async def test_failing_service_leaves_similarity_and_names_provider_and_cause(
-    rerank_server: RerankServer, name: str, status: int, cause: str
+@pytest.mark.parametrize("provider", ["openai", "openai_compatible"])
+def test_embedding_key_is_what_another_address_gets(
+    provider: str, bundled: BundledEmbedding
 ) -> None:
-    rerank_server.fail(*[status] * 3)
-    reranker = chunk_reranker(rerank_server, name)
+    model = loaded(
+        bundled,
+        embedding_provider=provider,
+        embedding_base_url=LOCAL_SERVER,
+        embedding_api_key="sk-own",
+        **KEY,
+    )
 
-    ranked, degraded = await reranker.rerank("which?", result())
-
-    assert [item.reranked_score for item in ranked] == [0.5, 0.1]
-    assert degraded is not None
-    assert f"{KINDS[name].provider} {cause}); passages are ranked by similarity" in degraded
-    assert KEY not in degraded
-
-
-@pytest.fixture
-def choose_source() -> Callable[..., PageSourceChoice]:
-    def make(own: Any = None, **settings: Any) -> PageSourceChoice:
-        return choose_page_source(Settings(**settings), BUILTIN, own)
-
-    return make
+    assert (model.api_key, model.api_base) == ("sk-own", LOCAL_SERVER)
 
 
-def test_built_in_fetcher_serves_when_nothing_is_set(
-    choose_source: Callable[..., PageSourceChoice],
-) -> None:
-    assert choose_source() == PageSourceChoice(BUILTIN, None)
+def test_automatic_choice_loads_the_model_of_the_corpus(bundled: BundledEmbedding) -> None:
+    model = loaded(bundled, ("openai/text-embedding-3-large", 1024), **KEY)
+
+    assert (model.model_name, model.dimensions) == ("text-embedding-3-large", 1024)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"firecrawl_api_key": "fc-1"}, {"firecrawl_api_url": "http://127.0.0.1:3002"}]
-)
-def test_key_or_server_of_ones_own_chooses_firecrawl_before_the_built_in_fetcher(
-    choose_source: Callable[..., PageSourceChoice], settings: dict[str, str]
-) -> None:
-    choice = choose_source(**settings)
-
-    assert isinstance(choice.source, FallbackSource)
-    assert choice.source.name == "firecrawl, else builtin"
-    assert isinstance(choice.mapper, FirecrawlSource)
+def test_size_is_not_sent_when_it_is_the_model_s_own(bundled: BundledEmbedding) -> None:
+    assert loaded(bundled, SMALL, **KEY).dimensions is None
 
 
-def test_reader_becomes_a_page_source_that_maps_nothing(
-    choose_source: Callable[..., PageSourceChoice],
-) -> None:
-    class MyReader(BaseReader):
-        pass
+@pytest.mark.parametrize("provider", ["auto", "local"])
+def test_local_reranker_comes_with_its_thresholds(provider: str, bundled: BundledEmbedding) -> None:
+    reranker, profile = choose_reranker(load_settings(reranker_provider=provider), bundled)
 
-    choice = choose_source(MyReader(), firecrawl_api_key="fc-1")
-
-    assert isinstance(choice.source, ReaderSource)
-    assert (choice.source.name, choice.mapper) == ("MyReader", None)
+    assert isinstance(reranker, LocalRerank)
+    assert profile == LOCAL
 
 
-def test_page_source_given_is_taken_as_it_is_and_maps_when_it_can(
-    choose_source: Callable[..., PageSourceChoice],
-) -> None:
-    own = FirecrawlSource(Settings(firecrawl_api_key="fc-1").firecrawl_config())  # type: ignore[arg-type]
+def test_no_reranker_means_the_thresholds_of_similarity(bundled: BundledEmbedding) -> None:
+    settings = load_settings(reranker_provider="none")
 
-    choice = choose_source(own)
-
-    assert choice.source is own
-    assert choice.mapper is own
+    assert choose_reranker(settings, bundled) == (None, SIMILARITY)
 
 
-def test_firecrawl_gets_what_the_settings_say() -> None:
-    config = Settings(
-        firecrawl_api_key="fc-1",
-        firecrawl_timeout=12,
-        recrawl_after=60,
-        allow_hosts=["intranet.test"],
-        fetch_max_decoded_bytes=2048,
-    ).firecrawl_config()
+@pytest.mark.parametrize("provider", ["cohere", "jina", "zeroentropy"])
+def test_reranker_that_cannot_be_used_is_named(provider: str, bundled: BundledEmbedding) -> None:
+    settings = load_settings(reranker_provider=provider)
 
-    assert config is not None
-    assert (config.timeout_s, config.max_age_s, config.max_chars) == (12, 60, 2048)
-    assert config.allowed_hosts == ("intranet.test",)
-    assert config.is_cloud
+    with pytest.raises(ConfigurationError, match=f"RERANKER_PROVIDER={provider}"):
+        choose_reranker(settings, bundled)

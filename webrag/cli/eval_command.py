@@ -81,7 +81,7 @@ def eval_command(
     asked = load_questions(questions, limit=limit)
     with (
         _sites(asked, site_root, base_url) as sites,
-        _open_for_writing(out) as file,
+        _run_file(out) as file,
         evaluation_progress() as progress,
     ):
         records = run(_run(settings, asked, sites, setting, deep, max_pages, file, progress))
@@ -121,13 +121,40 @@ async def _run(
 
 
 @contextmanager
-def _open_for_writing(path: Path) -> Iterator[TextIO]:
+def _run_file(path: Path) -> Iterator[TextIO]:
+    """A file that takes the place of `path` once the block has ended well.
+
+    Until then the run file of an earlier evaluation stays as it is. The lines of a block that
+    ends badly are kept beside it.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        with _opened(target, path) as device:  # such as /dev/null, which must not be replaced
+            yield device
+        return
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     try:
-        file = path.open("w", encoding="utf-8")
+        with _opened(partial, path) as file:
+            yield file
+        partial.replace(target)
+    except BaseException:
+        _keep_lines(partial)
+        raise
+
+
+def _opened(place: Path, path: Path) -> TextIO:
+    try:
+        return place.open("w", encoding="utf-8")
     except OSError as error:
         raise InputError(f"The run file {path} cannot be written: {error.strerror}.") from error
-    with file:
-        yield file
+
+
+def _keep_lines(partial: Path) -> None:
+    lines = partial.read_text(encoding="utf-8").count("\n") if partial.exists() else 0
+    if lines:
+        click.echo(f"The evaluation did not end; its first {lines} lines: {partial}", err=True)
+    else:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

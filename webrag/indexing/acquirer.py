@@ -141,7 +141,7 @@ class PageAcquirer:
             if flight.waiting == 0:
                 self._flights.pop(key, None)
                 flight.task.cancel()
-                await asyncio.wait([flight.task])
+                await _ended(flight.task)
 
     async def _acquire(self, request: _Request, depth: int) -> AcquiredPage:
         url = request.url
@@ -210,3 +210,15 @@ def _validators(stored: StoredPage | None, url: str) -> Validators | None:
     if stored.etag is None and stored.last_modified is None:
         return None
     return Validators(etag=stored.etag, last_modified=stored.last_modified)
+
+
+async def _ended(task: asyncio.Task[AcquiredPage]) -> None:
+    """Wait until the task is over, even when the waiting is cancelled meanwhile."""
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError

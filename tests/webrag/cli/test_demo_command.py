@@ -1,41 +1,148 @@
+"""The demo, run as a person runs it: what it prints, and that it keeps to itself."""
+
 import json
-from collections.abc import Callable
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import Result
 
 from webrag.demo import QUESTION
-from webrag.indexing.database import Database
+from webrag.indexing.embedded_postgres import EmbeddedPostgres
 
 Run = Callable[..., Result]
 
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+SHOWN = README[README.index("```text\n[SOURCES]") :].split("```")[1].removeprefix("text\n")
+SECTION = re.compile(r"^\[[A-Z][A-Z -]+\]$", re.M)
 
-def test_demo_finds_the_answer_two_links_away_in_a_collection_of_its_own(
-    webrag: Run, database: Database
+
+@pytest.fixture(scope="module")
+def demo_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Data folder with a server of its own: all demos on a server share one collection."""
+    folder = tmp_path_factory.mktemp("demo")
+    server = EmbeddedPostgres(folder)
+    server.ensure()
+    yield folder
+    server.release()
+
+
+@pytest.fixture(scope="module")
+def demo(
+    demo_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> subprocess.CompletedProcess[str]:
+    """One demo in a process of its own, without settings of this machine, its output in pipes."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "WEBRAG_DATA_DIR": str(demo_dir),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "webrag", "demo"],
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=100,
+    )
+
+
+def citations(output: str) -> str:
+    """The section that holds the quotations, with lines joined."""
+    return " ".join(SECTION.split(output.split("[CITATIONS]")[1])[0].split())
+
+
+def test_demo_succeeds_without_any_setting(demo: subprocess.CompletedProcess[str]) -> None:
+    assert demo.returncode == 0, demo.stderr
+    assert QUESTION in demo.stderr
+
+
+def test_demo_prints_the_sections_of_a_brief_in_order(
+    demo: subprocess.CompletedProcess[str],
 ) -> None:
-    place = ["--data-dir", str(database.config.data_dir)]
+    assert SECTION.findall(demo.stdout) == [
+        "[SOURCES]",
+        "[EVIDENCE]",
+        "[IMAGES]",
+        "[EXPANSION TRACE]",
+        "[CITATIONS]",
+        "[STATS]",
+        "[FOLLOW-UP OPTIONS]",
+    ]
 
-    result = webrag("demo", *place)
 
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("[SOURCES]")
-    assert "the watcher gets the lock and shuts the server down" in result.stdout
-    assert "(depth 2" in result.stdout
-    assert "What to try next:" in result.stdout
-    assert QUESTION in result.stderr
-    status = webrag("status", "--json", "--collection", "webrag_demo", *place)
-    assert json.loads(status.stdout)["documents"] > 1
+def test_demo_cites_the_page_with_the_answer_first(demo: subprocess.CompletedProcess[str]) -> None:
+    first = citations(demo.stdout).split(" [2] ")[0]
+
+    assert "the watcher gets the lock and shuts the server down" in first
+    assert "/concepts/embedded-database.html" in first
+
+
+def test_demo_shows_a_page_two_links_away(demo: subprocess.CompletedProcess[str]) -> None:
+    assert "/concepts/embedded-database.html (depth 2" in demo.stdout
+
+
+def test_demo_ends_with_what_to_try_next(demo: subprocess.CompletedProcess[str]) -> None:
+    assert "What to try next:" in demo.stdout.split("[STATS]")[1]
+
+
+def test_piped_demo_holds_no_escape_codes(demo: subprocess.CompletedProcess[str]) -> None:
+    assert "\x1b" not in demo.stdout + demo.stderr
+
+
+def test_readme_shows_sections_the_demo_prints_in_their_order(
+    demo: subprocess.CompletedProcess[str],
+) -> None:
+    shown = SECTION.findall(SHOWN)
+
+    assert shown
+    assert [name for name in SECTION.findall(demo.stdout) if name in shown] == shown
+
+
+def test_readme_quotes_what_the_demo_quotes(demo: subprocess.CompletedProcess[str]) -> None:
+    quotation = citations(SHOWN).split(" — ")[0]
+
+    assert quotation.startswith('[1] "')
+    assert quotation in citations(demo.stdout)
+
+
+def test_readme_shows_where_the_demo_found_its_quotation(
+    demo: subprocess.CompletedProcess[str],
+) -> None:
+    place = re.compile(r"Source \[1\], chars \d+-\d+")
+
+    assert place.findall(SHOWN) == place.findall(citations(demo.stdout))[:1]
 
 
 def test_demo_runs_anew_each_time_and_uses_no_key(
-    corpus_command: Run, monkeypatch: pytest.MonkeyPatch
+    webrag: Run, demo_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-unused")
     monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/unused")
     monkeypatch.setenv("MAX_PAGES_PER_RUN", "5")
-    corpus_command(None, "demo", "--quiet")
+    place = ["--data-dir", str(demo_dir)]
+    webrag("demo", "--quiet", *place)
 
-    shown = json.loads(corpus_command(None, "demo", "--json").stdout)
+    shown = json.loads(webrag("demo", "--json", *place).stdout)
 
     assert shown["query"] == QUESTION
     assert len(shown["urls_fetched"]) == shown["corpus_stats"]["total_documents"]
+
+
+def test_demo_keeps_its_pages_in_a_collection_of_its_own(
+    demo: subprocess.CompletedProcess[str], webrag: Run, demo_dir: Path
+) -> None:
+    place = ["--data-dir", str(demo_dir), "--collection", "webrag_demo"]
+
+    assert json.loads(webrag("status", "--json", *place).stdout)["documents"] > 1
+
+
+def test_demo_refuses_to_empty_another_collection(corpus_command: Run) -> None:
+    result = corpus_command(None, "demo")
+
+    assert result.exit_code == 2
+    assert "leave out --collection" in result.stderr

@@ -204,12 +204,18 @@ def test_html_field_has_working_picture_addresses_and_no_scripts(convert: Conver
     assert convert(html).html == '<main><p>Text.</p><img src="https://site.test/docs/i.png"></main>'
 
 
-def test_same_site_canonical_address_is_the_identity(convert: Convert) -> None:
-    html = '<head><link rel="canonical" href="/real"></head><body><p>Text.</p></body>'
+def test_canonical_spelling_of_the_address_is_the_identity(convert: Convert) -> None:
+    html = '<head><link rel="canonical" href="/docs/page/"></head><body><p>Text.</p></body>'
     document = convert(html)
 
-    assert document.url == "https://site.test/real"
+    assert document.url == "https://site.test/docs/page/"
     assert document.requested_url == "https://site.test/docs/page"
+
+
+def test_page_that_names_another_page_as_canonical_keeps_its_own_address(convert: Convert) -> None:
+    html = '<head><link rel="canonical" href="/docs/"></head><body><p>Text.</p></body>'
+
+    assert convert(html).url == "https://site.test/docs/page"
 
 
 @pytest.mark.parametrize(

@@ -246,20 +246,22 @@ async def test_charset_of_the_header_decides(make_fetcher: Make, static_site: An
 
 
 async def test_slow_body_ends_at_the_deadline(make_fetcher: Make, raw_server: Any) -> None:
+    sent: list[int] = []
+
     def trickle(connection: socket.socket, request: bytes) -> None:
         if b"/robots.txt" in request:
             connection.sendall(b"HTTP/1.1 404 N\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-        for _ in range(100):
+        for number in range(1000):
             connection.sendall(b"x")
+            sent.append(number)
             time.sleep(0.05)
 
-    started = time.monotonic()
     with pytest.raises(FetchError, match=r"did not arrive within 0\.5 seconds"):
         await make_fetcher(timeout_s=0.5).fetch(raw_server(trickle) + "/a")
 
-    assert time.monotonic() - started < 2
+    assert len(sent) < 100  # some 10 on an idle machine
 
 
 async def test_silent_server_is_one_sentence(make_fetcher: Make, raw_server: Any) -> None:

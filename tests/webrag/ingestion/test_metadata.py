@@ -68,14 +68,16 @@ def test_mail_style_date_is_read() -> None:
 @pytest.mark.parametrize(
     ("href", "url"),
     [
-        ("/real?utm_source=x", "https://www.site.test/real"),
+        ("/real?utm_source=x", URL),
+        ("/docs/page/?utm_source=x", "https://www.site.test/docs/page/"),
+        ("/docs/page?page=1", URL),
         ("https://site.test/docs/page", "https://site.test/docs/page"),
         ("https://other.test/docs/page", URL),
         ("/", URL),
         ("javascript:x", URL),
     ],
 )
-def test_canonical_link_counts_on_the_same_site_only(href: str, url: str) -> None:
+def test_canonical_link_counts_for_spellings_of_the_same_address_only(href: str, url: str) -> None:
     assert read(f'<link rel="canonical" href="{href}">').url == url
 
 

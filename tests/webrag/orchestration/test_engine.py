@@ -193,7 +193,11 @@ async def test_first_search_does_not_see_other_stored_pages(lab: Lab, manual: An
 
 async def test_links_off_the_site_are_not_followed(lab: Lab, static_site: Any) -> None:
     other = static_site(dict(MANUAL))
-    page = html("Start", "Nothing here.", links=((other + "/install.html", "Installation", ""),))
+    page = html(
+        "Start",
+        "The manual is kept elsewhere.",
+        links=((other + "/install.html", "Installation", ""),),
+    )
     site = static_site({"/": page})
 
     await lab.engine().run(site + "/", ONE_LINK_AWAY, research_mode="deep")

@@ -1,0 +1,274 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import Result
+
+from webrag.indexing.database import Database
+from webrag.indexing.schema import list_collections
+
+Run = Callable[..., Result]
+
+COMMAND = [sys.executable, "-m", "webrag", "eval"]
+
+PAGES = {
+    "index.html": """<html><head><title>Garden</title></head><body><main><h1>Garden book</h1>
+<p>The garden is open to visitors from April until the first frost.</p>
+<p>What is done in winter is told by <a href="trees.html">the calendar of fruit trees</a>.</p>
+</main></body></html>""",
+    "trees.html": """<html><head><title>Trees</title></head><body><main><h1>Apple trees</h1>
+<h2>Pruning</h2><p>Apple trees are pruned in February, on a dry day without wind.</p>
+<p>Other plants are in <a href="roses.html">watering the roses</a>.</p></main></body></html>""",
+    "roses.html": """<html><head><title>Roses</title></head><body><main><h1>Roses</h1>
+<h2>Watering</h2><p>Roses are watered at the root every evening in July.</p>
+</main></body></html>""",
+}
+QUESTIONS = [
+    {
+        "id": "prune", "query": "When are apple trees pruned?", "site": "garden",
+        "seed_url": "index.html", "type": "linked",
+        "gold": [{"page": "trees.html", "quote": "Apple trees are pruned in February"}],
+    },
+    {
+        "id": "visit", "query": "When is the garden open to visitors?", "site": "garden",
+        "seed_url": "index.html", "type": "seed",
+        "gold": [{"page": "index.html", "quote": "open to visitors from April"}],
+    },
+    {
+        "id": "hopeless", "query": "Which compiler flag enables vectorisation?", "site": "garden",
+        "seed_url": "index.html", "type": "unanswerable", "gold": [],
+    },
+]  # fmt: skip
+
+
+class Files(NamedTuple):
+    """Where the questions, the sites and the run file are."""
+
+    questions: Path
+    sites: Path
+    out: Path
+
+    @property
+    def local(self) -> list[str]:
+        """Arguments for an evaluation of the folder."""
+        return [str(self.questions), "--site-root", str(self.sites), "--out", str(self.out)]
+
+    def run(self) -> list[dict[str, Any]]:
+        """The lines of the run file."""
+        return [json.loads(line) for line in self.out.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    garden = tmp_path / "sites" / "garden"
+    garden.mkdir(parents=True)
+    for name, text in PAGES.items():
+        (garden / name).write_text(text, encoding="utf-8")
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text("".join(json.dumps(each) + "\n" for each in QUESTIONS), encoding="utf-8")
+    return Files(questions, garden.parent, tmp_path / "run.jsonl")
+
+
+def test_whole_setting_prints_figures_and_writes_a_line_per_question(
+    files: Files, corpus_command: Run
+) -> None:
+    result = corpus_command(None, "eval", *files.local)
+
+    assert result.exit_code == 0, result.stderr
+    lines = files.run()
+    assert [line["id"] for line in lines] == ["prune", "visit", "hopeless"]
+    assert [line["abstained"] for line in lines] == [False, False, True]
+    assert [line["urls_fetched"] for line in lines] == [[], [], []]
+    assert all(line["ms"] > 0 for line in lines)
+    assert "pruned in February" in lines[0]["retrieved"][0]["text"]
+    assert lines[0]["retrieved"][0]["url"].endswith("/trees.html")
+    assert lines[0]["citations"][0]["verbatim"] is True
+    assert "citation fidelity" in result.stdout
+    assert "linked" in result.stdout
+
+
+def test_seed_setting_reads_the_seed_page_only(files: Files, corpus_command: Run) -> None:
+    result = corpus_command(None, "eval", *files.local, "--setting", "seed")
+
+    assert result.exit_code == 0, result.stderr
+    fetched = [[url.rsplit("/", 1)[1] for url in line["urls_fetched"]] for line in files.run()]
+    assert fetched == [["index.html"]] * 3
+
+
+def test_deep_seed_setting_follows_links(files: Files, corpus_command: Run) -> None:
+    arguments = [*files.local, "--setting", "seed", "--deep", "--limit", "1"]
+
+    result = corpus_command(None, "eval", *arguments)
+
+    assert result.exit_code == 0, result.stderr
+    line = files.run()[0]
+    assert line["retrieved"][0]["url"].endswith("/trees.html")
+    assert {"index.html", "trees.html"} <= {url.rsplit("/", 1)[1] for url in line["urls_fetched"]}
+
+
+def test_site_that_is_served_already_is_crawled(
+    files: Files, corpus_command: Run, static_site: Callable[..., Any]
+) -> None:
+    site = static_site(files.sites / "garden")
+
+    result = corpus_command(
+        None, "eval", str(files.questions), "--base-url", site.url, "--out", str(files.out),
+        "--max-pages", "2",
+    )  # fmt: skip
+
+    assert result.exit_code == 0, result.stderr
+    assert [path for path in site.paths if "." not in path or "html" in path] == [
+        "/",
+        "/trees.html",
+    ]
+    assert files.run()[0]["retrieved"][0]["url"] == f"{site}/trees.html"
+
+
+def test_limit_asks_the_first_questions_only(files: Files, corpus_command: Run) -> None:
+    corpus_command(None, "eval", *files.local, "--limit", "2", "--setting", "seed")
+
+    assert [line["id"] for line in files.run()] == ["prune", "visit"]
+
+
+async def test_temporary_corpus_is_gone_afterwards(files: Files, database: Database) -> None:
+    command = [*COMMAND, *files.local, "--limit", "1", "--quiet"]
+    place = ["--data-dir", str(database.config.data_dir)]
+
+    with subprocess.Popen([*command, *place]) as process:
+        process.wait(timeout=60)
+
+    assert process.returncode == 0
+    assert [
+        name for name in await list_collections(database) if name.endswith(f"_{process.pid}")
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        pytest.param([], "either --site-root or --base-url", id="no-site"),
+        pytest.param(
+            ["--site-root", "SITES", "--base-url", "http://127.0.0.1:1/"],
+            "either --site-root or --base-url",
+            id="both-sites",
+        ),
+        pytest.param(
+            ["--site-root", "SITES", "--deep"], "--deep belongs to --setting seed", id="whole-deep"
+        ),
+        pytest.param(["--site-root", "EMPTY"], "'garden' has no folder in", id="unknown-site"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_before_any_work(
+    arguments: list[str], reason: str, files: Files, corpus_command: Run
+) -> None:
+    (files.sites.parent / "empty").mkdir()
+    places = {"SITES": str(files.sites), "EMPTY": str(files.sites.parent / "empty")}
+    given = [places.get(each, each) for each in arguments]
+
+    result = corpus_command(None, "eval", str(files.questions), "--out", str(files.out), *given)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert reason in result.stderr
+    assert not files.out.exists()
+
+
+def test_missing_questions_file_is_named(files: Files, corpus_command: Run) -> None:
+    files.questions.unlink()
+
+    result = corpus_command(None, "eval", *files.local)
+
+    assert result.exit_code == 2
+    assert f"The questions file {files.questions} cannot be read" in result.stderr
+
+
+def test_run_file_that_cannot_be_written_is_told_before_any_work(
+    files: Files, corpus_command: Run
+) -> None:
+    out = files.out.parent / "none" / "run.jsonl"
+
+    result = corpus_command(None, "eval", *files.local[:-1], str(out))
+
+    assert result.exit_code == 2
+    assert f"The run file {out} cannot be written" in result.stderr
+    assert "questions" not in result.stderr
+
+
+def test_earlier_run_file_survives_an_evaluation_that_fails(
+    files: Files, webrag: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.out.write_text('{"id": "earlier"}\n', encoding="utf-8")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/none")
+
+    result = webrag("eval", *files.local)
+
+    assert result.exit_code == 1
+    assert files.run() == [{"id": "earlier"}]
+    assert list(files.out.parent.glob("run.jsonl.*")) == []
+
+
+def test_earlier_run_file_is_replaced_by_one_that_ends(files: Files, corpus_command: Run) -> None:
+    files.out.write_text('{"id": "earlier"}\n' * 9, encoding="utf-8")
+
+    corpus_command(None, "eval", *files.local, "--limit", "1")
+
+    assert [line["id"] for line in files.run()] == ["prune"]
+    assert list(files.out.parent.glob("run.jsonl.*")) == []
+
+
+def test_lines_of_an_interrupted_evaluation_are_kept_beside_the_earlier_run_file(
+    files: Files, postgres_dir: Path, static_site: Callable[..., Any]
+) -> None:
+    reached, released = threading.Event(), threading.Event()
+
+    def hang(_: object) -> tuple[int, dict[str, str], str]:
+        reached.set()
+        released.wait(30)
+        return 404, {}, ""
+
+    site = static_site({"/index.html": PAGES["index.html"], "/slow.html": hang})
+    second = {"id": "slow", "query": "Why?", "seed_url": "slow.html"}
+    asked = [{**QUESTIONS[0], "site": ""}, second]
+    files.questions.write_text("\n".join(map(json.dumps, asked)), encoding="utf-8")
+    files.out.write_text('{"id": "earlier"}\n', encoding="utf-8")
+    command = [*COMMAND, str(files.questions), "--base-url", site.url, "--out", str(files.out)]
+    command += ["--setting", "seed", "--data-dir", str(postgres_dir)]
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert reached.wait(60)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+        released.set()
+
+    kept = files.out.with_name(f"run.jsonl.{process.pid}.partial")
+    assert process.returncode == 130
+    assert str(kept) in told
+    assert [json.loads(line)["id"] for line in kept.read_text("utf-8").splitlines()] == ["prune"]
+    assert files.run() == [{"id": "earlier"}]
+
+
+def test_device_as_run_file_is_written_to_and_not_replaced(
+    files: Files, corpus_command: Run
+) -> None:
+    result = corpus_command(None, "eval", *files.local[:-1], os.devnull, "--limit", "1")
+
+    assert result.exit_code == 0, result.stderr
+    assert Path(os.devnull).is_char_device()
+
+
+def test_run_file_that_is_a_link_is_written_where_it_leads(
+    files: Files, corpus_command: Run
+) -> None:
+    target = files.out.with_name("target.jsonl")
+    files.out.symlink_to(target)
+
+    corpus_command(None, "eval", *files.local, "--limit", "1")
+
+    assert files.out.is_symlink()
+    assert target.read_text(encoding="utf-8").startswith('{"id": "prune"')

@@ -1,0 +1,101 @@
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import Document
+
+from tests.webrag.ingestion.fake_firecrawl import KEY, FakeFirecrawl, document, failing
+from webrag import WebRAG
+from webrag.settings import Settings
+
+PAGE = (
+    "<html><head><title>Limits</title></head><body><main><h1>Limits</h1><p>The broker closes a"
+    " connection that is idle for 95 seconds.</p></main></body></html>"
+)
+QUESTION = "When is an idle connection closed?"
+Open = Callable[..., AbstractAsyncContextManager[WebRAG]]
+
+
+@pytest.fixture
+def opened(postgres_dir: Path) -> Open:
+    """Opens a WebRAG on a collection of its own that is dropped when it is left."""
+
+    @asynccontextmanager
+    async def make(page_source: Any = None, **settings: Any) -> AsyncIterator[WebRAG]:
+        given = {
+            "data_dir": postgres_dir,
+            "collection": f"test_{uuid.uuid4().hex[:16]}",
+            "allow_hosts": ["127.0.0.1"],
+        }
+        rag = WebRAG(Settings(**{**given, **settings}), page_source=page_source)
+        await rag.open()
+        try:
+            yield rag
+        finally:
+            await rag.drop_collection()
+
+    return make
+
+
+@pytest.fixture
+def firecrawl() -> Any:
+    fake = FakeFirecrawl()
+    yield fake
+    fake.stop()
+
+
+class MyReader(BaseReader):
+    def load_data(self, urls: list[str]) -> list[Document]:
+        return [Document(text=PAGE) for _ in urls]
+
+
+async def test_reader_can_be_the_page_source(opened: Open) -> None:
+    async with opened(MyReader()) as rag:
+        result = await rag.answer("http://127.0.0.1/limits", QUESTION)
+        status = await rag.status()
+
+    assert "95 seconds" in result.chunks[0].chunk.text
+    assert set(result.page_sources.values()) == {"MyReader"}
+    assert (status.page_source, status.pages[0].source) == ("MyReader", "MyReader")
+
+
+async def test_firecrawl_is_used_when_the_settings_name_it(
+    opened: Open, firecrawl: FakeFirecrawl
+) -> None:
+    firecrawl.pages["http://127.0.0.1/limits"] = document(PAGE)
+    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+
+    async with opened(**settings) as rag:
+        result = await rag.answer("http://127.0.0.1/limits", QUESTION)
+        status = await rag.status()
+        brief = rag.brief(result)
+
+    assert "95 seconds" in result.chunks[0].chunk.text
+    assert status.page_source == "firecrawl, else builtin"
+    assert "Fetched by: firecrawl (1)" in brief
+
+
+async def test_page_is_there_although_firecrawl_refuses_the_key_and_everybody_is_told(
+    opened: Open, firecrawl: FakeFirecrawl, static_site: Callable[..., Any]
+) -> None:
+    site = static_site({"/limits": PAGE, "/more": PAGE.replace("95", "96")})
+    firecrawl.queue("scrape", *[failing(401, "Unauthorized: Invalid token")] * 5)
+    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+
+    async with opened(**settings) as rag:
+        result = await rag.answer(f"{site}/limits", QUESTION)
+        report = await rag.ingest(f"{site}/more")
+        brief = rag.brief(result)
+
+    sentence = (
+        "Firecrawl refused the API key (HTTP 401). Check FIRECRAWL_API_KEY, or take it out to use"
+        " the built-in fetcher. Pages were fetched by the built-in fetcher instead."
+    )
+    assert result.degraded == report.degraded == (sentence,)
+    assert f"Degraded: {sentence}" in brief
+    assert len(firecrawl.calls) == 1
+    assert KEY not in brief
