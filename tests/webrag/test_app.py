@@ -245,7 +245,6 @@ async def test_dropping_the_collection_closes(rag: WebRAG) -> None:
         pytest.param(lambda rag: rag.links(["http://a.test/"]), id="links"),
         pytest.param(lambda rag: rag.markdown("http://a.test/"), id="markdown"),
         pytest.param(lambda rag: rag.clear(), id="clear"),
-        pytest.param(lambda rag: rag.drop_collection(), id="drop"),
     ],
 )
 async def test_use_before_opening_says_how_to_open(call: Callable[[WebRAG], Any]) -> None:

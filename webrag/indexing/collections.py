@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 from psycopg import AsyncConnection, sql
 
 from webrag.indexing.database import Database
@@ -16,9 +17,19 @@ async def collection_sizes(database: Database) -> list[CollectionSize]:
     names = await list_collections(database)
 
     async def work(connection: AsyncConnection[Any]) -> list[CollectionSize]:
-        return [await _size(connection, name) for name in names]
+        sizes = [await _size_unless_gone(connection, name) for name in names]
+        return [size for size in sizes if size is not None]
 
     return await database.run(work)
+
+
+async def _size_unless_gone(connection: AsyncConnection[Any], name: str) -> CollectionSize | None:
+    """None for a collection that another process has dropped since it was listed."""
+    try:
+        async with connection.transaction():
+            return await _size(connection, name)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        return None
 
 
 async def _size(connection: AsyncConnection[Any], name: str) -> CollectionSize:
