@@ -22,7 +22,7 @@ from webrag.orchestration.score_profiles import profile_for
 from webrag.providers import choose_reranker
 from webrag.settings import Settings
 
-from .orchestration.conftest import build_chunk, build_match, build_result
+from ..orchestration.conftest import build_chunk, build_match, build_result
 
 BUILTIN = HttpFetcher(FetchConfig())
 BUNDLED = BundledEmbedding()

@@ -1,0 +1,16 @@
+"""Chooses concrete parts from the settings."""
+
+from webrag.providers.embeddings import EmbeddingChoice, choose_embedding
+from webrag.providers.language_models import choose_answer_llm, choose_orchestration_llm
+from webrag.providers.page_sources import PageSourceChoice, choose_page_source
+from webrag.providers.rerankers import choose_reranker
+
+__all__ = [
+    "EmbeddingChoice",
+    "PageSourceChoice",
+    "choose_answer_llm",
+    "choose_embedding",
+    "choose_orchestration_llm",
+    "choose_page_source",
+    "choose_reranker",
+]

@@ -1,0 +1,96 @@
+"""Chooses the reranker and the thresholds that fit its scores; it makes no request."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from webrag.errors import ConfigurationError
+from webrag.orchestration.score_profiles import profile_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.postprocessor.webrag import RemoteRerank
+    from pydantic import SecretStr
+
+    from webrag.indexing.bundled_embedding import BundledEmbedding
+    from webrag.orchestration.models import ScoreProfile
+    from webrag.settings import Settings
+
+__all__ = ["choose_reranker"]
+
+_log = logging.getLogger(__name__)
+
+# In the order in which `auto` looks for their keys.
+_RERANK_SERVICES = ("zeroentropy", "cohere", "jina")
+
+
+def choose_reranker(
+    settings: "Settings", bundled: "BundledEmbedding"
+) -> "tuple[BaseNodePostprocessor | None, ScoreProfile]":
+    """Choose the reranker and the thresholds that fit its scores; None keeps retrieval's order.
+
+    Args:
+        settings: `RERANKER_PROVIDER` and what belongs to it.
+        bundled: The model the local reranker looks words up in.
+
+    Returns:
+        With `auto`, the first of ZeroEntropy, Cohere and Jina whose key is set, else the local
+        one. No request is made.
+
+    Raises:
+        ConfigurationError: The provider needs a key that is missing.
+    """
+    provider: str = settings.reranker_provider
+    if provider == "auto":
+        provider = next((name for name in _RERANK_SERVICES if _own_key(settings, name)), "local")
+        _name_ignored(settings, provider)
+    profile = profile_for(provider)
+    if provider == "none":
+        return None, profile
+    if provider == "local":
+        return _local_rerank(bundled), profile
+    return _remote_rerank(settings, provider), profile
+
+
+def _own_key(settings: "Settings", provider: str) -> "SecretStr | None":
+    key: SecretStr | None = getattr(settings, f"{provider}_api_key")
+    return key
+
+
+def _name_ignored(settings: "Settings", provider: str) -> None:
+    if settings.reranker_api_key is not None:
+        _log.warning(
+            "RERANKER_API_KEY is not used, because RERANKER_PROVIDER=auto names no provider for "
+            "it; set RERANKER_PROVIDER to %s.",
+            " or ".join(_RERANK_SERVICES),
+        )
+    if settings.reranker_model is not None and provider == "local":
+        _log.warning("RERANKER_MODEL is not used, because the local reranker has one model.")
+
+
+def _local_rerank(bundled: "BundledEmbedding") -> "BaseNodePostprocessor":
+    from llama_index.postprocessor.webrag import LocalRerank
+
+    from webrag.indexing.lexical import analyze, query_terms
+
+    return LocalRerank(encoder=bundled, analyze=analyze, analyze_question=query_terms)
+
+
+def _remote_rerank(settings: "Settings", provider: str) -> "BaseNodePostprocessor":
+    from llama_index.postprocessor.webrag import CohereRerank, JinaRerank, ZeroEntropyRerank
+
+    own = _own_key(settings, provider)
+    key = (settings.reranker_api_key if settings.reranker_provider == provider else None) or own
+    if key is None:
+        raise ConfigurationError(
+            f"RERANKER_PROVIDER={provider} needs a key: set {provider.upper()}_API_KEY or "
+            "RERANKER_API_KEY, or use RERANKER_PROVIDER=local, which needs none."
+        )
+    kinds: dict[str, Callable[..., RemoteRerank]] = {
+        "zeroentropy": ZeroEntropyRerank,
+        "cohere": CohereRerank,
+        "jina": JinaRerank,
+    }
+    model = {} if settings.reranker_model is None else {"model": settings.reranker_model}
+    return kinds[provider](api_key=key, **model)
