@@ -33,7 +33,8 @@ from {documents}
 """
 _DOCUMENTS = """
 select id, url, requested_url, aliases, title, description, language, published_at, modified_at,
-       fetched_at, depth, markdown, html, content_hash, etag, last_modified, status, source, gone_at
+       fetched_at, depth, markdown, html, content_hash, etag, last_modified, status, source,
+       gone_at, anchors
 from {documents} where site <> '' order by id
 """
 _LINKS = """

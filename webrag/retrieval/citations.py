@@ -38,7 +38,7 @@ def extract_citation(
     return CitationSpan(
         verbatim_text=chunk.text[start:end],
         plain_text=plain,
-        link=passage_link(chunk.source_url, plain),
+        link=_link(chunk, quote_start, plain),
         source_url=chunk.source_url,
         section_heading=chunk.section_heading,
         char_start=quote_start,
@@ -48,6 +48,14 @@ def extract_citation(
         title=chunk.title,
         chunk_id=chunk.chunk_id,
     )
+
+
+def _link(chunk: RetrievedChunk, offset: int, plain: str) -> str:
+    """Viewers of PDFs know no text fragments, but pages."""
+    before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
+    if not before:
+        return passage_link(chunk.source_url, plain)
+    return f"{chunk.source_url.partition('#')[0]}#{before[-1].fragment}"
 
 
 def passage_link(url: str, plain: str) -> str:

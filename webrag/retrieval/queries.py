@@ -11,6 +11,7 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import sql
 
+from webrag.indexing.page_queries import ANCHORS
 from webrag.indexing.schema import table
 
 __all__ = ["PARENT_COLUMNS", "Queries", "Scope", "Statement"]
@@ -200,6 +201,7 @@ PARENT_COLUMNS = {
     "has_admonition": "p.has_admonition",
     "has_steps": "p.has_steps",
     "images": "p.images",
+    "anchors": ANCHORS,
     "published_at": "d.published_at",
     "fetched_at": "d.fetched_at",
 }

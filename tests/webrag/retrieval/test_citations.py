@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webrag.ingestion.models import Anchor
 from webrag.retrieval.citations import extract_citation, passage_link
 from webrag.retrieval.models import RetrievedChunk
 
@@ -41,6 +42,17 @@ def test_a_citation_is_taken_from_the_markdown_and_not_from_the_surface() -> Non
     assert citation is not None
     assert citation.verbatim_text == "Set **listen_port** in the file."
     assert citation.plain_text == "Set listen_port in the file."
+
+
+@pytest.mark.parametrize(("start", "page"), [(100, 1), (131, 1), (132, 3), (140, 3)])
+def test_a_citation_of_a_pdf_opens_the_page_it_begins_on(start: int, page: int) -> None:
+    places = ((60, 1), (132, 2), (132, 3), (170, 4))  # page 2 is blank
+    anchors = tuple(Anchor(char_start=at, fragment=f"page={number}") for at, number in places)
+
+    citation = extract_citation(chunk().model_copy(update={"anchors": anchors}), start, 150)
+
+    assert citation is not None
+    assert citation.link == f"https://docs.test/ports#page={page}"
 
 
 def test_a_citation_says_where_it_comes_from() -> None:
