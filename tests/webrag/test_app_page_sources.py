@@ -112,6 +112,38 @@ async def test_crawl_reports_that_another_source_had_to_be_used(
     assert "Pages were fetched by the built-in fetcher instead." in report.degraded[0]
 
 
+SPANNED = "<table><tr><th>Size</th><th>Price</th></tr>" + (
+    "<tr><td rowspan='2'>{0} small</td><td>{0} one</td></tr><tr><td>{0} two</td></tr></table>"
+)
+
+
+@pytest.mark.parametrize("form", ["rawHtml", "html", "markdown"])
+async def test_sections_read_through_firecrawl_come_with_their_own_html(
+    opened: Open, firecrawl: FakeFirecrawl, form: str
+) -> None:
+    words = "These words say what the table below is about, and to whom it may be of use. " * 45
+    body = "".join(f"<h2>{n}</h2><p>{n}: {words}</p>{SPANNED.format(n)}" for n in ("Ash", "Elm"))
+    markdown = "".join(
+        f"## {n}\n\n{n}: {words}\n\n| Size | Price |\n| - | - |\n| {n} small | {n} two |\n\n"
+        for n in ("Ash", "Elm")
+    )
+    page = document(f"<h1>Trees</h1>{body}", markdown=f"# Trees\n\n{markdown}")
+    for other in {"rawHtml", "html"} - {form}:
+        page[other] = None
+    firecrawl.pages["http://127.0.0.1/limits"] = page
+    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+
+    async with opened(**settings) as rag:
+        result = await rag.answer("http://127.0.0.1/limits", "What does the small Elm cost?")
+
+    chunks = [item.chunk for item in result.chunks if item.chunk.has_table]
+    assert [chunk.surface for chunk in chunks] == ["html", "html"]
+    for chunk in chunks:
+        shown = [name for name in ("Ash", "Elm") if f"{name} two" in chunk.selected_text]
+        assert len(shown) == 1
+        assert f"{shown[0]} two" in chunk.text
+
+
 async def test_quotation_of_a_pdf_links_to_its_page(
     opened: Open, static_site: Callable[..., Any]
 ) -> None:
