@@ -20,6 +20,38 @@ _LOST = (
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
 )
+_EXPLAINED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
+    (
+        psycopg.errors.DiskFull,
+        "The disk of the database is full",
+        "Free space on it and try again; what was stored before is intact.",
+    ),
+    (
+        psycopg.errors.InsufficientPrivilege,
+        "The database user may not do this",
+        "Use a user who may write, or have the owner of the collection grant it.",
+    ),
+    (
+        psycopg.errors.ReadOnlySqlTransaction,
+        "The database accepts no writes",
+        "Set DATABASE_URL to the primary server, or to a user who may write.",
+    ),
+    (
+        psycopg.errors.LockNotAvailable,
+        "Another process kept the database from this for too long",
+        "Wait until it is done, for example a `webrag reindex`, then try again.",
+    ),
+    (
+        psycopg.errors.QueryCanceled,
+        "The database took too long",
+        "Try again when it has less to do, or allow more with WEBRAG_DATABASE_STATEMENT_TIMEOUT.",
+    ),
+    (
+        psycopg.errors.DataException,
+        "The database refused a value",
+        "Vectors must have the number of dimensions that the collection was made with.",
+    ),
+)
 
 
 def closed_error() -> DatabaseUnavailableError:
@@ -45,6 +77,9 @@ def storage_error(error: psycopg.Error) -> StorageError:
         )
     if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
         return StorageError(f"The collection is not there: {reason}.", hint="Ingest a page first.")
+    for kind, what, hint in _EXPLAINED:
+        if isinstance(error, kind):
+            return StorageError(f"{what}: {reason}.", hint=hint)
     code = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
     return StorageError(f"The database refused the operation: {reason}{code}.")
 

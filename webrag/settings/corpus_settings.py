@@ -85,6 +85,14 @@ class StorageSettings(BaseModel):
         read_by="database",
         unit="seconds",
     )
+    database_statement_timeout: Seconds = setting(
+        60.0,
+        "Longest time of one read or write, half of it waiting for others; what the server sets "
+        "for the user or the database wins.",
+        env="WEBRAG_DATABASE_STATEMENT_TIMEOUT",
+        read_by="database",
+        unit="seconds",
+    )
     data_dir: Annotated[Path, AfterValidator(_absolute)] = setting(
         None,
         "Folder of the embedded server's files.",
