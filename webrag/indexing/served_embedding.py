@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import openai
 from llama_index.core.base.embeddings.base import Embedding
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.openai import OpenAIEmbedding
 from typing_extensions import override
 
@@ -44,6 +44,8 @@ class ServedEmbedding(OpenAIEmbedding):
     call_timeout_s: float = Field(default=60.0, gt=0)
     backoff_s: float = Field(default=0.5, gt=0)
     as_base64: bool = False
+
+    _loop: asyncio.AbstractEventLoop | None = PrivateAttr(default=None)
 
     def __init__(self, model: str, **settings: Any) -> None:
         # `model_name` because `model` allows only names OpenAI had when the class was written.
@@ -94,6 +96,14 @@ class ServedEmbedding(OpenAIEmbedding):
     @override
     async def _aget_query_embedding(self, query: str) -> Embedding:
         return (await self._aget_text_embeddings([query]))[0]
+
+    @override
+    def _get_aclient(self) -> openai.AsyncOpenAI:
+        # Connections belong to the event loop that opened them.
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._aclient = loop, None
+        return super()._get_aclient()
 
     def _attempts(self) -> Attempts:
         return Attempts(time.monotonic() + self.call_timeout_s, self.backoff_s)

@@ -1,5 +1,6 @@
 """The embeddings interface of OpenAI, spoken by a server on loopback that can misbehave."""
 
+import asyncio
 import base64
 import json
 import threading
@@ -341,6 +342,15 @@ def test_synchronous_callers_get_the_same_service(service: FakeService) -> None:
     service.script = [Answer(500), Answer(body=shuffled)]
 
     assert model_of(service).get_text_embedding_batch(TEXTS) == [vector(text) for text in TEXTS]
+    assert len(service.requests) == 2
+
+
+def test_each_event_loop_gets_its_own_connections(service: FakeService) -> None:
+    model = model_of(service)
+
+    for _ in range(2):
+        assert asyncio.run(model.aget_text_embedding_batch(["one"])) == [vector("one")]
+
     assert len(service.requests) == 2
 
 
