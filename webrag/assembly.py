@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
 from llama_index.core.readers.base import BaseReader
-from llama_index.core.utils import get_tokenizer
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.indexing.acquirer import PageAcquirer
@@ -34,6 +33,7 @@ from webrag.providers import (
     choose_embedding,
     choose_page_source,
     choose_reranker,
+    choose_tokenizer,
 )
 from webrag.retrieval.search import Searcher
 from webrag.settings import Settings
@@ -90,10 +90,15 @@ async def assemble(
     await database.open()
     choice, other = await _open_corpus(settings, database, bundled)
     model = await asyncio.to_thread(choice.load)
-    embedder = Embedder(model, choice.dimensions)
+    tokenize = await asyncio.to_thread(choose_tokenizer, settings)
+
+    def count_tokens(text: str) -> int:
+        return len(tokenize(text))
+
+    embedder = Embedder(model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens)
     corpus = Corpus(database, embedding=(choice.name, choice.dimensions))
     ingestion, site_list, pages = _ingestion(settings, stack, page_source)
-    indexer = Indexer(corpus, ParentChildNodeParser(), embedder)
+    indexer = Indexer(corpus, ParentChildNodeParser(tokenizer=tokenize), embedder)
     acquirer = PageAcquirer(
         ingestion,
         indexer,
@@ -113,7 +118,6 @@ async def assemble(
         config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
     )
-    encode = await asyncio.to_thread(get_tokenizer)
     return Parts(
         database=database,
         corpus=corpus,
@@ -122,7 +126,7 @@ async def assemble(
         crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
         engine=engine,
         page_source=pages.source.name,
-        count_tokens=lambda text: len(encode(text)),
+        count_tokens=count_tokens,
         embedding=choice,
         other_embedding=other,
     )
@@ -132,10 +136,12 @@ async def _open_corpus(
     settings: Settings, database: Database, bundled: BundledEmbedding
 ) -> tuple[EmbeddingChoice, str | None]:
     existing = await corpus_embedding(database)
-    choice = choose_embedding(settings, existing, bundled)
+    choice = await asyncio.to_thread(choose_embedding, settings, existing, bundled)
     await ensure_schema(
         database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
     )
+    if settings.embedding_provider != "auto":
+        return choice, None
     fresh = choose_embedding(settings, None, bundled).name
     return choice, fresh if fresh != choice.name else None
 

@@ -20,6 +20,7 @@ from webrag.indexing.portable_corpus import (
     open_for_writing,
 )
 from webrag.indexing.schema import read_embedding, table
+from webrag.indexing.timeouts import lift_timeouts
 
 __all__ = ["ExportReport", "export_corpus"]
 
@@ -89,6 +90,7 @@ async def export_corpus(
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     async def work(connection: AsyncConnection[Any]) -> tuple[int, int]:
+        await lift_timeouts(connection)
         with open_for_writing(partial, compress=path.suffix == ".gz") as file:
             return await _write(connection, collection, file, on_progress)
 
