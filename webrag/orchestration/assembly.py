@@ -66,7 +66,7 @@ async def _evidence(
         with state.clock.timed("retrieval_ms"):
             whole = await run.parts.searcher.retrieve(
                 request.query,
-                source_urls=state.searched_urls,
+                filters=state.filters,
                 mode=request.retrieval_mode,
                 context_budget=run.parts.config.context_budget,
             )

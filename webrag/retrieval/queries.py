@@ -12,6 +12,7 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from webrag.indexing.schema import table
+from webrag.retrieval.filters import SearchFilters
 
 __all__ = ["PARENT_COLUMNS", "Queries", "Scope", "Statement"]
 
@@ -25,33 +26,29 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which pages are searched; None does not restrict, an empty sequence matches no page.
+    """The part of a collection that filters leave, as SQL conditions with bound values."""
 
-    Attributes:
-        source_urls: Canonical addresses, or others the pages are known by.
-        sites: Hosts as `site_of` gives them.
-    """
-
-    source_urls: tuple[str, ...] | None = None
-    sites: tuple[str, ...] | None = None
-
-    @property
-    def is_everything(self) -> bool:
-        """No page is left out, but those that are gone."""
-        return self.source_urls is None and self.sites is None
+    filters: SearchFilters
 
     @property
     def values(self) -> dict[str, Any]:
-        """Values of the condition."""
-        return {"urls": list(self.source_urls or ()), "sites": list(self.sites or ())}
+        """Values of the conditions."""
+        filters = self.filters
+        return {
+            "urls": list(filters.source_urls or ()),
+            "sites": list(filters.sites or ()),
+            "years": list(filters.years or ()),
+            "fetched_since": filters.fetched_since,
+        }
 
     @property
-    def condition(self) -> sql.Composed:
+    def pages(self) -> sql.Composed:
         """Condition on `documents d`."""
+        filters = self.filters
         parts = [sql.SQL("d.gone_at is null")]
-        if self.source_urls is not None:
+        if filters.source_urls is not None:
             parts.append(sql.SQL("(d.url = any(%(urls)s) or d.aliases && %(urls)s::text[])"))
-        if self.sites is not None:
+        if filters.sites is not None:
             # A host without a port means every port of it.
             parts.append(
                 sql.SQL(
@@ -59,29 +56,54 @@ class Scope:
                     " or regexp_replace(d.site, ':[0-9]+$', '') = any(%(sites)s))"
                 )
             )
+        if filters.years is not None:
+            parts.append(sql.SQL("d.publication_year = any(%(years)s)"))
+        if filters.fetched_since is not None:
+            parts.append(sql.SQL("d.fetched_at >= %(fetched_since)s"))
         return sql.SQL(" and ").join(parts)
+
+    @property
+    def chunks(self) -> sql.Composable:
+        """Condition on `parents p`; children are what their parents are."""
+        flags = [sql.Identifier("p", f"has_{kind}") for kind in self.filters.has]
+        return sql.SQL(" and ").join(flags) if flags else sql.SQL("true")
 
 
 class Queries:
     """Statements for one collection and scope."""
 
-    def __init__(self, collection: str, scope: Scope) -> None:
-        self.scope = scope
+    def __init__(self, collection: str, filters: SearchFilters) -> None:
+        self.filters = filters
+        scope = Scope(filters)
+        self._values = scope.values
         self._names = {
-            name: table(collection, name)
-            for name in ("documents", "parents", "data_children", "postings")
+            "scope": scope.pages,
+            "chunks": scope.chunks,
+            **{
+                name: table(collection, name)
+                for name in ("documents", "parents", "data_children", "postings")
+            },
         }
 
     def totals(self) -> Statement:
-        """One row: pages, children, lexical terms, tokens, parents."""
+        """One row: pages, their children and lexical terms; tokens and number of parents.
+
+        Pages and what BM25 needs do not depend on the kinds of content that are wanted.
+        """
+        return self._statement(_CHUNK_TOTALS if self.filters.has else _TOTALS)
+
+    def matching_children(self, limit: int) -> Statement:
+        """One row: children that the filters leave, counted up to one more than `limit`."""
         return self._statement(
             """
-            select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
-                   coalesce(sum(d.token_count), 0),
-                   (select count(*) from {parents} p join {documents} d on d.id = p.document
-                    where {scope})
-            from {documents} d where {scope}
-            """
+            select count(*) from (
+                select from {parents} p
+                join {documents} d on d.id = p.document
+                join {data_children} c on c.parent_id = p.id
+                where {scope} and {chunks} limit %(limit)s
+            ) matching
+            """,
+            limit=limit + 1,
         )
 
     def search_settings(self, ef_search: int) -> Statement:
@@ -116,8 +138,23 @@ class Queries:
             limit: Rows at most.
             exact: Compare with every child in scope instead of walking the index.
         """
+        text = _DENSE_EXACT if exact else _DENSE_INDEXED
+        if self.filters.has:
+            text = _DENSE_EXACT_CHUNKS if exact else _DENSE_INDEXED_CHUNKS
+        return self._statement(text, vector=HalfVector(list(vector)), limit=limit)
+
+    def allowed(self, children: Sequence[tuple[int, int]]) -> Statement:
+        """Page and ordinal of those children whose parents hold the wanted kinds of content."""
         return self._statement(
-            _DENSE_EXACT if exact else _DENSE_INDEXED, vector=HalfVector(list(vector)), limit=limit
+            """
+            select c.document, c.ordinal
+            from unnest(%(documents)s::int[], %(ordinals)s::int[]) k(document, ordinal)
+            join {data_children} c on c.document = k.document and c.ordinal = k.ordinal
+            join {parents} p on p.id = c.parent_id
+            where {chunks}
+            """,
+            documents=[document for document, _ in children],
+            ordinals=[ordinal for _, ordinal in children],
         )
 
     def candidates(self, children: Sequence[tuple[int, int]], vector: Sequence[float]) -> Statement:
@@ -160,21 +197,25 @@ class Queries:
     def pages_in_reading_order(self) -> Statement:
         """Row number and tokens of the pages in scope, nearest to the named ones first."""
         return self._statement(
-            "select d.id, d.token_count from {documents} d where {scope} order by d.depth, d.url"
+            """
+            select d.id, sum(p.token_end - p.token_start)
+            from {documents} d join {parents} p on p.document = d.id
+            where {scope} and {chunks} group by d.id order by d.depth, d.url
+            """
         )
 
     def parents_of_pages(self, documents: Sequence[int]) -> Statement:
         """All parents of some pages in reading order, as `PARENT_COLUMNS` names them."""
         return self._statement(
             f"select {_PARENT} from {{parents}} p"
-            " join {documents} d on d.id = p.document where d.id = any(%(documents)s)"
+            " join {documents} d on d.id = p.document"
+            " where d.id = any(%(documents)s) and {chunks}"
             " order by d.depth, d.url, p.chunk_index",
             documents=list(documents),
         )
 
     def _statement(self, text: str, **values: Any) -> Statement:
-        composed = sql.SQL(text).format(**self._names, scope=self.scope.condition)
-        return Statement(composed, {**self.scope.values, **values})
+        return Statement(sql.SQL(text).format(**self._names), {**self._values, **values})
 
 
 PARENT_COLUMNS = {
@@ -207,6 +248,23 @@ PARENT_COLUMNS = {
 
 _PARENT = ", ".join(PARENT_COLUMNS.values())
 
+_TOTALS = """
+    select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
+           coalesce(sum(d.token_count), 0),
+           (select count(*) from {parents} p join {documents} d on d.id = p.document
+            where {scope})
+    from {documents} d where {scope}
+"""
+_CHUNK_TOTALS = """
+    with matching as (
+        select count(*) as parents, coalesce(sum(p.token_end - p.token_start), 0) as tokens
+        from {parents} p join {documents} d on d.id = p.document where {scope} and {chunks}
+    )
+    select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
+           (select tokens from matching), (select parents from matching)
+    from {documents} d where {scope}
+"""
+
 # The parameter stands in ORDER BY itself: a column of a CTE would keep the index from being used.
 # CASE keeps the planner from turning the condition into a join or a scan of its own index.
 _DENSE_INDEXED = """
@@ -219,6 +277,21 @@ _DENSE_EXACT = """
     with subset as materialized (
         select c.document, c.ordinal, c.embedding from {data_children} c
         where c.document = any(array(select d.id from {documents} d where {scope}))
+    )
+    select document, ordinal from subset order by embedding <=> %(vector)s limit %(limit)s
+"""
+# Only the rows the walk visits are looked up.
+_DENSE_INDEXED_CHUNKS = """
+    select c.document, c.ordinal from {data_children} c
+    where case when c.document in (select d.id from {documents} d where {scope}) then true end
+      and case when (select {chunks} from {parents} p where p.id = c.parent_id) then true end
+    order by c.embedding <=> %(vector)s limit %(limit)s
+"""
+_DENSE_EXACT_CHUNKS = """
+    with subset as materialized (
+        select c.document, c.ordinal, c.embedding
+        from {parents} p join {data_children} c on c.parent_id = p.id
+        where p.document = any(array(select d.id from {documents} d where {scope})) and {chunks}
     )
     select document, ordinal from subset order by embedding <=> %(vector)s limit %(limit)s
 """
