@@ -13,6 +13,7 @@ __all__ = ["extract_citation", "finest_quote", "passage_link", "plain_text"]
 # words, which keeps addresses short and survives a change in between.
 _MAX_WHOLE_WORDS = 12
 _EDGE_WORDS = 5
+_LEAST_EDGE_WORDS = 3
 
 
 def extract_citation(
@@ -63,6 +64,8 @@ def passage_link(url: str, plain: str) -> str:
     blocks = [words for part in re.split(r"[\t\r\n]+", plain) if (words := part.split())]
     if not blocks:
         return url
+    # The name of a setting in the first cell stands in many places, its description in one.
+    blocks = [words for words in blocks if len(words) >= _LEAST_EDGE_WORDS] or blocks
     if len(blocks) == 1 and len(blocks[0]) <= _MAX_WHOLE_WORDS:
         directive = _encoded(blocks[0])
     else:
