@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from webrag.components import LlamaIndexComponents
 from webrag.errors import InputError, WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus, LinkCandidate
 from webrag.ingestion.links import canonical_url
@@ -58,7 +59,7 @@ class IngestReport(BaseModel):
     degraded: tuple[str, ...] = ()
 
 
-class WebRAG(CorpusOperations):
+class WebRAG(CorpusOperations, LlamaIndexComponents):
     """Research memory: answers from pages with verbatim, located quotations.
 
     Use it as an async context manager; opening it starts the embedded Postgres unless a
@@ -408,12 +409,6 @@ class WebRAG(CorpusOperations):
                     page_source=self._page_source,
                 )
         return self._open_parts
-
-    @property
-    def _open_parts(self) -> "Parts":
-        if self._parts is None:
-            raise InputError("WebRAG is not open: use it in an `async with` block, or call open().")
-        return self._parts
 
 
 def check_question(question: str) -> None:

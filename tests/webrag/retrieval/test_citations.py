@@ -103,7 +103,9 @@ def test_every_citation_is_the_exact_slice_of_the_page(
         pytest.param("a b c\tport\td e f", "a%20b%20c,d%20e%20f", id="short-cells-between"),
         pytest.param("port\tthe port it uses", "the%20port%20it%20uses", id="short-first-cell"),
         pytest.param("one two three    four", "one%20two%20three", id="columns-of-code"),
-        pytest.param("run () \u2192 int Gives the next id", "int%20Gives%20the%20next%20id", id="signs"),
+        pytest.param(
+            "run () \u2192 int Gives the next id", "int%20Gives%20the%20next%20id", id="signs"
+        ),
         pytest.param("ls | wc", "ls%20%7C%20wc", id="only-signs-between"),
     ],
 )
