@@ -195,8 +195,11 @@ def main() -> None:
     options.add_argument("--least", type=float, default=0.0, help="exit 1 below this share")
     chosen = options.parse_args()
     outcomes: Counter[str] = Counter()
+    files = chosen.site.rglob("*.html")
+    pages = sorted(path.relative_to(chosen.site).as_posix() for path in files)
+    pages = pages[:: -(-len(pages) // chosen.pages)]
     with serve_static_site(chosen.site) as base_url:
-        spans = asyncio.run(citations(chosen.site, base_url, chosen.questions, chosen.pages))
+        spans = asyncio.run(citations(base_url, pages, chosen.questions))
         spans = spans[:: max(1, -(-len(spans) // chosen.links))]
         with chromium() as browser:
             for span in spans:

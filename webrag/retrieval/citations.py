@@ -19,7 +19,7 @@ _LEAST_EDGE_WORDS = 3
 _BLOCK_GAP = re.compile(r"[\t\r\n]+|[^\S\t\r\n]{2,}")
 # Words that pages often set apart with markup, so that blanks around them are not where the plain
 # text has them: signs alone, and what was markup once.
-_RISKY = re.compile(r"[`*<>|\\{}\[\]]")
+_RISKY = re.compile(r"[`*$<>|\\{}\[\]]")
 
 
 def extract_citation(
@@ -70,7 +70,9 @@ def passage_link(url: str, plain: str) -> str:
     blocks = [words for part in _BLOCK_GAP.split(plain) if (words := part.split())]
     if not blocks:
         return url
-    # The name of a setting in the first cell stands in many places, its description in one.
+    named = _named_cell(plain.lstrip(), blocks)
+    if named:
+        return f"{url}{'' if '#' in url else '#'}:~:text={named}"
     blocks = [words for words in blocks if len(words) >= _LEAST_EDGE_WORDS] or blocks
     first, last = blocks[0], blocks[-1]
     if len(blocks) == 1 and len(first) <= _MAX_WHOLE_WORDS and not any(map(_is_risky, first)):
@@ -80,6 +82,16 @@ def passage_link(url: str, plain: str) -> str:
     else:
         directive = f"{_encoded(_edge(first))},{_encoded(_edge(last[::-1])[::-1])}"
     return f"{url}{'' if '#' in url else '#'}:~:text={directive}"
+
+
+def _named_cell(plain: str, blocks: list[list[str]]) -> str | None:
+    """The second cell of a row after its first: either alone stands in many rows."""
+    if len(blocks) < 2 or "\t" not in plain.split("\n")[0]:
+        return None
+    name, value = blocks[:2]
+    if len(name) > _EDGE_WORDS or any(map(_is_risky, (*name, *value[:_EDGE_WORDS]))):
+        return None
+    return f"{_encoded(name)}-,{_encoded(value[:_EDGE_WORDS])}"
 
 
 def _edge(words: list[str]) -> list[str]:
