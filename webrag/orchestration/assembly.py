@@ -70,8 +70,8 @@ async def _evidence(
                 mode=request.retrieval_mode,
                 context_budget=run.parts.config.context_budget,
             )
+        state.warn(*whole.warnings)
         if whole.mode == "full_context":
-            state.warn(*whole.warnings)
             return "full_context", _whole(whole, state.merged.chunks), whole.corpus_stats
     stats = next((r.retrieval.corpus_stats for r in state.results), None)
     matched = state.merged.chunks if request.top_k is None else state.merged.chunks[: request.top_k]
