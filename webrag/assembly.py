@@ -5,6 +5,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.readers.base import BaseReader
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
@@ -48,6 +50,7 @@ class Parts:
     """The concrete objects behind an open WebRAG.
 
     Attributes:
+        reranker: None when retrieval's order is kept.
         page_source: Name of where pages come from.
         embedding: What the corpus is used with.
         other_embedding: Name of the model that a new corpus would get, when it is another one.
@@ -59,6 +62,10 @@ class Parts:
     acquirer: PageAcquirer
     crawler: SiteCrawler
     engine: OrchestratorEngine
+    searcher: Searcher
+    embedder: Embedder
+    node_parser: NodeParser
+    reranker: BaseNodePostprocessor | None
     page_source: str
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
@@ -98,7 +105,8 @@ async def assemble(
     embedder = Embedder(model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens)
     corpus = Corpus(database, embedding=(choice.name, choice.dimensions))
     ingestion, site_list, pages = _ingestion(settings, stack, page_source)
-    indexer = Indexer(corpus, ParentChildNodeParser(tokenizer=tokenize), embedder)
+    node_parser = ParentChildNodeParser(tokenizer=tokenize)
+    indexer = Indexer(corpus, node_parser, embedder)
     acquirer = PageAcquirer(
         ingestion,
         indexer,
@@ -108,10 +116,11 @@ async def assemble(
     reranker, profile = choose_reranker(settings, bundled)
     if isinstance(reranker, AbstractAsyncContextManager):
         await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
+    searcher = Searcher(database, embedder, settings.retrieval_config())
     engine = OrchestratorEngine(
         acquirer=acquirer,
         corpus=corpus,
-        searcher=Searcher(database, embedder, settings.retrieval_config()),
+        searcher=searcher,
         reranker=ChunkReranker(reranker, profile, top_n=settings.reranker_top_n),
         analyzer=QueryAnalyzer(mode=settings.decomposition_mode, llm=None),
         encoder=bundled,
@@ -125,6 +134,10 @@ async def assemble(
         acquirer=acquirer,
         crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
         engine=engine,
+        searcher=searcher,
+        embedder=embedder,
+        node_parser=node_parser,
+        reranker=reranker,
         page_source=pages.source.name,
         count_tokens=count_tokens,
         embedding=choice,
