@@ -15,11 +15,16 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from webrag.indexing.database import Database
 from webrag.indexing.embedded_postgres import EmbeddedPostgres
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import drop_collection
+
+# A machine that does something else meanwhile is slow, not wrong.
+settings.register_profile("webrag", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("webrag")
 
 _OUR_VARIABLES = (
     "AGENT_", "ANSWER_", "ANTHROPIC_", "COHERE_", "CO_API_", "DATABASE_", "EMBEDDING_",
