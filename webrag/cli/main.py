@@ -84,7 +84,7 @@ main.add_command(drop_command)
 main.add_command(config_command)
 main.add_command(mcp_command)
 main.add_command(with_settings(eval_command))
-main.add_command(compare_command)
+main.add_command(with_settings(compare_command))
 
 
 def _never_fail_on_output() -> None:

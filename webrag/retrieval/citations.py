@@ -78,18 +78,21 @@ def passage_link(url: str, plain: str) -> str:
     blocks = [words for part in _BLOCK_GAP.split(plain) if (words := part.split())]
     if not blocks:
         return url
-    named = _named_cell(plain.lstrip(), blocks)
-    if named:
-        return f"{url}{'' if '#' in url else '#'}:~:text={named}"
+    directive = _named_cell(plain.lstrip(), blocks) or _directive(blocks, is_row="\t" in plain)
+    return f"{url}{'' if '#' in url else '#'}:~:text={directive}"
+
+
+def _directive(blocks: list[list[str]], *, is_row: bool) -> str:
+    if len(blocks) > 1 and not is_row:
+        # Code: its first line stands in many listings, its longest one hardly in two.
+        return _encoded(max(blocks, key=lambda words: len("".join(words)))[:_MAX_WHOLE_WORDS])
     blocks = [words for words in blocks if len(words) >= _LEAST_EDGE_WORDS] or blocks
     first, last = blocks[0], blocks[-1]
     if len(blocks) == 1 and len(first) <= _MAX_WHOLE_WORDS and not any(map(_is_risky, first)):
-        directive = _encoded(first)
-    elif len(blocks) == 1 and len(first) <= 2 * _EDGE_WORDS:
-        directive = _encoded(_edge(first))
-    else:
-        directive = f"{_encoded(_edge(first))},{_encoded(_edge(last[::-1])[::-1])}"
-    return f"{url}{'' if '#' in url else '#'}:~:text={directive}"
+        return _encoded(first)
+    if len(blocks) == 1 and len(first) <= 2 * _EDGE_WORDS:
+        return _encoded(_edge(first))
+    return f"{_encoded(_edge(first))},{_encoded(_edge(last[::-1])[::-1])}"
 
 
 def _named_cell(plain: str, blocks: list[list[str]]) -> str | None:

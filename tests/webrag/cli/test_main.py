@@ -31,6 +31,7 @@ COMMANDS = [
     "config",
     "mcp",
     "eval",
+    "compare",
 ]
 
 

@@ -111,9 +111,10 @@ def test_every_citation_is_the_exact_slice_of_the_page(
         pytest.param("50% of #1 é", "50%25%20of%20%231%20%C3%A9", id="others-are-encoded"),
         pytest.param("  two\u00a0words ", "two%20words", id="hard-space"),
         pytest.param("left cell\tright cell", "left%20cell-,right%20cell", id="cells"),
-        pytest.param("line one\nline two", "line%20one,line%20two", id="lines"),
+        pytest.param("line one\nline two", "line%20one", id="lines-of-equal-length"),
         pytest.param("port\t80\tthe port", "port-,80", id="cell-after-its-name"),
         pytest.param("port\t|\tthe port it uses", "the%20port%20it%20uses", id="cell-of-signs"),
+        pytest.param("fn main() {\n  let x = f(1);\n}", "let%20x%20%3D%20f%281%29%3B", id="code"),
         pytest.param("one two three    four", "one%20two%20three", id="columns-of-code"),
         pytest.param(
             "run () \u2192 int Gives the next id", "int%20Gives%20the%20next%20id", id="signs"
