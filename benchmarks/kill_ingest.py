@@ -54,7 +54,7 @@ DIMENSIONS = 16
 LOCK = 4711
 CHUNKS = 24
 PAGES = 4
-DEADLINE_S = 30.0
+DEADLINE_S = 100.0
 
 # The trigger functions wait where the table `faults` says so, until this process lets go.
 _TRIGGERS = f"""
@@ -220,6 +220,7 @@ class Examiner:
             stdout=subprocess.PIPE,
         )
         self._buffer = b""
+        self._messages: list[dict[str, Any]] = []
         self._hear("ready")
 
     async def close(self) -> None:
@@ -259,6 +260,42 @@ class Examiner:
             self._acknowledged[url] = found[url]
         return faults
 
+    async def race(self, writers: int) -> list[str]:
+        """Write one page from several processes at once, read it meanwhile, and tell what is wrong.
+
+        Every reading must be of one version, and the last one of a version that was written.
+        """
+        url = f"https://killed.test/{PAGES}"
+        self._ingest(url)
+        first = self._versions
+        for _ in range(writers):
+            self._send(url, "", self._data_dir / "none")
+        faults, stored = [], 0
+        while stored < writers:
+            faults += [f"a mixture of {seen}" for seen in self._read(url) if len(seen) != 1]
+            self._receive(0)
+            failed = [each["failed"] for each in self._messages if "failed" in each]
+            if failed:
+                return failed
+            stored = sum("stored" in each for each in self._messages)
+        self._messages.clear()
+        version = (await self._stored_versions())[url]
+        if not first < version <= self._versions:
+            faults.append(f"version {version}")
+        self._acknowledged[url] = version
+        return faults + await self._examine()
+
+    def _read(self, url: str) -> list[set[str]]:
+        """Versions of a page's text and chunks, as one statement sees them."""
+        rows = self._connect().execute(
+            f"select array_agg(distinct substring(text from 'Version (\\d+)'))"
+            f" || array_agg(distinct substring(markdown from 'Version (\\d+)'))"
+            f" from {COLLECTION}.data_children c join {COLLECTION}.documents d on d.id = c.document"
+            " where d.url = %s",
+            (url,),
+        )
+        return [set(filter(None, found or [])) for (found,) in rows]
+
     async def _interrupt(self, url: str, point: str, victim: str) -> bool:
         """Whether the child acknowledged the page in the end."""
         control = self._connect()
@@ -267,6 +304,7 @@ class Examiner:
         control.execute("insert into faults.armed values (%s, %s)", (point, ordinal))
         control.execute("select pg_advisory_lock(%s)", (LOCK,))
         before = self._backends()
+        self._messages.clear()
         gate = self._data_dir / f"gate-{time.monotonic_ns()}"
         pid = self._send(url, point, gate)
         if point in ("mid_insert", "before_commit"):
@@ -309,20 +347,26 @@ class Examiner:
         return int(self._hear("pid")["pid"])
 
     def _hear(self, *wanted: str) -> dict[str, Any]:
-        """The next message of a kind; others before it are dropped."""
-        assert self._child.stdout is not None
+        """The next message of a kind."""
         end = time.monotonic() + DEADLINE_S
-        while True:
-            while b"\n" in self._buffer:
-                line, _, self._buffer = self._buffer.partition(b"\n")
-                message: dict[str, Any] = json.loads(line)
+        while time.monotonic() < end:
+            for message in self._messages:
                 if message.keys() & {*wanted}:
+                    self._messages.remove(message)
                     return message
-            ready, _, _ = select.select([self._child.stdout], [], [], end - time.monotonic())
-            data = os.read(self._child.stdout.fileno(), 65536) if ready else b""
-            if not data:
-                raise SystemExit(f"The child never said {' or '.join(wanted)}.")
-            self._buffer += data
+            self._receive(end - time.monotonic())
+        raise SystemExit(f"The child never said {' or '.join(wanted)}.")
+
+    def _receive(self, timeout_s: float) -> None:
+        assert self._child.stdout is not None
+        ready, _, _ = select.select([self._child.stdout], [], [], max(timeout_s, 0))
+        if not ready:
+            return
+        data = os.read(self._child.stdout.fileno(), 65536)
+        if not data:
+            raise SystemExit("The child ended.")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        self._messages += map(json.loads, lines)
 
     def _connect(self) -> psycopg.Connection[Any]:
         """The control connection, made anew when Postgres was killed."""

@@ -159,7 +159,7 @@ class CorpusVectorStore(PGVectorStore):
 
         `default` ranks by cosine similarity; `sparse` and `text_search` by BM25 of `query_str`;
         `hybrid` by both, where `alpha` is the share of meaning (0 words only, 1 meaning only) and
-        `similarity_top_k`, `sparse_top_k` and `hybrid_top_k` bound the legs and the result; `mmr`
+        `similarity_top_k` and `sparse_top_k` bound the legs, `hybrid_top_k` the result; `mmr`
         by similarity less repetition, `mmr_threshold` 1 to 0. Filters hold in every mode.
 
         Args:

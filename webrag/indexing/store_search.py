@@ -184,7 +184,8 @@ def _hybrid(
         (vector, *_columns_of(keys)),
     )
     fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[3]) for r in rows])
-    best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k or limit]
+    # Without a bound of its own the result is what either leg found, as with PGVectorStore.
+    best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k]
     return _result([rows[place] for place in best], fused[best].tolist())
 
 

@@ -29,3 +29,7 @@ async def test_kill_loses_no_acknowledged_page_and_leaves_no_half_page(
     examiner: Any, point: str, victim: str, is_update: bool
 ) -> None:
     assert await examiner.kill(point, victim, is_update=is_update) == []
+
+
+async def test_processes_that_write_one_page_at_once_leave_one_version(examiner: Any) -> None:
+    assert await examiner.race(writers=5) == []
