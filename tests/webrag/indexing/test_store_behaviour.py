@@ -22,9 +22,9 @@ LIST = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks/store_behaviou
 PAYLOADS = [
     "'", "''", '"', '""', "`", "\\", "\\'", "\\\\", ";", "--", "/*", "*/", "%", "%%", "%s",
     "%(name)s", "%b", ":name", "::text", ":", "$1", "$$", "?", "{}", "{children}", "\x00",
-    "a\x00b", "\n", "\t", "\u2018", "\u2019", "\u201c\u201d", "\u02bc", "\uff07", "\ud83d", "x' OR 1=1 --",
-    "x') OR ('1'='1", "'; drop schema public cascade; --", "' || pg_sleep(5) || '",
-    "x'; delete from data_children; --",
+    "a\x00b", "\n", "\t", "\u2018", "\u2019", "\u201c\u201d", "\u02bc", "\uff07", "\ud83d",
+    "x' OR 1=1 --", "x') OR ('1'='1", "'; drop schema public cascade; --",
+    "' || pg_sleep(5) || '", "x'; delete from data_children; --",
 ]  # fmt: skip
 STORABLE = [each for each in PAYLOADS if "\x00" not in each and each != "\ud83d"]
 
