@@ -11,6 +11,7 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.indexing.acquirer import PageAcquirer
+from webrag.indexing.bulk_load import finish_interrupted_load
 from webrag.indexing.bundled_embedding import BundledEmbedding
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.crawl_state import CrawlState
@@ -153,6 +154,7 @@ async def _open_corpus(
     await ensure_schema(
         database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
     )
+    await finish_interrupted_load(database)
     if settings.embedding_provider != "auto":
         return choice, None
     fresh = choose_embedding(settings, None, bundled).name

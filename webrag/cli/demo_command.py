@@ -1,5 +1,7 @@
 """`webrag demo`: the whole job on the bundled site, with no key, no server and no network."""
 
+import asyncio
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
@@ -12,6 +14,8 @@ from webrag.cli.running import run
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from webrag.orchestration.models import OrchestrationResult
     from webrag.presentation.models import EvidenceBlock
     from webrag.settings import Settings
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["demo_command"]
 
 COLLECTION = "webrag_demo"
+_LONGEST_DEMO_S = 120.0
 
 _NEXT = f"""
 What to try next:
@@ -62,12 +67,23 @@ async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[Evi
 
         settings = _demo_settings(ctx.obj, base_url)
         await progress("start", "starting the embedded database")
-        async with WebRAG(settings) as rag:
+        async with WebRAG(settings) as rag, _alone(settings):
             await rag.clear()
             url = urljoin(base_url, START_PAGE)
             await progress("question", QUESTION)
             result = await rag.answer(url, QUESTION, research_mode="deep", on_progress=progress)
             return result, rag.brief(result), rag.evidence(result)
+
+
+@asynccontextmanager
+async def _alone(settings: "Settings") -> "AsyncIterator[None]":
+    """Wait for a demo that runs in another process: both would empty the collection."""
+    from webrag.indexing.file_locks import exclusive_lock
+
+    lock = exclusive_lock(settings.data_dir / "demo.lock", timeout_s=_LONGEST_DEMO_S)
+    with ExitStack() as stack:
+        await asyncio.to_thread(stack.enter_context, lock)
+        yield
 
 
 def _demo_settings(settings: "Settings", base_url: str) -> "Settings":

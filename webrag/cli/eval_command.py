@@ -1,6 +1,8 @@
 """`webrag eval`: judge WebRAG on questions of one's own."""
 
+import hashlib
 import os
+import platform
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -116,8 +118,10 @@ async def _run(
     from webrag.evaluation.runner import Evaluation
 
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
-    own = own.model_copy(update={"collection": f"webrag_eval_{os.getpid()}"})
+    prefix = _collection_prefix()
+    own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
     async with WebRAG(own) as rag:
+        await _drop_leftovers(rag, prefix)
 
         @asynccontextmanager
         async def open_fresh() -> "AsyncIterator[WebRAG]":
@@ -133,6 +137,30 @@ async def _run(
             return records, run.warnings
         finally:
             await rag.drop_collection()
+
+
+def _collection_prefix() -> str:
+    # Names the machine: on a server that machines share, a process id says nothing by itself.
+    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    return f"webrag_eval_{machine}_"
+
+
+async def _drop_leftovers(rag: "WebRAG", prefix: str) -> None:
+    """Delete what evaluations of this machine left behind that were killed."""
+    for each in await rag.collections():
+        pid = each.name.removeprefix(prefix)
+        if pid != each.name and pid.isdecimal() and not _is_running(int(pid)):
+            await rag.drop_collection(each.name)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextmanager

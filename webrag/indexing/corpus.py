@@ -4,6 +4,7 @@ Does not search; retrieval has its own statements.
 """
 
 from collections.abc import Sequence, Set
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection, sql
 
-from webrag.errors import ConfigurationError, StorageError
+from webrag.errors import ConfigurationError
 from webrag.indexing import page_queries as queries
+from webrag.indexing.bulk_load import index_put_off
 from webrag.indexing.database import Database
 from webrag.indexing.mapped_links import enriched
 from webrag.indexing.models import CorpusStatus, LinkCandidate, StoredPage
@@ -26,7 +28,7 @@ from webrag.indexing.page_versions import (
     read_chunks,
     read_versions,
 )
-from webrag.indexing.page_writer import lock_pages, write_page
+from webrag.indexing.page_writer import EmbeddedPage, lock_pages, write_pages
 from webrag.indexing.schema import corpus_embedding, read_embedding, table
 from webrag.indexing.steps import run_steps
 from webrag.ingestion.models import NormalizedDocument
@@ -74,14 +76,33 @@ class Corpus:
             rows: The page.
             embeddings: One row per child, shape (children, dimensions).
         """
+        (page,) = await self.replace_pages([(rows, embeddings)])
+        return page
 
-        async def work(connection: _Connection) -> StoredPage:
-            await run_steps(connection, write_page(self._collection, rows, embeddings))
+    async def replace_pages(self, pages: Sequence[EmbeddedPage]) -> list[StoredPage]:
+        """Store several pages in one transaction, each as `replace_page` does.
+
+        All are stored or none. Loading many pages this way costs a third of one transaction for
+        each. No two of them may have a URL in common.
+        """
+
+        async def work(connection: _Connection) -> list[StoredPage]:
+            await run_steps(connection, write_pages(self._collection, pages))
             # Only now: the tables are locked, so that the model cannot change any more.
             await self._check_model(connection)
-            return await self._stored(connection, rows.document.url)
+            urls = [rows.document.url for rows, _ in pages]
+            found = await queries.find_pages(connection, self._collection, urls)
+            return [found[url] for url in urls]
 
         return await self._database.run(work)
+
+    def index_put_off(self, coming: int) -> AbstractAsyncContextManager[bool]:
+        """Within it, many rows are loaded; the vector index is built at the end if that is faster.
+
+        Args:
+            coming: About how many chunks.
+        """
+        return index_put_off(self._database, coming)
 
     async def known_versions(self, document: NormalizedDocument, links: Set[str]) -> KnownVersions:
         """Tell which stored page a page that has arrived replaces, and which one it equals.
@@ -300,12 +321,6 @@ class Corpus:
                 f" than {self._embedding[0]}, which this process uses.",
                 hint="Start it again.",
             )
-
-    async def _stored(self, connection: _Connection, url: str) -> StoredPage:
-        found = await queries.find_pages(connection, self._collection, [url])
-        if url not in found:
-            raise StorageError(f"{url} was removed from the corpus while it was being used.")
-        return found[url]
 
     async def _row(
         self, statement: sql.Composed, values: tuple[Any, ...]

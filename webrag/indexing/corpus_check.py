@@ -12,7 +12,7 @@ from webrag.indexing.database import Database
 from webrag.indexing.page_check import PageFaults, check_pages
 from webrag.indexing.reembedding_table import unfinished_model
 from webrag.indexing.schema import SCHEMA_VERSION, CorpusMeta, read_meta, table
-from webrag.indexing.tables import FIRST_TABLES, TABLES, index_statements
+from webrag.indexing.tables import FIRST_TABLES, TABLES, VECTOR_INDEX, index_statements
 from webrag.indexing.timeouts import lift_timeouts
 
 __all__ = ["Check", "CorpusCheck", "check_corpus"]
@@ -76,6 +76,15 @@ class Check(BaseModel):
     level: _Level
     found: str
     remedy: str | None = None
+
+
+_LOADING = Check(
+    name="indexes",
+    level="warn",
+    found="A large load is under way or was interrupted: there is no vector index yet, and"
+    " searches compare with every chunk.",
+    remedy="None needed: the load, or the next command that opens the collection, builds it.",
+)
 
 
 class CorpusCheck(BaseModel):
@@ -199,7 +208,7 @@ async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -
             remedy=f"Run in the database: {_one_line(statement.as_string(connection))}",
         )
         for name, statement in expected.items()
-        if name not in valid
+        if name not in valid and not (meta.is_loading and name == VECTOR_INDEX)
     ]
     checks += [
         Check(
@@ -211,6 +220,8 @@ async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -
         for name, is_valid in valid.items()
         if not is_valid
     ]
+    if meta.is_loading:
+        checks.append(_LOADING)
     return checks or [
         Check(name="indexes", level="ok", found=f"All {len(valid)} exist and are valid.")
     ]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError
 from webrag.indexing.corpus import Corpus
-from webrag.indexing.indexer import Indexer
+from webrag.indexing.indexer import Indexer, PreparedPage
 from webrag.indexing.portable_corpus import (
     PortablePage,
     open_for_reading,
@@ -19,7 +19,9 @@ from webrag.indexing.portable_corpus import (
 
 __all__ = ["ImportReport", "import_corpus"]
 
-_PAGES_AT_ONCE = 8
+_LINES_AT_ONCE = 8
+_PAGES_AT_ONCE = 32
+_CHUNKS_PER_PAGE = 10  # fewer than most documentation has
 
 
 class ImportReport(BaseModel):
@@ -51,7 +53,8 @@ async def import_corpus(
 ) -> ImportReport:
     """Store the pages of a file; each is stored completely or not at all.
 
-    An unusable line is reported and the others go on. Repeating an import changes nothing.
+    Of a large file, the vector index is built at the end. A few pages are in memory at a time. An
+    unusable line is reported and the others go on. Repeating an import changes nothing.
 
     Args:
         corpus: Where to.
@@ -68,9 +71,12 @@ async def import_corpus(
         header = await asyncio.to_thread(read_header, file, path)
         lines = read_pages(file)
         tally = _Tally(header.documents, on_progress)
-        while batch := await asyncio.to_thread(lambda: list(islice(lines, _PAGES_AT_ONCE))):
-            for number, page in batch:
-                tally.add(number, await _outcome(corpus, indexer, page))
+        loader = _Loader(corpus, indexer, tally)
+        async with corpus.index_put_off(header.documents * _CHUNKS_PER_PAGE):
+            while batch := await asyncio.to_thread(lambda: list(islice(lines, _LINES_AT_ONCE))):
+                for number, page in batch:
+                    await loader.add(number, page)
+            await loader.flush()
     return tally.report()
 
 
@@ -87,7 +93,7 @@ class _Tally:
 
     def add(self, number: int, outcome: str) -> None:
         self._done += 1
-        self._last = number
+        self._last = max(self._last, number)
         if outcome in self._counts:
             self._counts[outcome] += 1
         else:
@@ -104,32 +110,79 @@ class _Tally:
         return ImportReport(**self._counts, failed=self._failed)
 
 
-async def _outcome(corpus: Corpus, indexer: Indexer, page: PortablePage | str) -> str:
-    """What became of a line, or why it was left out."""
-    if isinstance(page, str):
-        return page
-    try:
-        return await _store_page(corpus, indexer, page)
-    except DatabaseUnavailableError:
-        raise
-    except (InputError, StorageError) as error:
-        return str(error)
+class _Loader:
+    """Stores pages in batches, one transaction each."""
 
+    def __init__(self, corpus: Corpus, indexer: Indexer, tally: _Tally) -> None:
+        self._corpus = corpus
+        self._indexer = indexer
+        self._tally = tally
+        self._pending: list[tuple[int, PortablePage, PreparedPage]] = []
+        self._taken: set[str] = set()
 
-async def _store_page(corpus: Corpus, indexer: Indexer, page: PortablePage) -> str:
-    stored = await corpus.page(page.url)
-    if stored is not None and stored.url == page.url:
-        seen = max(stored.fetched_at, stored.gone_at or stored.fetched_at)
-        if seen >= page.last_seen:
-            await _complete(corpus, stored.url, page)
-            return "unchanged" if stored.content_hash == page.content_hash else "kept"
-    outcome = await indexer.index(page.document(), depth=page.depth)
-    await _complete(corpus, outcome.url, page)
-    if page.gone_at is not None and outcome.url == page.url:
-        await corpus.mark_gone(page.url, page.gone_at)
-    return outcome.outcome
+    async def add(self, number: int, page: PortablePage | str) -> None:
+        """Take a line; a page may be stored later."""
+        if isinstance(page, str):
+            self._tally.add(number, page)
+            return
+        names = {page.url, page.requested_url, *page.aliases, page.content_hash}
+        if names & self._taken or len(self._pending) >= _PAGES_AT_ONCE:
+            await self.flush()
+        try:
+            prepared: PreparedPage | str = await self._prepare(page)
+        except DatabaseUnavailableError:
+            raise
+        except (InputError, StorageError) as error:
+            prepared = str(error)
+        if isinstance(prepared, str):
+            self._tally.add(number, prepared)
+            return
+        self._pending.append((number, page, prepared))
+        self._taken |= names
 
+    async def flush(self) -> None:
+        """Store what is waiting."""
+        pending, self._pending, self._taken = self._pending, [], set()
+        if not pending:
+            return
+        try:
+            await self._store(pending)
+        except DatabaseUnavailableError:
+            raise
+        except (InputError, StorageError) as error:
+            if len(pending) == 1:
+                self._tally.add(pending[0][0], str(error))
+                return
+            for each in pending:  # so that one bad page keeps no other out
+                self._pending = [each]
+                await self.flush()
 
-async def _complete(corpus: Corpus, url: str, page: PortablePage) -> None:
-    await corpus.add_aliases(url, page.aliases)
-    await corpus.lower_depth(url, page.depth)
+    async def _prepare(self, page: PortablePage) -> PreparedPage | str:
+        stored = await self._corpus.page(page.url)
+        if stored is not None and stored.url == page.url:
+            seen = max(stored.fetched_at, stored.gone_at or stored.fetched_at)
+            if seen >= page.last_seen:
+                await self._complete(stored.url, page)
+                return "unchanged" if stored.content_hash == page.content_hash else "kept"
+        prepared = await self._indexer.prepare(page.document(), depth=page.depth)
+        if isinstance(prepared, PreparedPage):
+            return prepared
+        await self._complete(prepared.url, page)
+        await self._mark(prepared.url, page)
+        return prepared.outcome
+
+    async def _store(self, pending: list[tuple[int, PortablePage, PreparedPage]]) -> None:
+        stored = await self._indexer.store([prepared for _, _, prepared in pending])
+        for (number, page, _), result in zip(pending, stored, strict=True):
+            if set(page.aliases) - {page.url, page.requested_url}:
+                await self._corpus.add_aliases(result.url, page.aliases)
+            await self._mark(result.url, page)
+            self._tally.add(number, result.outcome)
+
+    async def _mark(self, url: str, page: PortablePage) -> None:
+        if page.gone_at is not None and url == page.url:
+            await self._corpus.mark_gone(url, page.gone_at)
+
+    async def _complete(self, url: str, page: PortablePage) -> None:
+        await self._corpus.add_aliases(url, page.aliases)
+        await self._corpus.lower_depth(url, page.depth)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,9 +24,26 @@ from webrag.indexing.page_rows import (
 )
 from webrag.ingestion.models import NormalizedDocument
 
-__all__ = ["Indexer", "acquired_page"]
+__all__ = ["Indexer", "PreparedPage", "acquired_page"]
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPage:
+    """A page that only has to be stored.
+
+    Attributes:
+        embeddings: One row per chunk.
+        chunks_added: Chunks that its stored version lacks.
+        chunks_embedded: Chunks whose text the corpus lacked.
+    """
+
+    rows: PageRows
+    embeddings: NDArray[np.float32]
+    outcome: Literal["indexed", "updated"]
+    chunks_added: int
+    chunks_embedded: int
 
 
 class Indexer:
@@ -59,6 +77,25 @@ class Indexer:
             StorageError: Writing failed; the stored version is untouched.
         """
         started = time.perf_counter()
+        prepared = await self.prepare(document, depth=depth)
+        if isinstance(prepared, AcquiredPage):
+            return prepared
+        (page,) = await self.store([prepared])
+        _log.info(
+            "Indexed %s: %d chunks, %d embedded, %.2f s.",
+            *(page.url, page.chunk_count, page.chunks_embedded, time.perf_counter() - started),
+        )
+        return page
+
+    async def prepare(
+        self, document: NormalizedDocument, *, depth: int = 0
+    ) -> PreparedPage | AcquiredPage:
+        """Parse and embed a page, for `store`; one that is stored as it is, is only confirmed.
+
+        Raises:
+            ProviderError: Embedding failed.
+            StorageError: The corpus cannot be read, or a chunk is not at its offsets.
+        """
         links = {row.url for row in link_rows(document.url, document.links)}
         previous, same = await self._corpus.known_versions(document, links)
         if same is not None:
@@ -68,20 +105,33 @@ class Indexer:
         page_id = None if previous is None else previous.page_id
         known = await self._corpus.known_chunks(page_id, hashes)
         embeddings = await self._embed(rows.children, known.embeddings)
-        embedded = sum(child.text_hash not in known.embeddings for child in rows.children)
-        page = await self._corpus.replace_page(rows, embeddings)
-        seconds = time.perf_counter() - started
-        _log.info(
-            "Indexed %s: %d chunks, %d embedded, %.2f s.",
-            *(page.url, page.chunk_count, embedded, seconds),
-        )
-        return acquired_page(
-            page,
-            document.requested_url,
-            "indexed" if previous is None else "updated",
+        return PreparedPage(
+            rows=rows,
+            embeddings=embeddings,
+            outcome="indexed" if previous is None else "updated",
             chunks_added=sum(child.node_id not in known.node_ids for child in rows.children),
-            chunks_embedded=embedded,
+            chunks_embedded=sum(c.text_hash not in known.embeddings for c in rows.children),
         )
+
+    async def store(self, pages: Sequence[PreparedPage]) -> list[AcquiredPage]:
+        """Store prepared pages in one transaction: all or none.
+
+        No two of them may have a URL or their text in common.
+
+        Raises:
+            StorageError: Writing failed; the stored versions are untouched.
+        """
+        stored = await self._corpus.replace_pages([(page.rows, page.embeddings) for page in pages])
+        return [
+            acquired_page(
+                result,
+                page.rows.document.requested_url,
+                page.outcome,
+                chunks_added=page.chunks_added,
+                chunks_embedded=page.chunks_embedded,
+            )
+            for page, result in zip(pages, stored, strict=True)
+        ]
 
     async def _confirm(
         self, document: NormalizedDocument, page: StoredPage, depth: int

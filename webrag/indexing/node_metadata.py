@@ -5,6 +5,7 @@ from typing import Any
 
 from llama_index.core.schema import (
     BaseNode,
+    IndexNode,
     RelatedNodeInfo,
     TextNode,
 )
@@ -49,6 +50,7 @@ def stored_metadata(node: BaseNode) -> dict[str, Any]:
         "start_char_idx": getattr(node, "start_char_idx", None),
         "end_char_idx": getattr(node, "end_char_idx", None),
         **settings,
+        **_reference(node),
     }
     ref_doc_id = node.ref_doc_id or "None"
     return {
@@ -68,9 +70,17 @@ def node_from_row(node_id: str, text: str, metadata: dict[str, Any] | None) -> T
     if content is None:
         own = {key: value for key, value in stored.items() if key not in _RESERVED}
         return TextNode(id_=node_id, text=text, metadata=own)
-    node = TextNode.from_dict(json.loads(content))
+    kind = IndexNode if stored.get("_node_type") == IndexNode.class_name() else TextNode
+    node = kind.from_dict(json.loads(content))
     node.set_content(text)
     return node
+
+
+def _reference(node: BaseNode) -> dict[str, Any]:
+    """What an IndexNode points to."""
+    if not isinstance(node, IndexNode):
+        return {}
+    return node.model_dump(mode="json", include={"index_id", "obj"}, exclude_none=True)
 
 
 def _relationships(node: BaseNode) -> dict[str, Any]:

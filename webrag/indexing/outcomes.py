@@ -3,7 +3,7 @@
 A URL has at most one row: the page's own, or, while nothing could be stored for it, the failure's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from webrag.indexing.models import LastOutcome
 from webrag.indexing.schema import table
 from webrag.indexing.steps import Execute, Steps
 
-__all__ = ["Attempt", "clear_attempts", "note_attempt"]
+__all__ = ["Attempt", "clear_attempts", "note_attempt", "note_attempts"]
 
 _MAX_REASON_CHARS = 500
 
@@ -35,18 +35,26 @@ class Attempt:
 
 def note_attempt(collection: str, url: str, attempt: Attempt) -> Steps[None]:
     """Remember an attempt in place of the one before."""
-    reason = None if attempt.reason is None else attempt.reason[:_MAX_REASON_CHARS]
+    return note_attempts(collection, {url: attempt})
+
+
+def note_attempts(collection: str, attempts: Mapping[str, Attempt]) -> Steps[None]:
+    """Remember the attempts at several pages, by URL, each in place of the one before."""
+    rows = [
+        (url, each.outcome, each.at, each.reason and each.reason[:_MAX_REASON_CHARS], each.status)
+        for url, each in sorted(attempts.items())  # in one order, so that nobody deadlocks
+    ]
     yield Execute(
         sql.SQL(
             """
             insert into {outcomes} (url, outcome, at, reason, status)
-            values (%s, %s, %s, %s, %s)
+            select * from unnest(%s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::int[])
             on conflict (url) do update
             set outcome = excluded.outcome, at = excluded.at, reason = excluded.reason,
                 status = excluded.status
             """
         ).format(outcomes=table(collection, "page_outcomes")),
-        (url, attempt.outcome, attempt.at, reason, attempt.status),
+        [list(column) for column in zip(*rows, strict=True)],
     )
 
 

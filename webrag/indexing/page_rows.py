@@ -26,6 +26,7 @@ __all__ = [
     "child_row",
     "document_id_of",
     "link_rows",
+    "parent_id_of",
     "parent_row",
     "row_id",
 ]
@@ -183,11 +184,16 @@ def child_row(node: BaseNode, ordinal: int) -> ChildRow:
         indexed_text=indexed_text,
         text_hash=hashlib.blake2b(indexed_text.encode(), digest_size=16).digest(),
         metadata=stored_metadata(node),
-        parent_id=row_id(_parent_of(node) or node.node_id),
+        parent_id=parent_id_of(node),
         ordinal=ordinal,
         char_start=_offset(node, "start_char_idx"),
         char_end=_offset(node, "end_char_idx"),
     )
+
+
+def parent_id_of(node: BaseNode) -> UUID:
+    """Row id of a searched node's parent; without a parent it is its own."""
+    return row_id(_parent_of(node) or node.node_id)
 
 
 def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:

@@ -1,7 +1,9 @@
 """Writes the rows of one page as steps of a transaction; it opens and commits none."""
 
+import heapq
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,45 +13,64 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.indexing.node_metadata import FLAGS
-from webrag.indexing.outcomes import Attempt, clear_attempts, note_attempt
+from webrag.indexing.outcomes import Attempt, clear_attempts, note_attempts
 from webrag.indexing.page_rows import ChildRow, LinkRow, PageRows, ParentRow
 from webrag.indexing.postings import PostingRow
 from webrag.indexing.schema import table
-from webrag.indexing.steps import Copy, Execute, Steps
+from webrag.indexing.steps import Copy, Execute, Rows, Steps
 from webrag.ingestion.links import site_of
+from webrag.ingestion.models import NormalizedDocument
 
 if TYPE_CHECKING:
     from webrag.indexing.models import LastOutcome
 
 __all__ = [
+    "EmbeddedPage",
     "copy_children",
     "copy_parents",
     "copy_postings",
     "insert_document",
     "lock_pages",
     "write_page",
+    "write_pages",
 ]
+
+EmbeddedPage = tuple[PageRows, Sequence[Any] | NDArray[np.float32]]
+"""A page, and one vector for each of its chunks."""
 
 _DEEPEST = 2**31 - 1
 _LOCK_SEED = 42  # keeps page locks apart from other users' advisory locks on the same text
 
-_DOCUMENT_COLUMNS = (
-    "url",
-    "requested_url",
-    "title",
-    "description",
-    "language",
-    "published_at",
-    "modified_at",
-    "fetched_at",
-    "markdown",
-    "html",
-    "content_hash",
-    "etag",
-    "last_modified",
-    "status",
-    "source",
-)
+_COUNTED_COLUMNS = {
+    "id": "int4",
+    "document_id": "uuid",
+    "aliases": "text[]",
+    "site": "text",
+    "publication_year": "int4",
+    "depth": "int4",
+    "token_count": "int4",
+    "child_count": "int4",
+    "term_count": "int4",
+    "anchors": "jsonb",
+}
+# As the fields of a document are called.
+_DOCUMENT_COLUMNS = {
+    "url": "text",
+    "requested_url": "text",
+    "title": "text",
+    "description": "text",
+    "language": "text",
+    "published_at": "timestamptz",
+    "modified_at": "timestamptz",
+    "fetched_at": "timestamptz",
+    "markdown": "text",
+    "html": "text",
+    "content_hash": "text",
+    "etag": "text",
+    "last_modified": "text",
+    "status": "int4",
+    "source": "text",
+}
 _PARENT_COLUMNS = {
     "id": "uuid",
     "document": "int4",
@@ -116,35 +137,93 @@ def write_page(
     A page stored under the requested URL is replaced too: the site has moved it. The smallest
     depth and all earlier aliases are kept.
     """
-    document = rows.document
-    urls = {document.url, document.requested_url}
-    yield from lock_pages(collection, urls)
-    previous = yield from _delete_previous(collection, urls)
-    page_id = yield from insert_document(
-        collection,
-        {
-            **document.model_dump(include=set(_DOCUMENT_COLUMNS)),
-            "document_id": rows.document_id,
-            "anchors": Jsonb([anchor.model_dump() for anchor in document.anchors]),
-            "aliases": sorted((previous.aliases | urls) - {document.url}),
-            "site": site_of(document.url),
-            "publication_year": _year(document.published_at),
-            "depth": min(rows.depth, previous.depth),
-            "token_count": rows.token_count,
-            "child_count": len(rows.children),
-            "term_count": rows.term_count,
-        },
-    )
-    yield copy_parents(collection, page_id, rows.parents)
-    yield copy_children(collection, page_id, rows.children, embeddings)
-    yield copy_postings(collection, page_id, rows.postings)
-    yield _copy_links(collection, page_id, rows.links)
-    outcome: LastOutcome = "updated" if document.url in previous.urls else "indexed"
-    yield from clear_attempts(collection, urls - {document.url})
-    yield from note_attempt(
-        collection, document.url, Attempt(outcome, document.fetched_at, status=document.status)
-    )
+    (page_id,) = yield from write_pages(collection, [(rows, embeddings)])
     return page_id
+
+
+def write_pages(collection: str, pages: Sequence[EmbeddedPage]) -> Steps[list[int]]:
+    """As `write_page` for several pages, which have no URL in common, and give their numbers."""
+    urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
+    yield from lock_pages(collection, set().union(*urls))
+    previous = yield from _delete_previous(collection, urls)
+    ids = yield from _next_ids(collection, len(pages))
+    rows_of = [rows for rows, _ in pages]
+    yield _copy_documents(collection, list(zip(ids, rows_of, previous, strict=True)))
+    yield _joined(
+        copy_parents(collection, page_id, rows.parents)
+        for page_id, rows in zip(ids, rows_of, strict=True)
+    )
+    yield _joined(
+        copy_children(collection, page_id, rows.children, embeddings)
+        for page_id, (rows, embeddings) in zip(ids, pages, strict=True)
+    )
+    yield _copy_postings_of(collection, list(zip(ids, rows_of, strict=True)))
+    yield _joined(
+        _copy_links(collection, page_id, rows.links)
+        for page_id, rows in zip(ids, rows_of, strict=True)
+    )
+    documents = [rows.document for rows in rows_of]
+    yield from clear_attempts(
+        collection, set().union(*urls) - {document.url for document in documents}
+    )
+    attempts = {
+        document.url: _attempt(document, is_known=document.url in known.urls)
+        for document, known in zip(documents, previous, strict=True)
+    }
+    yield from note_attempts(collection, attempts)
+    return ids
+
+
+def _attempt(document: NormalizedDocument, *, is_known: bool) -> Attempt:
+    outcome: LastOutcome = "updated" if is_known else "indexed"
+    return Attempt(outcome, document.fetched_at, status=document.status)
+
+
+def _next_ids(collection: str, count: int) -> Steps[list[int]]:
+    rows = yield Execute(
+        sql.SQL("select nextval(pg_get_serial_sequence(%s, 'id')) from generate_series(1, %s)"),
+        (table(collection, "documents").as_string(), count),
+    )
+    return [int(page_id) for (page_id,) in rows]
+
+
+def _copy_documents(collection: str, pages: Sequence[tuple[int, PageRows, _Previous]]) -> Copy:
+    rows = (
+        (
+            page_id,
+            page.document_id,
+            sorted((known.aliases | {document.url, document.requested_url}) - {document.url}),
+            site_of(document.url),
+            _year(document.published_at),
+            min(page.depth, known.depth),
+            page.token_count,
+            len(page.children),
+            page.term_count,
+            Jsonb([anchor.model_dump() for anchor in document.anchors]),
+            *(getattr(document, name) for name in _DOCUMENT_COLUMNS),
+        )
+        for page_id, page, known in pages
+        for document in [page.document]
+    )
+    return Copy(table(collection, "documents"), _COUNTED_COLUMNS | _DOCUMENT_COLUMNS, rows)
+
+
+def _copy_postings_of(collection: str, pages: Sequence[tuple[int, PageRows]]) -> Copy:
+    """Postings of all pages by term, as their index wants them."""
+    merged = heapq.merge(
+        *(
+            [(row.term, page_id, row.segment, row.packed) for row in rows.postings]
+            for page_id, rows in pages
+        )
+    )
+    return Copy(table(collection, "postings"), _POSTING_COLUMNS, merged)
+
+
+def _joined(copies: Iterable[Copy]) -> Copy:
+    """The rows of several loads of one table in a single one."""
+    first, *rest = copies
+    rows = chain.from_iterable(copy.rows for copy in (first, *rest))
+    return Copy(first.table, first.columns, rows)
 
 
 def insert_document(collection: str, values: dict[str, Any]) -> Steps[int]:
@@ -232,13 +311,18 @@ def _copy_links(collection: str, page_id: int, links: Sequence[LinkRow]) -> Copy
     return Copy(table(collection, "link_candidates"), _LINK_COLUMNS, rows)
 
 
-def _delete_previous(collection: str, urls: set[str]) -> Steps[_Previous]:
+def _delete_previous(collection: str, urls: Sequence[set[str]]) -> Steps[list[_Previous]]:
+    """What was stored under the URLs of each page, and is not any more."""
     old = yield Execute(
         sql.SQL("delete from {} where url = any(%s) returning url, depth, aliases").format(
             table(collection, "documents")
         ),
-        (sorted(urls),),
+        (sorted(set().union(*urls)),),
     )
+    return [_previous([row for row in old if row[0] in own]) for own in urls]
+
+
+def _previous(old: Rows) -> _Previous:
     known = {alias for url, _, aliases in old for alias in (url, *aliases)}
     depth = min((depth for _, depth, _ in old), default=_DEEPEST)
     return _Previous({url for url, _, _ in old}, depth, known)

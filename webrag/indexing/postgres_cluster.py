@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 
 from psycopg.conninfo import make_conninfo
@@ -35,8 +36,13 @@ _PORT = 5432
 _LONGEST_SOCKET_PATH = 103
 # Crash recovery replays at most max_wal_size, about 1 GB.
 _START_TIMEOUT_S = 120
-# Backends of a killed postmaster need a moment to notice; until then a new one refuses to start.
-_START_ATTEMPTS = 8
+# Backends of a killed postmaster need a moment to notice, longer in the middle of a computation;
+# until then a new one refuses to start.
+_START_ATTEMPTS = {
+    "shared memory block": 40,
+    "unexpected postmaster exit": 40,
+    "already exists": 8,  # the pid file; somebody else may run a server on the data
+}
 _START_PAUSE_S = 0.25
 _LARGEST_LOG_BYTES = 10_000_000
 _UNFINISHED = "cluster.new-"
@@ -131,14 +137,17 @@ class PostgresCluster:
         self._check_version()
         self._forget_dead_server()
         command = [*prefix, str(programs / "pg_ctl"), *self._start_arguments()]
-        for _ in range(_START_ATTEMPTS):
+        for attempt in count(1):
             log_start = self._rotated_log_size()
             started = _run(command, self._folder)
             if started.returncode == 0:
                 logger.info("Started the embedded PostgreSQL in %s.", self._folder)
                 return
-            reason = self._last_log_line(log_start) or _last_line(started.stderr)
-            if "shared memory block" not in reason and "already exists" not in reason:
+            logged = self._logged_since(log_start)
+            reason = _last_line(logged) or _last_line(started.stderr)
+            # Not the last line alone: backends of the killed postmaster also write theirs.
+            attempts = [n for sign, n in _START_ATTEMPTS.items() if sign in logged]
+            if attempt >= max(attempts, default=0):
                 break
             time.sleep(_START_PAUSE_S)
         raise start_error(self._folder, self._log, reason)
@@ -241,11 +250,11 @@ class PostgresCluster:
         self._log.replace(self._log.with_suffix(".log.old"))
         return 0
 
-    def _last_log_line(self, start: int) -> str:
+    def _logged_since(self, start: int) -> str:
         try:
             with self._log.open("rb") as log:
                 log.seek(start)
-                return _last_line(log.read().decode(errors="replace"))
+                return log.read().decode(errors="replace")
         except FileNotFoundError:
             return ""
 

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from webrag.errors import ConfigurationError, StorageError
 from webrag.indexing.tables import (
     FIRST_TABLES,
+    LOADING_KEY,
     NEXT_CHILDREN,
     SCHEMA_VERSION,
     TABLES,
@@ -51,10 +52,12 @@ class CorpusMeta(NamedTuple):
     Attributes:
         version: Of its tables.
         embedding: Model and dimensions it was made with.
+        is_loading: A large load has put the vector index off and has not built it.
     """
 
     version: int
     embedding: tuple[str, int]
+    is_loading: bool = False
 
 
 def check_collection_name(collection: str) -> str:
@@ -238,7 +241,7 @@ async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> C
             hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
         )
     embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
-    return CorpusMeta(version, embedding)
+    return CorpusMeta(version, embedding, LOADING_KEY in meta)
 
 
 async def _lock(connection: AsyncConnection[TupleRow], collection: str) -> None:

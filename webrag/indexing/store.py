@@ -18,7 +18,15 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from sqlalchemy import URL, make_url
 from typing_extensions import override
 
-from webrag.errors import ConfigurationError, InputError
+from webrag.errors import ConfigurationError, InputError, StorageError
+from webrag.indexing.bulk_load import (
+    LEAST_ROWS,
+    build_index,
+    finish_interrupted_load,
+    index_put_off,
+    must_keep_index,
+    put_off_index,
+)
 from webrag.indexing.database import Database
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import corpus_embedding, ensure_schema
@@ -151,7 +159,7 @@ class CorpusVectorStore(PGVectorStore):
 
         `default` ranks by cosine similarity; `sparse` and `text_search` by BM25 of `query_str`;
         `hybrid` by both, where `alpha` is the share of meaning (0 words only, 1 meaning only) and
-        `similarity_top_k`, `sparse_top_k` and `hybrid_top_k` bound the legs and the result; `mmr`
+        `similarity_top_k` and `sparse_top_k` bound the legs, `hybrid_top_k` the result; `mmr`
         by similarity less repetition, `mmr_threshold` 1 to 0. Filters hold in every mode.
 
         Args:
@@ -171,7 +179,9 @@ class CorpusVectorStore(PGVectorStore):
 
     @override
     def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
-        """Store nodes; one whose id is stored already is replaced.
+        """Store nodes, all or none; one whose id is stored already is replaced.
+
+        Thousands at once, and more than there are, are loaded first and indexed afterwards.
 
         Nodes with children become parents and need no embedding. The pages they belong to are
         made from `source_url`, or the id of their document, when they are not stored.
@@ -180,14 +190,22 @@ class CorpusVectorStore(PGVectorStore):
             InputError: A searched node has no embedding, or one of another size.
         """
         self._check_embeddings(nodes)
-        self._run(lambda: add_nodes(self.schema_name, nodes))
+        is_put_off = len(nodes) >= LEAST_ROWS and self._put_off_index(len(nodes))
+        try:
+            self._run(lambda: add_nodes(self.schema_name, nodes))
+        finally:
+            if is_put_off:
+                self._run(lambda: build_index(self.schema_name))
         return [node.node_id for node in nodes]
 
     @override
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """As `add`."""
         self._check_embeddings(nodes)
-        await self._arun(lambda: add_nodes(self.schema_name, nodes))
+        if not self._is_ready:
+            await self._prepare(self._database)
+        async with index_put_off(self._database, len(nodes)):
+            await self._arun(lambda: add_nodes(self.schema_name, nodes))
         return [node.node_id for node in nodes]
 
     @override
@@ -249,6 +267,14 @@ class CorpusVectorStore(PGVectorStore):
     async def aclear(self) -> None:
         """As `clear`."""
         await self._arun(lambda: clear(self.schema_name))
+
+    def _put_off_index(self, coming: int) -> bool:
+        try:
+            return self._run(lambda: put_off_index(self.schema_name, coming))
+        except StorageError as error:
+            if must_keep_index(error):
+                return False
+            raise
 
     def _search(
         self, query: VectorStoreQuery, kwargs: dict[str, Any]
@@ -333,6 +359,7 @@ class CorpusVectorStore(PGVectorStore):
                 f"The collection {self.schema_name!r} has vectors of {existing[1]} dimensions, "
                 f"made with {existing[0]}; embed_dim is {self.embed_dim}."
             )
+        await finish_interrupted_load(database)
 
     async def _prepare_apart(self) -> None:
         database = Database(self._database.config)

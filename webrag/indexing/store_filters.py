@@ -101,22 +101,40 @@ def _join(parts: Sequence[Condition], glue: str) -> Condition:
 
 
 def _any_of(column: str, values: Sequence[str]) -> Condition:
-    return Condition(f"{column} = any(%s::text[])", (list(values),))
+    return Condition(f"{column} = any(%s::text[])", ([each for each in values if _fits(each)],))
 
 
 def _negated(condition: Condition) -> Condition:
     return Condition(f"not coalesce({condition.text}, false)", condition.values)
 
 
+def _fits(value: Any) -> bool:
+    """Whether Postgres can hold it: no stored text has a NUL or half a surrogate pair."""
+    if not isinstance(value, str):
+        return True
+    return "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
 def _single(each: MetadataFilter) -> Condition:
     operator = each.operator
     if operator == FilterOperator.IS_EMPTY:
-        return _is_empty(each)
+        return _is_empty(each) if _fits(each.key) else _ALWAYS
     if each.value is None:
         raise InputError(f"The filter on {each.key!r} with {operator.value!r} needs a value.")
-    condition = _BUILDERS[operator](each)
+    condition = _positive(each)
     is_negative = operator in (FilterOperator.NE, FilterOperator.NIN)
     return _negated(condition) if is_negative else condition
+
+
+def _positive(each: MetadataFilter) -> Condition:
+    values = each.value if isinstance(each.value, list) else [each.value]
+    fitting = [value for value in values if _fits(value)]
+    is_any = each.operator in (FilterOperator.IN, FilterOperator.NIN, FilterOperator.ANY)
+    if not _fits(each.key) or (len(fitting) < len(values) and not is_any):
+        return _NEVER
+    if isinstance(each.value, list):
+        each = each.model_copy(update={"value": fitting})
+    return _BUILDERS[each.operator](each)
 
 
 def _equal(each: MetadataFilter) -> Condition:

@@ -23,6 +23,7 @@ from webrag.indexing.page_rows import (
     ParentRow,
     child_row,
     document_id_of,
+    parent_id_of,
     parent_row,
     row_id,
 )
@@ -130,7 +131,11 @@ def _add_to_page(collection: str, url: str, nodes: Sequence[BaseNode]) -> Steps[
         ),
         (markdown, content_hash(markdown), target.id),
     )
-    yield from _rebuild(collection, target.id)
+    if found is None:
+        terms = [analyze(child.indexed_text) for child in children]
+        yield from _index_terms(collection, target.id, terms, len(children))
+    else:
+        yield from _rebuild(collection, target.id)
 
 
 def _place(
@@ -141,7 +146,7 @@ def _place(
     upper = [node for node in nodes if NodeRelationship.CHILD in node.relationships]
     known = yield from _known_parents(collection, leaves)
     known |= {row_id(node.node_id) for node in upper}
-    orphans = {leaf.node_id for leaf in leaves if child_row(leaf, 0).parent_id not in known}
+    orphans = {leaf.node_id for leaf in leaves if parent_id_of(leaf) not in known}
     upper += [leaf for leaf in leaves if leaf.node_id in orphans]
     count_tokens = get_tokenizer()
     markdown, token = target.markdown, target.next_token
@@ -179,7 +184,7 @@ def _located(
 
 
 def _known_parents(collection: str, leaves: Sequence[BaseNode]) -> Steps[set[Any]]:
-    wanted = [child_row(leaf, 0).parent_id for leaf in leaves]
+    wanted = list({parent_id_of(leaf) for leaf in leaves})
     rows = yield Execute(
         sql.SQL("select id from {} where id = any(%s)").format(table(collection, "parents")),
         (wanted,),
@@ -248,7 +253,14 @@ def _rebuild(collection: str, page_id: int) -> Steps[None]:
         sql.SQL("delete from {} where document = %s").format(table(collection, "postings")),
         (page_id,),
     )
-    if rows:
+    yield from _index_terms(collection, page_id, terms, len(rows))
+
+
+def _index_terms(
+    collection: str, page_id: int, terms: list[list[str]], child_count: int
+) -> Steps[None]:
+    """Store a page's postings and counts; `terms` by ordinal, which may have gaps."""
+    if terms:
         yield copy_postings(collection, page_id, pack_postings(terms))
     yield Execute(
         sql.SQL(
@@ -256,7 +268,7 @@ def _rebuild(collection: str, page_id: int) -> Steps[None]:
             " (select coalesce(max(token_end), 0) from {parents} where document = %s)"
             " where id = %s"
         ).format(documents=table(collection, "documents"), parents=table(collection, "parents")),
-        (len(rows), sum(map(len, terms)), page_id, page_id),
+        (child_count, sum(map(len, terms)), page_id, page_id),
     )
 
 

@@ -56,19 +56,15 @@ _SETTINGS = sql.SQL(
     "select set_config('hnsw.ef_search', %s, true),"
     " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
 )
-_COUNT = """
-select count(*) from (
-    select from {children} c join {documents} d on d.id = c.document
-    where d.gone_at is null and {condition} limit %s
-) matching
-"""
+# Counting and comparing in one pass: two took half as long again.
 _EXACT = """
 with subset as materialized (
     select c.id, c.embedding <=> %s::halfvec as distance
     from {children} c join {documents} d on d.id = c.document
-    where d.gone_at is null and c.embedding is not null and {condition}
+    where d.gone_at is null and c.embedding is not null and {condition} limit %s
 ), best as (select id, distance from subset order by distance limit %s)
-select {columns}, best.distance from best join {children} c on c.id = best.id
+select {columns}, best.distance, (select count(*) from subset)
+from best join {children} c on c.id = best.id
 """
 _GRAPH = """
 select {columns}, c.embedding <=> %s::halfvec as distance
@@ -188,7 +184,8 @@ def _hybrid(
         (vector, *_columns_of(keys)),
     )
     fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[3]) for r in rows])
-    best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k or limit]
+    # Without a bound of its own the result is what either leg found, as with PGVectorStore.
+    best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k]
     return _result([rows[place] for place in best], fused[best].tolist())
 
 
@@ -210,18 +207,19 @@ def _nearest(
 ) -> Steps[Rows]:
     """Rows of the nearest chunks, the distance last; in nearly the right order."""
     condition = query_condition(query)
-    statement = _GRAPH
-    if condition is not None:
-        values = (*condition.values, _EXACT_ROWS + 1)
-        ((matching,),) = yield Execute(_compose(collection, _COUNT, condition), values)
-        statement = _EXACT if matching <= _EXACT_ROWS else _GRAPH
-    if statement is _GRAPH:
-        yield Execute(_SETTINGS, (str(min(max(options.ef_search, limit), _MAX_EF_SEARCH)),))
-    condition = condition or Condition("true")
     vector = HalfVector(query.query_embedding or [])
+    if condition is not None:
+        found = yield Execute(
+            _compose(collection, _EXACT, condition, columns=columns),
+            (vector, *condition.values, _EXACT_ROWS + 1, limit),
+        )
+        if not found or found[0][-1] <= _EXACT_ROWS:
+            return [row[:-1] for row in found]
+    yield Execute(_SETTINGS, (str(min(max(options.ef_search, limit), _MAX_EF_SEARCH)),))
+    condition = condition or Condition("true")
     return (
         yield Execute(
-            _compose(collection, statement, condition, columns=columns),
+            _compose(collection, _GRAPH, condition, columns=columns),
             (vector, *condition.values, limit),
         )
     )

@@ -6,13 +6,16 @@ from psycopg import sql
 
 __all__ = [
     "FIRST_TABLES",
+    "LOADING_KEY",
     "NEXT_CHILDREN",
     "SCHEMA_VERSION",
     "TABLES",
+    "VECTOR_INDEX",
     "children_statements",
     "create_statements",
     "index_statements",
     "migrate_statements",
+    "vector_index_statement",
 ]
 
 # Every collection has these, whatever its version.
@@ -28,6 +31,11 @@ TABLES = ("crawl_urls", "crawls", "page_outcomes", *FIRST_TABLES)
 
 NEXT_CHILDREN = "reindex_children"
 """The searched table of an unfinished reindexing; it takes the place of `data_children`."""
+
+LOADING_KEY = "loading"
+"""Stands in `corpus_meta` while a large load has put the vector index off."""
+
+VECTOR_INDEX = "data_children_embedding"
 
 # Below this many dimensions a vector (2 bytes each) fits into a row beside its text; above, one
 # row would fill most of a page, and vectors are better off in the side table.
@@ -245,6 +253,18 @@ def index_statements(
         if match is not None:
             statements[match[1]] = _compose(text, collection, dimensions)
     return statements
+
+
+def vector_index_statement(collection: str, dimensions: int) -> sql.Composed:
+    """The statement that creates `VECTOR_INDEX`; an existing one is kept.
+
+    Args:
+        collection: A checked collection name.
+        dimensions: Size of its vectors.
+    """
+    (statement,) = (text for text in _STATEMENTS if f"create index {VECTOR_INDEX}" in text)
+    kept = statement.replace("create index", "create index if not exists")
+    return _compose(kept, collection, dimensions)
 
 
 def _as_next(statement: str) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-__all__ = ["LIMIT_SESSION", "lift_timeouts", "session_limits"]
+__all__ = ["LIFT_TIMEOUTS", "LIMIT_SESSION", "lift_timeouts", "session_limits"]
 
 # What the user's own role, database or DSN sets is kept.
 LIMIT_SESSION = """
@@ -12,6 +12,10 @@ select set_config(name, given, false)
 from (values ('statement_timeout', %s), ('lock_timeout', %s)) as wanted (name, given)
 where current_setting(name) = '0'
 """
+
+LIFT_TIMEOUTS = (
+    "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
+)
 
 
 def session_limits(statement_timeout_s: float) -> tuple[str, str]:
@@ -25,6 +29,4 @@ async def lift_timeouts(connection: AsyncConnection[Any]) -> None:
     For what is as long as the corpus is large, and is asked for by a person: migrations, index
     builds, checks, and waiting for another process that does one of them.
     """
-    await connection.execute(
-        "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
-    )
+    await connection.execute(LIFT_TIMEOUTS)
