@@ -9,6 +9,17 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.utils import get_tokenizer
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
+from webrag.answering.evidence import EvidenceFinder
+from webrag.answering.manager import Manager
+from webrag.answering.meaning import Meaning
+from webrag.answering.planner import Planner
+from webrag.answering.reflection import Reflector
+from webrag.answering.scope import NamedPages
+from webrag.answering.synthesizer import (
+    ExtractiveSynthesizer,
+    LanguageModelSynthesizer,
+    Synthesizer,
+)
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.bundled_embedding import BundledEmbedding
 from webrag.indexing.corpus import Corpus
@@ -31,9 +42,11 @@ from webrag.orchestration.site_crawl import SiteCrawler
 from webrag.providers import (
     EmbeddingChoice,
     PageSourceChoice,
+    choose_answer_llm,
     choose_embedding,
     choose_page_source,
     choose_reranker,
+    choose_tracer,
 )
 from webrag.retrieval.search import Searcher
 from webrag.settings import Settings
@@ -59,6 +72,7 @@ class Parts:
     acquirer: PageAcquirer
     crawler: SiteCrawler
     engine: OrchestratorEngine
+    manager: Manager
     page_source: str
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
@@ -103,12 +117,15 @@ async def assemble(
     reranker, profile = choose_reranker(settings, bundled)
     if isinstance(reranker, AbstractAsyncContextManager):
         await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
+    searcher = Searcher(database, embedder, settings.retrieval_config())
+    chunk_reranker = ChunkReranker(reranker, profile, top_n=settings.reranker_top_n)
+    analyzer = QueryAnalyzer(mode=settings.decomposition_mode, llm=None)
     engine = OrchestratorEngine(
         acquirer=acquirer,
         corpus=corpus,
-        searcher=Searcher(database, embedder, settings.retrieval_config()),
-        reranker=ChunkReranker(reranker, profile, top_n=settings.reranker_top_n),
-        analyzer=QueryAnalyzer(mode=settings.decomposition_mode, llm=None),
+        searcher=searcher,
+        reranker=chunk_reranker,
+        analyzer=analyzer,
         encoder=bundled,
         config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
@@ -121,10 +138,52 @@ async def assemble(
         acquirer=acquirer,
         crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
         engine=engine,
+        manager=await _manager(
+            settings,
+            stack,
+            planner=Planner(analyzer),
+            scope=NamedPages(acquirer, engine),
+            finder=EvidenceFinder(
+                database,
+                searcher,
+                chunk_reranker,
+                settings.retrieval_config(),
+                settings.answer_config(),
+            ),
+            corpus=corpus,
+            meaning=Meaning(bundled),
+        ),
         page_source=pages.source.name,
         count_tokens=lambda text: len(encode(text)),
         embedding=choice,
         other_embedding=other,
+    )
+
+
+async def _manager(
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    planner: Planner,
+    scope: NamedPages,
+    finder: EvidenceFinder,
+    corpus: Corpus,
+    meaning: Meaning,
+) -> Manager:
+    config = settings.answer_config()
+    llm = await asyncio.to_thread(choose_answer_llm, settings)
+    synthesizer: Synthesizer = ExtractiveSynthesizer(config, meaning.similarity)
+    if llm is not None:
+        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
+    return Manager(
+        planner=planner,
+        scope=scope,
+        finder=finder,
+        synthesizer=synthesizer,
+        reflector=Reflector(llm, config),
+        pages=corpus,
+        similarity=meaning.similarity,
+        tracer=choose_tracer(settings, stack),
     )
 
 

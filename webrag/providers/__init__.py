@@ -4,6 +4,7 @@ from webrag.providers.embeddings import EmbeddingChoice, choose_embedding
 from webrag.providers.language_models import choose_answer_llm, choose_orchestration_llm
 from webrag.providers.page_sources import PageSourceChoice, choose_page_source
 from webrag.providers.rerankers import choose_reranker
+from webrag.providers.tracing import choose_tracer
 
 __all__ = [
     "EmbeddingChoice",
@@ -13,4 +14,5 @@ __all__ = [
     "choose_orchestration_llm",
     "choose_page_source",
     "choose_reranker",
+    "choose_tracer",
 ]
