@@ -23,8 +23,8 @@ from webrag.indexing.schema import drop_collection
 
 _OUR_VARIABLES = (
     "AGENT_", "ANSWER_", "ANTHROPIC_", "COHERE_", "CO_API_", "DATABASE_", "EMBEDDING_",
-    "EXPANSION_", "FIRECRAWL_", "FUSION_", "JINA_", "MCP_", "OPENAI_", "ORCHESTRATION_", "PG",
-    "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
+    "EXPANSION_", "FIRECRAWL_", "FUSION_", "JINA_", "LANGCHAIN_", "LANGSMITH_", "MCP_", "OPENAI_",
+    "ORCHESTRATION_", "OTEL_", "PG", "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
 )  # fmt: skip
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 

@@ -16,8 +16,9 @@ _INSTRUCTIONS: Final = re.compile(
             r"|above|preceding|all|any|your|these|the\s+system)\b[^.\n]{0,30}\b(?:instructions?|prompts?"
             r"|rules|guidelines|directions|context|messages?)\b",
             r"\b(?:forget|ignore)\s+everything\s+(?:above|before|you)\b",
-            r"\byou\s+are\s+(?:now|no\s+longer|actually)\s+(?:an?\b|the\b|in\b|[A-Z]{3,})",
-            r"\b(?:as|you\s+are)\s+an?\s+(?:ai|large\s+language\s+model|language\s+model|llm|chatbot)\b"
+            r"\byou\s+are\s+(?:now|no\s+longer|actually)\s+(?:(?-i:[A-Z]{3,})\b|in\s+\w+\s+mode\b"
+            r"|an?\s+(?:[\w-]+\s+){0,3}(?:assistant|ai|bot|model|agent|hacker)\b)",
+            r"\b(?:as|you\s+are)\s+an?\s+(?:ai(?:\s+language)?|(?:large\s+)?language|llm|chatbot)\b"
             r"(?:\s+(?:assistant|model|agent))?,?\s+(?:you|please|always|must|should)\b",
             r"\b(?:attention|note|message|instructions?|notice|hint)\s*(?:to|for)?\s*(?:all\s+|any\s+|the\s+"
             r")?(?:ai|llms?|language\s+models?|assistants?|chatbots?|bots)(?:\s+(?:agents?|models?"

@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from langsmith import Client, traceable
 from langsmith.run_helpers import tracing_context
 
 __all__ = ["LangSmithTracer"]
 
-_KINDS: Final = {"retrieve": "retriever", "synthesize": "llm", "reflect": "llm"}
+_KINDS: Final[dict[str, Literal["retriever", "llm"]]] = {
+    "retrieve": "retriever",
+    "synthesize": "llm",
+    "reflect": "llm",
+}
 _FLUSH_S: Final = 5.0
 
 
@@ -30,8 +34,8 @@ class LangSmithTracer:
         """What the work returns, in a span under that of the step around it."""
 
         @traceable(
+            _KINDS.get(step, "chain"),
             name=f"webrag.{step}",
-            run_type=_KINDS.get(step, "chain"),  # type: ignore[arg-type]
             client=self._client,
             project_name=self._project,
             process_outputs=_summary,

@@ -3,7 +3,7 @@
 import json
 import threading
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -155,7 +155,7 @@ class Desk(NamedTuple):
 
 
 @pytest.fixture
-async def desk(database: Database) -> AsyncIterator[Desk]:
+async def desk(database: Database) -> Desk:
     """`await desk.store(url, markdown)` stores a page, `desk.manager(llm=...)` answers."""
     await ensure_schema(
         database, embedding_model=ENCODER.model_name, embedding_dimensions=ENCODER.dimensions
@@ -191,7 +191,7 @@ async def desk(database: Database) -> AsyncIterator[Desk]:
         }
         return Manager(**{**chosen, **parts})
 
-    yield Desk(corpus, store, manager)
+    return Desk(corpus, store, manager)
 
 
 async def everything(request: AnswerRequest) -> tuple[Any, tuple[str, ...]]:

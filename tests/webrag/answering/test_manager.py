@@ -233,7 +233,7 @@ async def test_page_that_changed_after_retrieval_is_not_cited(desk: Any) -> None
     await desk.store(URL, MANUAL)
 
     class Changed:
-        async def markdown(self, url: str) -> str:
+        async def markdown(self, *_: str) -> str:
             return MANUAL.replace("7411", "9000")
 
     result = await desk.manager(pages=Changed()).run(QUESTION)
