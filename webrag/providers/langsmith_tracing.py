@@ -48,8 +48,9 @@ class LangSmithTracer:
 
     async def aclose(self) -> None:
         """Send what is left, for five seconds at most."""
+        # Not the client's close: it waits for ever when its sender has died, as langsmith 0.15's
+        # does after an unexpected answer to its first request. The sender is a daemon thread.
         await asyncio.to_thread(self._client.flush, _FLUSH_S)
-        await asyncio.to_thread(self._client.close)
 
 
 def _summary(outputs: Any) -> dict[str, Any]:

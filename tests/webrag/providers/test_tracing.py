@@ -31,8 +31,12 @@ def collector() -> Iterator[Collector]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            info = {"version": "0.1", "batch_ingest_config": {"use_multipart_endpoint": False}}
-            self._answer(json.dumps(info).encode())
+            batches = {
+                "use_multipart_endpoint": False, "size_limit": 100, "size_limit_bytes": 1_000_000,
+                "scale_up_nthreads_limit": 1, "scale_up_qsize_trigger": 1_000,
+                "scale_down_nempty_trigger": 4,
+            }  # fmt: skip
+            self._answer(json.dumps({"version": "0.1", "batch_ingest_config": batches}).encode())
 
         def do_POST(self) -> None:
             received.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
