@@ -27,10 +27,11 @@ _REPEATED_PAIR: Final = re.compile(r"(\w{2,4}?)\1{3,}\w?")
 _MIN_GIBBERISH_WORDS: Final = 2
 _REPEATED_WORDS: Final = 4
 # Alone these ask for nothing; other common words may be the name of a command or a keyword.
-_ALONE: Final = INDEX_STOPWORDS | frozenset(
-    "hello hi hey please thanks thank what how why who when where which ok okay hmm um er lol yes"
-    " tell explain help same maybe something anything everything really".split()
-)
+_ALONE: Final = INDEX_STOPWORDS | {
+    "hello", "hi", "hey", "please", "thanks", "thank", "what", "how", "why", "who", "when",
+    "where", "which", "ok", "okay", "hmm", "um", "er", "lol", "yes", "tell", "explain", "help",
+    "same", "maybe", "something", "anything", "everything", "really",
+}  # fmt: skip
 # A question made of these alone asks for nothing, also where the index would count them.
 _EMPTY_WORDS: Final = QUESTION_STOPWORDS | frozenset(
     {"hello", "ok", "okay", "hmm", "um", "er", "lol"}

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
-from uuid import UUID
+from typing import TYPE_CHECKING, Final
 
 from webrag.answering.models import AnswerConfig, ExecutionPlan, RetrieveStep
 from webrag.answering.recency import boosted, freshness
@@ -17,6 +16,9 @@ from webrag.orchestration.reranker import ChunkReranker
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
 from webrag.retrieval.years import urls_published_in
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 __all__ = ["Evidence", "EvidenceFinder", "Gathered"]
 

@@ -18,13 +18,12 @@ _MIN_SIMILARITY: Final = 0.6
 _NUMBER: Final = re.compile(
     r"(?<![\w.])[-+]?\d[\d,_\u202f\u00a0]*(?:\.\d+)*(?:e[-+]?\d+)?", re.IGNORECASE
 )
+# Without "one", which is as often a pronoun.
 _WORD_NUMBERS: Final = {
-    word: str(value)
-    for value, word in enumerate(
-        "zero _ two three four five six seven eight nine ten eleven twelve".split()
-    )
-    if word != "_"  # "one" is as often a pronoun
-} | {"twice": "2", "dozen": "12", "hundred": "100", "thousand": "1000", "million": "1000000"}
+    "zero": "0", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+    "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "twice": "2",
+    "dozen": "12", "hundred": "100", "thousand": "1000", "million": "1000000",
+}  # fmt: skip
 _IDENTIFIER: Final = re.compile(
     r"https?://[^\s)\]>\"']+"
     r"|`[^`\n]+`"

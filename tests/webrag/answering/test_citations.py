@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webrag.answering.citations import CitationDesk, Proposal, locate
@@ -27,6 +27,7 @@ def test_quotation_that_is_too_short_to_tell_is_not_looked_up() -> None:
     assert locate("broker", TEXT) == []
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab .\n\t*+(\u00e9\U0001f600", max_size=60), st.data())
 def test_any_slice_of_a_text_is_found_in_it(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))

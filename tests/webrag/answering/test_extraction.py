@@ -36,7 +36,9 @@ def test_sentence_that_announces_a_list_brings_the_list_with_its_markers(
 def test_every_excerpt_is_an_exact_slice_of_its_page(
     make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
 ) -> None:
-    text = "# \U0001f600 Ports\n\nThe port is 1. It is open.\n\n- a port\n- b port\n\n| port | 2 |\n"
+    text = (
+        "# \U0001f600 Ports\n\nThe port is 1. It is open.\n\n- a port\n- b port\n\n| port | 2 |\n"
+    )
     evidence = make_evidence(text)
 
     for each in choose_excerpts("port", make_gathered(evidence), similarity=None):
@@ -46,7 +48,9 @@ def test_every_excerpt_is_an_exact_slice_of_its_page(
 def test_defined_term_comes_with_its_definition(
     make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
 ) -> None:
-    text = "# Options\n\n`--depth`\n\nCuts the history off. The default is 1.\n\n`--bare`\n\nNo tree."
+    text = (
+        "# Options\n\n`--depth`\n\nCuts the history off. The default is 1.\n\n`--bare`\n\nNo tree."
+    )
 
     found = choose_excerpts(
         "What is the default of --depth?", make_gathered(make_evidence(text)), similarity=None

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webrag.answering.replies import SentenceReader
@@ -17,6 +17,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("reply", FORMS)
+@settings(deadline=None)
 @given(size=st.integers(1, 200))
 def test_sentences_are_found_once_whatever_the_pieces(reply: str, size: int) -> None:
     reader = SentenceReader()
@@ -43,6 +44,7 @@ def test_giving_up_is_noticed() -> None:
     assert reader.gave_up
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='{}[]":,sentence unanswered\\ 1', max_size=120))
 def test_no_reply_breaks_the_reader(text: str) -> None:
     for sentence in SentenceReader().feed(text):

@@ -11,7 +11,8 @@ PAGE = """<html><head><title>Kettle manual</title></head><body><main><h1>Kettle 
 <p>Clean the filter of the kettle every three weeks with citric acid.</p>
 <p>More is said about <a href="/tea.html">tea and its temperature</a>.</p></main></body></html>"""
 TEA = """<html><head><title>Tea</title></head><body><main><h1>Tea</h1>
-<p>Green tea of this manual is brewed at seventy degrees for two minutes.</p></main></body></html>"""
+<p>Green tea of this manual is brewed at seventy degrees for two minutes.</p>
+</main></body></html>"""
 QUESTION = "How often is the filter of the kettle cleaned?"
 
 

@@ -18,9 +18,7 @@ async def stored(database: Database, **years: int | None) -> None:
     await ensure_schema(
         database, embedding_model=model.model_name, embedding_dimensions=model.dimensions
     )
-    indexer = Indexer(
-        Corpus(database), ParentChildNodeParser(), Embedder(model, model.dimensions)
-    )
+    indexer = Indexer(Corpus(database), ParentChildNodeParser(), Embedder(model, model.dimensions))
     for name, year in years.items():
         dated: Any = None if year is None else datetime(year, 5, 1, tzinfo=UTC)
         url, text = f"https://x.test/{name}", f"# {name}\n\nA page about {name}.\n"

@@ -351,11 +351,11 @@ def test_configurations_carry_the_users_values() -> None:
 def test_setting_that_nothing_acts_on_yet_is_named_in_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("AGENT_RECENT_YEAR_WINDOW", "2")
+    monkeypatch.setenv("EMBEDDING_TOKENIZER_NAME", "o200k_base")
 
     Settings()
 
     assert (
-        "AGENT_RECENT_YEAR_WINDOW is set, but nothing in this version acts on it."
+        "EMBEDDING_TOKENIZER_NAME is set, but nothing in this version acts on it."
         in caplog.messages
     )
