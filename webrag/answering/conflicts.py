@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
-from webrag.answering.extraction import Unit
 from webrag.answering.support import identifiers, is_negated, numbers
+from webrag.answering.units import Unit
 from webrag.indexing.lexical import analyze
 
 __all__ = ["Disagreement", "find_conflicts"]

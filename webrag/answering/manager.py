@@ -6,16 +6,13 @@ how a coherent question ends.
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from webrag.answering.bands import answer_confidence, band_of, has_low_coverage
 from webrag.answering.citations import CitationDesk
 from webrag.answering.conflicts import find_conflicts
 from webrag.answering.evidence import EvidenceFinder, Gathered
-from webrag.answering.extraction import Similarity, read_units
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, Guardrail, check_stage
 from webrag.answering.models import (
     AnswerCitation,
@@ -26,14 +23,15 @@ from webrag.answering.models import (
     EventListener,
     ExecutionPlan,
     ManagerResult,
-    ManagerState,
     Reflection,
 )
-from webrag.answering.outcome import answer_text, incoherent_reply, part_text
+from webrag.answering.outcome import answer_text
 from webrag.answering.planner import Planner
 from webrag.answering.reflection import Reflector
+from webrag.answering.run import Run, incoherent_result, stopped_result
 from webrag.answering.synthesizer import Draft, Synthesizer
 from webrag.answering.tracing import Tracer
+from webrag.answering.units import Similarity, read_units
 from webrag.errors import GuardrailsViolationError
 
 __all__ = ["Manager", "PageReader", "PageScope"]
@@ -50,41 +48,6 @@ class PageReader(Protocol):
 
 PageScope = Callable[[AnswerRequest], Awaitable[tuple[Sequence[str] | None, tuple[str, ...]]]]
 """Gets the pages of a request and tells which to search, None for all, and what did not work."""
-
-
-@dataclass(slots=True)
-class _Run:
-    """What is known of one run so far."""
-
-    request: AnswerRequest
-    listener: EventListener | None
-    started: float = field(default_factory=time.monotonic)
-    states: list[ManagerState] = field(default_factory=list)
-    degraded: list[str] = field(default_factory=list)
-    plan: ExecutionPlan | None = None
-    gathered: Gathered | None = None
-
-    def enter(self, state: ManagerState) -> None:
-        self.states.append(state)
-        self.tell(AnswerEvent(kind="state", detail=state))
-
-    def step(self, name: str) -> None:
-        self.tell(AnswerEvent(kind="step", detail=name))
-
-    def part(self, part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
-        detail = part_text(part)
-        self.tell(AnswerEvent(kind="part", detail=detail, part=part, citations=citations))
-
-    def note(self, *sentences: str | None) -> None:
-        self.degraded += [each for each in sentences if each and each not in self.degraded]
-
-    def tell(self, event: AnswerEvent) -> None:
-        if self.listener is not None:
-            self.listener(event)
-
-    @property
-    def elapsed_ms(self) -> float:
-        return (time.monotonic() - self.started) * 1000
 
 
 class Manager:
@@ -143,19 +106,19 @@ class Manager:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        run = _Run(request, on_event)
+        run = Run(request, on_event)
         inputs = {"query": request.query, "urls": list(request.urls)}
         return await self._tracer.step("answer", lambda: self._guarded(run), inputs)
 
-    async def _guarded(self, run: _Run) -> ManagerResult:
+    async def _guarded(self, run: Run) -> ManagerResult:
         run.enter("execute_plan")
         try:
             return await self._execute(run)
         except GuardrailsViolationError as error:
             _log.warning("%s", error)
-            return _stopped(run, error)
+            return stopped_result(run, error)
 
-    async def _execute(self, run: _Run) -> ManagerResult:
+    async def _execute(self, run: Run) -> ManagerResult:
         request = run.request
         check_stage("input", Checked(request.query), self._guardrails)
         run.step("plan")
@@ -165,7 +128,7 @@ class Manager:
         run.plan = plan
         run.note(problem)
         if plan.coherence == "incoherent":
-            return _incoherent(run, plan)
+            return incoherent_result(run, plan)
         gathered = await self._tracer.step(
             "retrieve", lambda: self._gather(run, plan), {"query": plan.revised_query}
         )
@@ -185,7 +148,7 @@ class Manager:
         run.note(problem)
         return self._answered(run, desk, draft, conflicts, reflection)
 
-    async def _gather(self, run: _Run, plan: ExecutionPlan) -> Gathered:
+    async def _gather(self, run: Run, plan: ExecutionPlan) -> Gathered:
         request = run.request
         if request.urls:
             run.step("read pages")
@@ -197,7 +160,7 @@ class Manager:
         check_stage("retrieval", Checked(request.query, gathered.evidence), self._guardrails)
         return gathered
 
-    async def _desk(self, run: _Run, gathered: Gathered) -> CitationDesk:
+    async def _desk(self, run: Run, gathered: Gathered) -> CitationDesk:
         # Read again, after retrieval: what is cited must be what is stored now.
         urls = list(dict.fromkeys(each.chunk.source_url for each in gathered.evidence))
         texts = await asyncio.gather(*(self._pages.markdown(url) for url in urls))
@@ -229,7 +192,7 @@ class Manager:
 
     def _answered(
         self,
-        run: _Run,
+        run: Run,
         desk: CitationDesk,
         draft: Draft,
         conflicts: tuple[Conflict, ...],
@@ -276,35 +239,3 @@ class Manager:
             degraded=tuple(run.degraded),
             total_ms=run.elapsed_ms,
         )
-
-
-def _incoherent(run: _Run, plan: ExecutionPlan) -> ManagerResult:
-    run.enter("fail")
-    return ManagerResult(
-        state="fail",
-        states=tuple(run.states),
-        query=run.request.query,
-        answer=incoherent_reply(plan.coherence_reason),
-        confidence=0.0,
-        final_reason="incoherent_query",
-        plan=plan,
-        degraded=tuple(run.degraded),
-        total_ms=run.elapsed_ms,
-    )
-
-
-def _stopped(run: _Run, error: GuardrailsViolationError) -> ManagerResult:
-    run.enter("fail")
-    return ManagerResult(
-        state="fail",
-        states=tuple(run.states),
-        query=run.request.query,
-        answer=error.safe_reply,
-        confidence=0.0,
-        final_reason=f"guardrail_{error.stage}",  # type: ignore[arg-type]
-        plan=run.plan,
-        retrieval=run.gathered.step if run.gathered else None,
-        degraded=tuple(run.degraded),
-        guardrail=(error.stage, error.reason),
-        total_ms=run.elapsed_ms,
-    )

@@ -6,6 +6,7 @@ from typing import Final
 
 from webrag.answering.evidence import Evidence
 from webrag.answering.models import AnswerPart, ExecutionPlan
+from webrag.answering.screening import is_instruction
 
 __all__ = ["evidence_text", "one_line", "reflection_messages", "synthesis_messages"]
 
@@ -111,7 +112,9 @@ def _unbarred(evidence: Evidence, start: int, end: int) -> Iterator[str]:
 
 def _framed(evidence: Evidence, nonce: str, place: int) -> str:
     chunk = evidence.chunk
-    path = " > ".join((chunk.title or "", *chunk.heading_path))
+    # A page's author writes its title and headings, too.
+    named = [each for each in (chunk.title or "", *chunk.heading_path) if not is_instruction(each)]
+    path = " > ".join(named)
     dated = f", published {chunk.published_at:%Y-%m-%d}" if chunk.published_at else ""
     head = f"Passage {evidence.number} ({one_line(path)}{dated})"
     body = evidence_text(evidence, whole=place < _WHOLE_PASSAGES)

@@ -109,7 +109,9 @@ def reflect_by_rules(plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk
 
 
 def _applicability(citations: Sequence[AnswerCitation]) -> str:
-    titles = list(dict.fromkeys(each.title or each.source_url for each in citations))
+    shown = ("" if is_instruction(each.title or "") else each.title for each in citations)
+    pages = zip(shown, citations, strict=True)
+    titles = list(dict.fromkeys(title or each.source_url for title, each in pages))
     if not titles:
         return ""
     named = "; ".join(one_line(title, max_chars=80) for title in titles[:_MAX_NAMED_PAGES])

@@ -10,11 +10,12 @@ from llama_index.core.llms import LLM
 
 from webrag.answering.citations import CitationDesk
 from webrag.answering.evidence import Gathered
-from webrag.answering.extraction import Similarity, choose_excerpts
+from webrag.answering.extraction import choose_excerpts
 from webrag.answering.language_model import stream
 from webrag.answering.models import AnswerConfig, ExecutionPlan, SynthesisMethod
 from webrag.answering.prompts import synthesis_messages
 from webrag.answering.replies import SentenceReader
+from webrag.answering.units import Similarity
 from webrag.errors import ProviderError
 
 __all__ = ["Draft", "ExtractiveSynthesizer", "LanguageModelSynthesizer", "Synthesizer"]

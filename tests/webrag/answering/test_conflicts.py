@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from webrag.answering.conflicts import find_conflicts
-from webrag.answering.extraction import read_units
+from webrag.answering.units import read_units
 
 
 @pytest.fixture

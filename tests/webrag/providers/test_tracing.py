@@ -122,6 +122,17 @@ async def test_steps_are_sent_to_langsmith_without_page_text(collector: Collecto
     assert "page text" not in sent
 
 
+async def test_steps_are_sent_to_an_open_telemetry_collector(collector: Collector) -> None:
+    settings = load_settings(tracing="opentelemetry", otel_exporter_otlp_endpoint=collector.url)
+
+    async with AsyncExitStack() as stack:
+        tracer = choose_tracer(settings, stack)
+        assert tracer is not None
+        await two_steps(tracer)
+
+    assert b"webrag.retrieve" in b"".join(collector)
+
+
 async def test_langsmith_without_a_key_is_refused() -> None:
     async with AsyncExitStack() as stack:
         with pytest.raises(ConfigurationError, match="LANGSMITH_API_KEY"):
