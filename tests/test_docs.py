@@ -32,6 +32,68 @@ def test_links_page_states_the_weights_that_are_used() -> None:
     assert stated == list(ExpansionConfig().signal_weights.values())
 
 
+def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
+    from datetime import UTC, datetime, timedelta
+
+    from llama_index.postprocessor.webrag.local_rerank import calibrated
+
+    from webrag.answering.bands import answer_confidence, band_of
+    from webrag.answering.models import AnswerConfig, CitationTally
+    from webrag.answering.recency import boosted, freshness
+    from webrag.answering.reflection import weighted
+    from webrag.indexing.fusion import fuse_scores
+    from webrag.orchestration.confidence import confidence_of, quality
+    from webrag.orchestration.score_profiles import LOCAL
+
+    example = page("scoring.md").partition("### A worked example")[2]
+    shown = dict(re.findall(r"^\| (.+?) \| (.+?) \|$", example, re.M))
+
+    def given(step: str) -> list[float]:
+        return [float(value) for value in shown[step].split(" and ")]
+
+    config, now = AnswerConfig(), datetime.now(UTC)
+    fused = fuse_scores(
+        given("BM25 of A and of B"),
+        given("similarity of A and of B"),
+        given("BM25 of their pages, relative"),
+    )
+    relevance = calibrated(*given("reranker's sum for A"))
+    fresh = freshness(
+        now - timedelta(days=1.5 * 365.25), window_years=config.recent_year_window, now=now
+    )
+    passages = confidence_of(
+        quality(relevance, LOCAL), *given("coverage of the five best passages")
+    )
+    reflection = weighted(*given("answer judged as asked, and as searched for"))
+    kept, removed = map(int, given("citations kept, and removed"))
+    answer = answer_confidence(passages, reflection, CitationTally(kept=kept, removed=removed))
+    order = boosted(relevance, fresh, profile=LOCAL, boost=config.rerank_recency_boost)
+    computed = {
+        "fused score of A": fused[0],
+        "fused score of B": fused[1],
+        "relevance of A": relevance,
+        "on the common scale": quality(relevance, LOCAL),
+        "A was published 1.5 years ago, freshness": fresh,
+        "order of A": order,
+        "confidence of the passages": passages,
+        "reflection": reflection,
+        "confidence of the answer": answer,
+    }
+
+    assert {step: shown[step] for step in computed} == {
+        step: f"{value:.3f}" for step, value in computed.items()
+    }
+    assert shown["final reason"] == f"`{band_of(answer).reason}`"
+
+
+def test_scoring_page_lists_the_bands_with_their_bounds() -> None:
+    from webrag.answering.bands import HIGH, LOW, MEDIUM, band_of
+
+    reasons = re.findall(r"^\| .+ \| `(confidence_\w+)` \| .+ \|$", page("scoring.md"), re.M)
+
+    assert reasons == [band_of(bound).reason for bound in (HIGH, MEDIUM, LOW, 0.0)]
+
+
 @pytest.mark.parametrize(
     "path", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda path: path.stem
 )

@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from webrag.answering.manager import Manager
+    from webrag.answering.models import ManagerResult
     from webrag.app import IngestReport, WebRAG
     from webrag.errors import WebRAGError
     from webrag.indexing.store import CorpusVectorStore
@@ -20,6 +22,8 @@ __all__ = [
     "CorpusVectorStore",
     "FirecrawlPageReader",
     "IngestReport",
+    "Manager",
+    "ManagerResult",
     "OrchestrationResult",
     "OrchestratorEngine",
     "ReaderSource",
@@ -41,6 +45,8 @@ _HOMES = {
     "CorpusVectorStore": "webrag.indexing.store",
     "FirecrawlPageReader": "webrag.ingestion.firecrawl_reader",
     "IngestReport": "webrag.app",
+    "Manager": "webrag.answering.manager",
+    "ManagerResult": "webrag.answering.models",
     "OrchestrationResult": "webrag.orchestration.models",
     "OrchestratorEngine": "webrag.orchestration.engine",
     "ReaderSource": "webrag.ingestion.reader_source",

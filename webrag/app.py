@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from llama_index.core.readers.base import BaseReader
 
+    from webrag.answering.models import EventListener, ManagerResult
     from webrag.assembly import Parts
     from webrag.ingestion.models import PageSource
     from webrag.orchestration.engine import OrchestratorEngine
@@ -238,6 +239,41 @@ class WebRAG(CorpusOperations, LlamaIndexComponents):
             return result
         warning = f"No stored page matches {filters.description}; `status` lists what is stored."
         return result.model_copy(update={"warnings": (*result.warnings, warning)})
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        url: str | Sequence[str] = (),
+        years: Sequence[int] = (),
+        deep: bool = False,
+        on_event: "EventListener | None" = None,
+    ) -> "ManagerResult":
+        """Answer a question in sentences, each with citations that were checked.
+
+        Written by the language model of `ANSWER_LLM_*` when there is one, else made of the best
+        sentences found. Questions that are empty, too long or make no sense end in the state
+        `fail` with a polite reply.
+
+        Args:
+            question: At most `MAX_QUESTION_CHARS` characters.
+            url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
+                stored when there is none.
+            years: Only pages published in these years; any when there are none.
+            deep: Follow the links of `url` where the evidence is too thin.
+            on_event: Told of each step, and of each sentence as soon as it is checked.
+
+        Raises:
+            InputError: A URL or a year cannot be used, or `deep` has no URL to start from.
+            FetchError: None of the pages could be obtained.
+            ProviderError: The question could not be embedded.
+            StorageError: The database failed.
+        """
+        from webrag.answering.request import answer_request
+
+        request = answer_request(question, url=url, years=years, deep=deep)
+        manager = (await self._current_parts()).manager
+        return await manager.run(request, on_event=on_event)
 
     async def ingest(
         self,

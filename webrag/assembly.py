@@ -10,6 +10,17 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.readers.base import BaseReader
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
+from webrag.answering.evidence import EvidenceFinder
+from webrag.answering.manager import Manager
+from webrag.answering.meaning import Meaning
+from webrag.answering.planner import Planner
+from webrag.answering.reflection import Reflector
+from webrag.answering.scope import NamedPages
+from webrag.answering.synthesizer import (
+    ExtractiveSynthesizer,
+    LanguageModelSynthesizer,
+    Synthesizer,
+)
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.bulk_load import finish_interrupted_load
 from webrag.indexing.bundled_embedding import BundledEmbedding
@@ -33,10 +44,12 @@ from webrag.orchestration.site_crawl import SiteCrawler
 from webrag.providers import (
     EmbeddingChoice,
     PageSourceChoice,
+    choose_answer_llm,
     choose_embedding,
     choose_page_source,
     choose_reranker,
     choose_tokenizer,
+    choose_tracer,
 )
 from webrag.retrieval.search import Searcher
 from webrag.settings import Settings
@@ -67,6 +80,7 @@ class Parts:
     embedder: Embedder
     node_parser: NodeParser
     reranker: BaseNodePostprocessor | None
+    manager: Manager
     page_source: str
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
@@ -118,12 +132,14 @@ async def assemble(
     if isinstance(reranker, AbstractAsyncContextManager):
         await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
     searcher = Searcher(database, embedder, settings.retrieval_config())
+    chunk_reranker = ChunkReranker(reranker, profile, top_n=settings.reranker_top_n)
+    analyzer = QueryAnalyzer(mode=settings.decomposition_mode, llm=None)
     engine = OrchestratorEngine(
         acquirer=acquirer,
         corpus=corpus,
         searcher=searcher,
-        reranker=ChunkReranker(reranker, profile, top_n=settings.reranker_top_n),
-        analyzer=QueryAnalyzer(mode=settings.decomposition_mode, llm=None),
+        reranker=chunk_reranker,
+        analyzer=analyzer,
         encoder=bundled,
         config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
@@ -139,10 +155,51 @@ async def assemble(
         embedder=embedder,
         node_parser=node_parser,
         reranker=reranker,
+        manager=await _manager(
+            settings,
+            stack,
+            planner=Planner(analyzer),
+            scope=NamedPages(acquirer, engine),
+            finder=EvidenceFinder(
+                searcher,
+                chunk_reranker,
+                settings.retrieval_config(),
+                settings.answer_config(),
+            ),
+            corpus=corpus,
+            meaning=Meaning(bundled),
+        ),
         page_source=pages.source.name,
         count_tokens=count_tokens,
         embedding=choice,
         other_embedding=other,
+    )
+
+
+async def _manager(
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    planner: Planner,
+    scope: NamedPages,
+    finder: EvidenceFinder,
+    corpus: Corpus,
+    meaning: Meaning,
+) -> Manager:
+    config = settings.answer_config()
+    llm = await asyncio.to_thread(choose_answer_llm, settings)
+    synthesizer: Synthesizer = ExtractiveSynthesizer(config, meaning.similarity)
+    if llm is not None:
+        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
+    return Manager(
+        planner=planner,
+        scope=scope,
+        finder=finder,
+        synthesizer=synthesizer,
+        reflector=Reflector(llm, config),
+        pages=corpus,
+        similarity=meaning.similarity,
+        tracer=choose_tracer(settings, stack),
     )
 
 

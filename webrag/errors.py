@@ -12,14 +12,18 @@ WebRAGError
 ├── ProviderError              an embedding, reranking or language model service failed
 ├── StorageError               the database refused or lost an operation
 │   └── DatabaseUnavailableError  the database cannot be reached or started
+├── GuardrailsViolationError   a question, its evidence or its answer may not go any further
 └── DeadlineError              the work did not finish in its time
 """
+
+from typing import Literal
 
 __all__ = [
     "ConfigurationError",
     "DatabaseUnavailableError",
     "DeadlineError",
     "FetchError",
+    "GuardrailsViolationError",
     "InputError",
     "PageGoneError",
     "ProviderError",
@@ -131,6 +135,24 @@ class StorageError(WebRAGError):
 
 class DatabaseUnavailableError(StorageError):
     """Catch it to tell the user how to start or reach the database."""
+
+
+class GuardrailsViolationError(WebRAGError):
+    """Catch it to show `safe_reply` in the place of an answer; the answer manager does so itself.
+
+    Attributes:
+        stage: Where it was raised: `input`, `retrieval` or `output`.
+        reason: What was wrong, for logs; never shown to the user.
+        safe_reply: What the user may be told.
+    """
+
+    def __init__(
+        self, stage: Literal["input", "retrieval", "output"], reason: str, safe_reply: str
+    ) -> None:
+        super().__init__(f"The {stage} was refused: {reason}")
+        self.stage: Literal["input", "retrieval", "output"] = stage
+        self.reason = reason
+        self.safe_reply = safe_reply
 
 
 class DeadlineError(WebRAGError):

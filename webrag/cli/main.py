@@ -9,6 +9,7 @@ import click
 from typing_extensions import override
 
 from webrag.cli.answer_command import answer_command, search_command
+from webrag.cli.ask_command import ask_command
 from webrag.cli.compare_command import compare_command
 from webrag.cli.config_command import config_command
 from webrag.cli.demo_command import demo_command
@@ -73,6 +74,7 @@ def main() -> None:
 main.add_command(demo_command)
 main.add_command(answer_command)
 main.add_command(search_command)
+main.add_command(ask_command)
 main.add_command(ingest_command)
 main.add_command(status_command)
 main.add_command(forget_command)

@@ -8,7 +8,7 @@ from typing import Final
 from webrag.indexing.lexical import analyze
 from webrag.orchestration.models import ConfidenceBand, RankedChunk, ScoreProfile
 
-__all__ = ["HIGH", "LOW", "MEDIUM", "band", "confidence", "coverage", "quality"]
+__all__ = ["HIGH", "LOW", "MEDIUM", "band", "confidence", "confidence_of", "coverage", "quality"]
 
 # Shares of questions whose evidence was among the five best passages, 80 questions over four
 # documentation sites, every site judged by a fit on the others: .93 from .8 on, .61 from .5, .39
@@ -50,7 +50,12 @@ def confidence(
     if not matched:
         return 0.0
     covered = coverage(term_idf, map(_passage, matched))
-    logit = _QUALITY_SLOPE * _logit(quality(top_score, profile)) + _COVERAGE_SLOPE * covered
+    return confidence_of(quality(top_score, profile), covered)
+
+
+def confidence_of(best_quality: float, covered: float) -> float:
+    """The fitted curve over the best passage's quality and the coverage, both in [0, 1]."""
+    logit = _QUALITY_SLOPE * _logit(best_quality) + _COVERAGE_SLOPE * covered
     return 1 / (1 + math.exp(-logit))
 
 

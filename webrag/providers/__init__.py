@@ -6,6 +6,7 @@ from webrag.providers.language_models import choose_answer_llm, choose_orchestra
 from webrag.providers.page_sources import PageSourceChoice, choose_page_source
 from webrag.providers.rerankers import choose_reranker
 from webrag.providers.tokenizer import choose_tokenizer
+from webrag.providers.tracing import choose_tracer
 
 __all__ = [
     "EmbeddingChoice",
@@ -16,4 +17,5 @@ __all__ = [
     "choose_page_source",
     "choose_reranker",
     "choose_tokenizer",
+    "choose_tracer",
 ]

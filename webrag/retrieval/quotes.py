@@ -8,7 +8,7 @@ from itertools import pairwise
 from webrag.indexing.lexical import analyze, query_terms
 from webrag.retrieval.markup import Block, read_blocks
 
-__all__ = ["finest_quote"]
+__all__ = ["finest_quote", "quotable_units", "term_coverage"]
 
 Span = tuple[int, int]
 
@@ -73,6 +73,32 @@ def finest_quote(
     weights = [max(0.0, term_idf.get(term, 1.0)) for term in terms]
     best = max(runs, key=lambda run: _value(text, run, terms, weights, max_chars))
     return offset + best.start, offset + best.end
+
+
+def quotable_units(text: str) -> Iterator[tuple[int, int, str]]:
+    """The sentences, code blocks and table rows of a passage, in page order.
+
+    Args:
+        text: Markdown of a passage.
+
+    Returns:
+        Start, end and kind of the block (`prose`, `heading`, `code` or `row`); the spans hold no
+        list marker, fence line or outer table frame and do not overlap.
+    """
+    for block in read_blocks(text):
+        if block.kind == "html":
+            continue
+        if block.kind in ("code", "row"):
+            yield block.start, block.end, block.kind
+            continue
+        for group in _unbroken(text, block, list(_sentences(text, block))):
+            yield from ((start, end, block.kind) for start, end in group if end > start)
+
+
+def term_coverage(text: str, query: str, term_idf: Mapping[str, float]) -> float:
+    """Share of a question's weighted terms that a text holds, [0, 1]; 0 when it has no terms."""
+    terms = query_terms(query)
+    return _coverage(text, terms, [max(0.0, term_idf.get(term, 1.0)) for term in terms])
 
 
 def _value(

@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
+from webrag.answering.models import AnswerConfig
 from webrag.errors import ConfigurationError
 from webrag.indexing.models import DatabaseConfig
 from webrag.ingestion.firecrawl_models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
@@ -28,7 +29,7 @@ from webrag.settings.evidence_settings import (
 from webrag.settings.explain import explain
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, mask_url
 from webrag.settings.planned import PLANNED
-from webrag.settings.serving_settings import AnswerSettings, McpSettings
+from webrag.settings.serving_settings import AnswerSettings, McpSettings, TracingSettings
 from webrag.settings.sources import Variables, VariablesSource, extra_of
 
 __all__ = ["Settings", "load_settings"]
@@ -49,6 +50,7 @@ _PROFILE_FIELDS = (
 
 class Settings(
     BaseSettings,
+    TracingSettings,
     AnswerSettings,
     McpSettings,
     StoppingSettings,
@@ -239,6 +241,14 @@ class Settings(
                 update={name: value for name, value in chosen.items() if value is not None}
             ),
             expansion=self.expansion_config(),
+        )
+
+    def answer_config(self) -> AnswerConfig:
+        """What the answer manager needs."""
+        return AnswerConfig(
+            rerank_recency_boost=self.agent_rerank_recency_boost,
+            recent_year_window=self.agent_recent_year_window,
+            reflection_temperature=self.agent_reflection_temperature,
         )
 
     def brief_config(self, *, caller: Literal["mcp", "cli"] = "mcp") -> BriefConfig:

@@ -4,12 +4,6 @@ __all__ = ["PLANNED"]
 
 PLANNED = frozenset(
     {
-        "agent_recent_year_window",
-        "agent_reflection_temperature",
-        "agent_rerank_recency_boost",
-        "answer_llm_api_key",
-        "answer_llm_base_url",
-        "answer_llm_model",
         "mcp_allowed_hosts",
         "mcp_allowed_origins",
         "mcp_auth_token",

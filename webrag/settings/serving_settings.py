@@ -19,7 +19,7 @@ from webrag.settings.fields import (
     setting,
 )
 
-__all__ = ["AnswerSettings", "McpSettings"]
+__all__ = ["AnswerSettings", "McpSettings", "TracingSettings"]
 
 
 class McpSettings(BaseModel):
@@ -133,11 +133,16 @@ class AnswerSettings(BaseModel):
     )
     agent_rerank_recency_boost: Share = setting(
         0.05,
-        "Added to the normalised score of the newest pages.",
+        "Added to the normalised score of a page published today; less for older ones.",
         read_by="answer manager",
     )
     agent_recent_year_window: int = setting(
-        3, "Years that count as recent.", read_by="answer manager", unit="years", ge=1, le=100
+        3,
+        "Years over which that falls to nothing.",
+        read_by="answer manager",
+        unit="years",
+        ge=1,
+        le=100,
     )
     agent_reflection_temperature: float = setting(
         0.0,
@@ -146,4 +151,42 @@ class AnswerSettings(BaseModel):
         ge=0,
         le=2,
         allow_inf_nan=False,
+    )
+
+
+class TracingSettings(BaseModel):
+    """Tracing."""
+
+    tracing: Literal["off", "langsmith", "opentelemetry", "both"] = setting(
+        "off",
+        "Where spans of the answer manager's steps go; needs `webrag[tracing]`.",
+        read_by="answer manager",
+        env="WEBRAG_TRACING",
+    )
+    langsmith_api_key: Secret | None = setting(
+        None, "Key for LangSmith.", read_by="answer manager", allowed=KEY_TEXT, shared=True
+    )
+    langsmith_endpoint: HttpUrl = setting(
+        "https://api.smith.langchain.com",
+        "LangSmith server.",
+        read_by="answer manager",
+        allowed=HTTP_URL_TEXT,
+        shared=True,
+    )
+    langsmith_project: str = setting(
+        "webrag",
+        "LangSmith project that runs are filed under.",
+        read_by="answer manager",
+        allowed="a project name",
+        shared=True,
+        min_length=1,
+        max_length=200,
+    )
+    otel_exporter_otlp_endpoint: HttpUrl | None = setting(
+        None,
+        "Collector that spans are sent to over HTTP.",
+        read_by="answer manager",
+        allowed=HTTP_URL_TEXT,
+        default_text="the tracer provider of the program",
+        shared=True,
     )

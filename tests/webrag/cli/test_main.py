@@ -20,6 +20,7 @@ COMMANDS = [
     "demo",
     "answer",
     "search",
+    "ask",
     "ingest",
     "status",
     "forget",

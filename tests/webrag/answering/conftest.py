@@ -1,0 +1,270 @@
+"""Managers made of the real parts, and a language model played by a server on loopback."""
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+import pytest
+from llama_index.llms.openai_like import OpenAILike
+from llama_index.node_parser.webrag import ParentChildNodeParser
+from llama_index.postprocessor.webrag import LocalRerank
+
+from webrag.answering.citations import CitationDesk
+from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered
+from webrag.answering.manager import Manager
+from webrag.answering.meaning import Meaning
+from webrag.answering.models import AnswerConfig, AnswerRequest, RetrieveStep
+from webrag.answering.planner import Planner
+from webrag.answering.reflection import Reflector
+from webrag.answering.screening import barred_spans
+from webrag.answering.synthesizer import ExtractiveSynthesizer, LanguageModelSynthesizer
+from webrag.indexing.bundled_embedding import BundledEmbedding
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.database import Database
+from webrag.indexing.embedder import Embedder
+from webrag.indexing.indexer import Indexer
+from webrag.indexing.lexical import analyze, query_terms
+from webrag.indexing.schema import ensure_schema
+from webrag.ingestion.models import NormalizedDocument
+from webrag.orchestration.query_analyzer import QueryAnalyzer
+from webrag.orchestration.reranker import ChunkReranker
+from webrag.orchestration.score_profiles import LOCAL
+from webrag.retrieval.models import ChildMatch, RetrievalConfig, RetrievedChunk
+from webrag.retrieval.search import Searcher
+
+ENCODER = BundledEmbedding()
+MEANING = Meaning(ENCODER)
+Reply = str | Callable[[dict[str, Any]], str] | int | float
+
+
+class ScriptedModel:
+    """What an OpenAI-compatible chat server answers, one reply after the other.
+
+    A reply is a text, a function of the request, an HTTP status, or seconds of silence. The last
+    one is repeated. Judgements are answered by `judgement` instead.
+    """
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self.judgement: Reply = judgement_reply()
+        self.requests: list[dict[str, Any]] = []
+        self.url = ""
+
+    def next_reply(self, request: dict[str, Any]) -> Reply:
+        self.requests.append(request)
+        if "You judge whether" in request["messages"][0]["content"]:
+            return self.judgement
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+    @staticmethod
+    def sentence(text: str, *citations: tuple[int, str]) -> str:
+        """A line as the model is asked to write it."""
+        cited = [{"evidence": number, "quote": quote} for number, quote in citations]
+        return json.dumps({"sentence": text, "citations": cited})
+
+    @staticmethod
+    def judged(original: float = 0.9, revised: float = 0.9, **notes: str) -> str:
+        """A judgement as the model is asked to give it."""
+        return judgement_reply(original, revised, **notes)
+
+    def llm(self, **options: Any) -> OpenAILike:
+        """A client of this server."""
+        given = {"model": "scripted", "api_base": self.url, "api_key": "none", "timeout": 20.0}
+        return OpenAILike(is_chat_model=True, max_retries=0, **{**given, **options})
+
+
+def judgement_reply(original: float = 0.9, revised: float = 0.9, **notes: str) -> str:
+    scores = {"original_query_score": original, "revised_query_score": revised}
+    return json.dumps({**scores, "applicability_note": "", "uncertainty_note": "", **notes})
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    """A running chat server on loopback."""
+    scripted = ScriptedModel()
+    closing = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            reply = scripted.next_reply(request)
+            if isinstance(reply, float):
+                closing.wait(reply)
+                reply = ""
+            if callable(reply):
+                reply = reply(request)
+            with suppress(ConnectionError):
+                if isinstance(reply, int):
+                    self._answer(reply, "application/json", b'{"error": {"message": "no"}}')
+                elif request.get("stream"):
+                    self._answer(200, "text/event-stream", _events(reply))
+                else:
+                    self._answer(200, "application/json", _whole(reply))
+
+        def _answer(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the test output quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    scripted.url = f"http://127.0.0.1:{server.server_port}/v1"
+    yield scripted
+    closing.set()
+    server.shutdown()
+    server.server_close()
+
+
+def _events(text: str) -> bytes:
+    pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
+    base = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
+    lines = [
+        {**base, "choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}}]}
+        for piece in pieces
+    ]
+    lines.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    sent = "".join(f"data: {json.dumps(line)}\n\n" for line in lines)
+    return f"{sent}data: [DONE]\n\n".encode()
+
+
+def _whole(text: str) -> bytes:
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    head = {"id": "1", "object": "chat.completion", "created": 1, "model": "scripted"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return json.dumps({**head, "choices": [choice], "usage": usage}).encode()
+
+
+class Desk(NamedTuple):
+    """The corpus of a test and the way to make managers over it."""
+
+    corpus: Corpus
+    store: Callable[..., Any]
+    manager: Callable[..., Manager]
+
+
+@pytest.fixture
+async def desk(database: Database) -> Desk:
+    """`await desk.store(url, markdown)` stores a page, `desk.manager(llm=...)` answers."""
+    await ensure_schema(
+        database, embedding_model=ENCODER.model_name, embedding_dimensions=ENCODER.dimensions
+    )
+    embedder = Embedder(ENCODER, ENCODER.dimensions)
+    corpus = Corpus(database)
+    indexer = Indexer(corpus, ParentChildNodeParser(), embedder)
+
+    async def store(url: str, markdown: str, *, published: datetime | None = None) -> None:
+        await indexer.index(page(url, markdown, published=published), depth=0)
+
+    def manager(
+        llm: Any = None,
+        *,
+        config: AnswerConfig | None = None,
+        retrieval: RetrievalConfig | None = None,
+        **parts: Any,
+    ) -> Manager:
+        config, retrieval = config or AnswerConfig(), retrieval or RetrievalConfig()
+        reranker = ChunkReranker(
+            LocalRerank(encoder=ENCODER, analyze=analyze, analyze_question=query_terms), LOCAL
+        )
+        searcher = Searcher(database, embedder, retrieval)
+        extractive = ExtractiveSynthesizer(config, MEANING.similarity)
+        chosen = {
+            "planner": Planner(QueryAnalyzer(mode="rule_based")),
+            "scope": everything,
+            "finder": EvidenceFinder(searcher, reranker, retrieval, config),
+            "synthesizer": LanguageModelSynthesizer(llm, extractive, config) if llm else extractive,
+            "reflector": Reflector(llm, config),
+            "pages": corpus,
+            "similarity": MEANING.similarity,
+        }
+        return Manager(**{**chosen, **parts})
+
+    return Desk(corpus, store, manager)
+
+
+async def everything(request: AnswerRequest) -> tuple[Any, tuple[str, ...]]:
+    return request.urls or None, ()
+
+
+def page(url: str, markdown: str, *, published: datetime | None = None) -> NormalizedDocument:
+    title = markdown.splitlines()[0].lstrip("# ")
+    return NormalizedDocument(
+        url=url,
+        requested_url=url,
+        title=title,
+        markdown=markdown,
+        html="",
+        published_at=published,
+        fetched_at=datetime(2026, 1, 1, tzinfo=UTC),
+        content_hash=uuid.uuid5(uuid.NAMESPACE_URL, markdown).hex,
+        status=200,
+        source="builtin",
+    )
+
+
+def build_evidence(
+    text: str, *, number: int = 1, url: str = "https://docs.test/page", **values: Any
+) -> Evidence:
+    """A passage that is the whole of its page."""
+    match = ChildMatch(
+        node_id=str(uuid.uuid4()), char_start=0, char_end=len(text), text=text,
+        similarity=0.5, lexical=1.0, page_lexical=1.0, fused=0.5,
+    )  # fmt: skip
+    chunk = RetrievedChunk(
+        chunk_id=uuid.uuid4(), document_id=uuid.uuid5(uuid.NAMESPACE_URL, url), source_url=url,
+        site="docs.test", title=values.pop("title", "Page"), text=text, selected_text=text,
+        surface="markdown", section_heading=None, chunk_index=0, char_start=0, char_end=len(text),
+        token_start=0, token_end=100, score=0.5, raw_similarity=0.5, depth=0,
+        fetched_at=datetime(2026, 1, 1, tzinfo=UTC), matches=(match,),
+        **{key: values.pop(key) for key in ("heading_path", "published_at") if key in values},
+    )  # fmt: skip
+    given = {"relevance": 0.9, "order": 0.9, "sub_query": "", "barred": barred_spans(text, 0)}
+    return Evidence(number=number, chunk=chunk, **{**given, **values})
+
+
+def build_gathered(*evidence: Evidence, **values: Any) -> Gathered:
+    step = RetrieveStep(
+        year_mode="none", recent_year_window=3, passages=len(evidence), coverage=0.9, confidence=0.9
+    )
+    return Gathered(evidence=evidence, **{"term_idf": {}, "step": step, **values})
+
+
+def build_desk(*evidence: Evidence, **values: Any) -> CitationDesk:
+    pages = {each.chunk.source_url: each.chunk.text for each in evidence}
+    return CitationDesk(evidence, pages, **{"similarity": MEANING.similarity, **values})
+
+
+@pytest.fixture
+def make_evidence() -> Callable[..., Evidence]:
+    """Builds passages; each is a page of its own."""
+    return build_evidence
+
+
+@pytest.fixture
+def make_gathered() -> Callable[..., Gathered]:
+    """Builds what retrieval found out of passages."""
+    return build_gathered
+
+
+@pytest.fixture
+def make_desk() -> Callable[..., CitationDesk]:
+    """Builds citation desks whose stored pages are the passages."""
+    return build_desk
+
+
+@pytest.fixture
+def similarity() -> Callable[[str, str], float]:
+    """Cosine of two texts by the bundled embedding."""
+    return MEANING.similarity

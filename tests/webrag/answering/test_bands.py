@@ -1,0 +1,62 @@
+import pytest
+
+from webrag.answering.bands import answer_confidence, band_of, has_low_coverage
+from webrag.answering.models import CitationTally
+
+KEPT = CitationTally(kept=2)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "reason"),
+    [
+        (1.0, "confidence_high"),
+        (0.80, "confidence_high"),
+        (0.7999, "confidence_medium_caveated"),
+        (0.70, "confidence_medium_caveated"),
+        (0.6999, "confidence_low_partial"),
+        (0.50, "confidence_low_partial"),
+        (0.4999, "confidence_too_low_clarify"),
+        (0.0, "confidence_too_low_clarify"),
+    ],
+)
+def test_bounds_belong_to_the_band_above_them(confidence: float, reason: str) -> None:
+    assert band_of(confidence).reason == reason
+
+
+def test_only_the_highest_band_has_nothing_to_add() -> None:
+    assert [bool(band_of(at).notice) for at in (0.9, 0.75, 0.6, 0.2)] == [False, True, True, True]
+
+
+def test_clarification_stands_before_what_was_found() -> None:
+    assert band_of(0.2).comes_first
+
+
+def test_confidence_weighs_passages_and_judgement() -> None:
+    assert answer_confidence(1.0, 0.5, KEPT) == pytest.approx(0.8)
+
+
+def test_answer_without_citations_has_no_confidence() -> None:
+    assert answer_confidence(1.0, 1.0, CitationTally()) == 0.0
+
+
+def test_citations_that_did_not_hold_lower_the_confidence() -> None:
+    tally = CitationTally(kept=2, removed=1, unsupported=1)
+
+    assert answer_confidence(1.0, 1.0, tally) == pytest.approx(0.75)
+
+
+def test_writer_that_gave_up_gets_the_lowest_band() -> None:
+    confidence = answer_confidence(1.0, 1.0, KEPT, gave_up=True)
+
+    assert band_of(confidence).reason == "confidence_too_low_clarify"
+
+
+def test_sources_that_disagree_keep_an_answer_from_the_highest_band() -> None:
+    confidence = answer_confidence(1.0, 1.0, KEPT, has_conflict=True)
+
+    assert band_of(confidence).reason == "confidence_medium_caveated"
+
+
+def test_less_than_half_of_the_words_is_low_coverage() -> None:
+    assert has_low_coverage(0.49)
+    assert not has_low_coverage(0.5)

@@ -1,0 +1,103 @@
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webrag.answering.citations import CitationDesk, Proposal, locate
+
+TEXT = "The broker listens on port 7411.\nThe  broker\nlistens on port 7412."
+
+
+def test_quotation_is_found_whatever_its_white_space() -> None:
+    (span,) = locate("The broker listens on\tport 7412.", TEXT)
+
+    assert TEXT[slice(*span)] == "The  broker\nlistens on port 7412."
+
+
+def test_quotation_with_another_letter_is_not_found() -> None:
+    assert locate("The Broker listens on port 7411.", TEXT) == []
+
+
+def test_every_place_of_a_quotation_is_found() -> None:
+    assert len(locate("listens on port", TEXT)) == 2
+
+
+def test_quotation_that_is_too_short_to_tell_is_not_looked_up() -> None:
+    assert locate("broker", TEXT) == []
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ab .\n\t*+(\u00e9\U0001f600", max_size=60), st.data())
+def test_any_slice_of_a_text_is_found_in_it(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    quote = text[start : data.draw(st.integers(start, len(text)))]
+
+    for first, last in locate(quote, text):
+        assert text[first:last].split() == quote.split()
+    if len(" ".join(quote.split())) >= 8:
+        assert locate(quote, text)
+
+
+def test_page_that_is_no_longer_stored_is_not_cited(make_evidence: Callable[..., Any]) -> None:
+    evidence = make_evidence("The broker listens on port 7411.")
+    desk = CitationDesk([evidence], {})
+
+    assert desk.add_excerpt(evidence, 0, 10) is None
+    assert (desk.citations, desk.tally.removed) == ((), 1)
+
+
+def test_citation_used_twice_has_one_number(
+    make_evidence: Callable[..., Any], make_desk: Callable[..., CitationDesk]
+) -> None:
+    evidence = make_evidence("The broker listens on port 7411 and accepts TLS.")
+    desk = make_desk(evidence)
+    proposal = Proposal(1, "The broker listens on port 7411 and accepts TLS.")
+
+    desk.add_sentence("The broker listens on port 7411.", [proposal])
+    desk.add_sentence("The broker accepts TLS.", [proposal])
+
+    assert [part.citations for part in desk.parts] == [(1,), (1,)]
+
+
+def test_citation_that_adds_nothing_is_removed(
+    make_evidence: Callable[..., Any], make_desk: Callable[..., CitationDesk]
+) -> None:
+    evidence = make_evidence("The broker listens on port 7411.\n\nThe mascot is called Rupert.")
+    desk = make_desk(evidence)
+
+    part = desk.add_sentence(
+        "The broker listens on port 7411.",
+        [Proposal(1, "The broker listens on port 7411."), Proposal(1, "The mascot is called")],
+    )
+
+    assert part is not None
+    assert [each.verbatim_text for each in desk.citations] == ["The broker listens on port 7411."]
+    assert desk.tally.removed == 1
+
+
+def test_long_quotation_is_narrowed_to_what_the_sentence_needs(
+    make_evidence: Callable[..., Any], make_desk: Callable[..., CitationDesk]
+) -> None:
+    filler = "Water is heated for tea and for coffee. " * 20
+    text = f"{filler}The broker listens on port 7411. {filler}".strip()
+    desk = make_desk(make_evidence(text))
+
+    desk.add_sentence("The broker listens on port 7411.", [Proposal(1, text)])
+
+    assert len(desk.citations[0].verbatim_text) <= 400
+    assert "7411" in desk.citations[0].verbatim_text
+
+
+def test_marks_a_writer_put_into_a_sentence_are_taken_out(
+    make_evidence: Callable[..., Any], make_desk: Callable[..., CitationDesk]
+) -> None:
+    desk = make_desk(make_evidence("The broker listens on port 7411."))
+
+    part = desk.add_sentence(
+        "The broker listens\x1b on port 7411 [1, 2].",
+        [Proposal(1, "The broker listens on port 7411.")],
+    )
+
+    assert part is not None
+    assert part.text == "The broker listens on port 7411."

@@ -1,0 +1,77 @@
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from webrag import WebRAG, load_settings
+from webrag.errors import FetchError
+from webrag.indexing.database import Database
+
+PAGE = """<html><head><title>Kettle manual</title></head><body><main><h1>Kettle manual</h1>
+<p>Clean the filter of the kettle every three weeks with citric acid.</p></main></body></html>"""
+QUESTION = "How often is the filter of the kettle cleaned?"
+
+
+@pytest.fixture
+def open_app(database: Database) -> Callable[..., WebRAG]:
+    """An application on the test's collection that may contact a site; settings by name."""
+
+    def make(site: Any, **settings: Any) -> WebRAG:
+        config = database.config
+        chosen = load_settings(data_dir=config.data_dir, collection=config.collection, **settings)
+        return WebRAG(chosen.allowing([urlsplit(site).netloc]))
+
+    return make
+
+
+async def test_model_of_the_settings_writes_and_judges(
+    static_site: Callable[..., Any], open_app: Callable[..., WebRAG], model: Any
+) -> None:
+    site = static_site({"/": PAGE})
+    model.replies = [
+        model.sentence(
+            "It is cleaned every three weeks.", (1, "every three weeks with citric acid")
+        )
+    ]
+
+    async with open_app(site, answer_llm_base_url=model.url, answer_llm_model="local") as rag:
+        result = await rag.ask(QUESTION, url=f"{site}/")
+        stored = await rag.markdown(f"{site}/") or ""
+
+    (citation,) = result.citations
+    assert [part.text for part in result.parts] == ["It is cleaned every three weeks."]
+    assert stored[citation.char_start : citation.char_end] == citation.verbatim_text
+    assert result.reflection is not None
+    assert (result.synthesis, result.reflection.method) == ("llm", "llm")
+    assert {request["model"] for request in model.requests} == {"local"}
+
+
+async def test_page_that_cannot_be_obtained_is_an_error_unless_another_can(
+    static_site: Callable[..., Any], open_app: Callable[..., WebRAG]
+) -> None:
+    site = static_site({"/": PAGE})
+
+    async with open_app(site) as rag:
+        with pytest.raises(FetchError):
+            await rag.ask(QUESTION, url=f"{site}/missing.html")
+        result = await rag.ask(QUESTION, url=[f"{site}/", f"{site}/missing.html"])
+
+    assert "every three weeks" in result.answer
+    assert "missing.html could not be read" in result.degraded[0]
+
+
+async def test_events_name_every_step_in_order(
+    static_site: Callable[..., Any], open_app: Callable[..., WebRAG]
+) -> None:
+    site = static_site({"/": PAGE})
+    told: list[str] = []
+
+    async with open_app(site) as rag:
+        await rag.ask(
+            QUESTION,
+            url=f"{site}/",
+            on_event=lambda event: told.append(event.detail) if event.kind == "step" else None,
+        )
+
+    assert told == ["plan", "read pages", "retrieve", "synthesize", "reflect"]

@@ -1,0 +1,86 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+
+PAGE = """<html><head><title>Kettle manual</title></head><body><main><h1>Kettle manual</h1>
+<p>Clean the filter of the kettle every three weeks with citric acid.</p>
+<p>More is said about <a href="/tea.html">tea and its temperature</a>.</p></main></body></html>"""
+TEA = """<html><head><title>Tea</title></head><body><main><h1>Tea</h1>
+<p>Green tea of this manual is brewed at seventy degrees for two minutes.</p>
+</main></body></html>"""
+QUESTION = "How often is the filter of the kettle cleaned?"
+
+
+@pytest.fixture
+def manual(static_site: Callable[..., Any]) -> Any:
+    return static_site({"/": PAGE, "/tea.html": TEA})
+
+
+def test_answer_is_printed_with_citations_and_steps_go_to_standard_error(
+    manual: Any, corpus_command: Run
+) -> None:
+    result = corpus_command(manual, "ask", QUESTION, "--url", f"{manual}/")
+
+    assert result.exit_code == 0, result.stderr
+    assert "every three weeks with citric acid. [1]" in result.stdout
+    assert result.stdout.count("every three weeks with citric acid. [1]") == 1
+    assert "[CITATIONS]\n[1] " in result.stdout
+    assert "Confidence: " in result.stdout
+    assert result.stderr.startswith("plan ...\nread pages ...\nretrieve ...\n")
+
+
+def test_stored_pages_answer_without_a_request(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/")
+    manual.requests.clear()
+
+    result = corpus_command(manual, "ask", QUESTION, "-q")
+
+    assert "every three weeks" in result.stdout
+    assert (result.stderr, manual.requests) == ("", [])
+
+
+def test_deep_follows_links(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(
+        manual, "ask", "At how many degrees is green tea brewed?", "--url", f"{manual}/", "--deep"
+    )
+
+    assert "seventy degrees" in result.stdout
+
+
+def test_json_holds_the_whole_result_and_nothing_else(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(manual, "ask", QUESTION, "--url", f"{manual}/", "--json")
+
+    shown = json.loads(result.stdout)
+    assert shown["state"] == "success"
+    assert shown["parts"][0]["citations"] == [1]
+
+
+def test_year_without_a_page_asks_for_clarification(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/")
+
+    result = corpus_command(manual, "ask", QUESTION, "--year", "2019", "--json")
+
+    assert json.loads(result.stdout)["final_reason"] == "confidence_too_low_clarify"
+
+
+def test_incoherent_question_ends_with_code_1_and_a_polite_reply(
+    manual: Any, corpus_command: Run
+) -> None:
+    result = corpus_command(manual, "ask", "asdfghjkl qwerqwer")
+
+    assert result.exit_code == 1
+    assert result.stdout.startswith("Sorry")
+
+
+@pytest.mark.parametrize("options", [("--deep",), ("--year", "20250"), ("--url", "x y")])
+def test_unusable_option_ends_with_code_2_before_anything_is_started(
+    options: tuple[str, ...], corpus_command: Run
+) -> None:
+    result = corpus_command(None, "ask", QUESTION, *options)
+
+    assert (result.exit_code, result.stdout) == (2, "")

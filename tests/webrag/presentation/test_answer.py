@@ -1,0 +1,65 @@
+import uuid
+
+from webrag.answering.models import AnswerCitation, AnswerPart, Conflict, ManagerResult
+from webrag.presentation.answer import format_answer, format_details, format_rest
+
+
+def citation(number: int, text: str) -> AnswerCitation:
+    return AnswerCitation(
+        number=number, document_id=uuid.uuid4(), verbatim_text=text, plain_text=text,
+        link="https://x.test/#:~:text=a", source_url="https://x.test/", section_heading=None,
+        char_start=5, char_end=9, token_start=0, token_end=9, title="Page", chunk_id=uuid.uuid4(),
+    )  # fmt: skip
+
+
+RESULT = ManagerResult(
+    state="success",
+    states=("execute_plan", "success"),
+    query="q",
+    answer="The port is 1. [1]",
+    parts=(AnswerPart(text="The port is 1.", citations=(1,)),),
+    citations=(citation(1, "port is 1"), citation(2, "port is 2")),
+    conflicts=(Conflict(kind="number", citations=(1, 2)),),
+    confidence=0.75,
+    final_reason="confidence_medium_caveated",
+    notice="Check it.",
+    uncertainty_note="It rests\n on a single\x1b page.",
+    degraded=("The language model failed.",),
+)
+
+
+def test_answer_is_followed_by_citations_and_what_is_known_of_it() -> None:
+    assert format_answer(RESULT).splitlines() == [
+        "The port is 1. [1]",
+        "",
+        "[CITATIONS]",
+        '[1] "port is 1"',
+        "    \u2014 Page, https://x.test/",
+        "    chars 5-9, passage: https://x.test/#:~:text=a",
+        '[2] "port is 2"',
+        "    \u2014 Page, https://x.test/",
+        "    chars 5-9, passage: https://x.test/#:~:text=a",
+        "",
+        "[ABOUT THIS ANSWER]",
+        "Confidence: 0.75 (confidence_medium_caveated)",
+        "Uncertain: It rests on a single page.",
+        "Degraded: The language model failed.",
+    ]
+
+
+def test_rest_of_a_streamed_answer_is_its_conflicts_and_its_notice() -> None:
+    assert format_rest(RESULT).splitlines() == [
+        "The sources disagree:",
+        '- "port is 1" (Page) [1]',
+        '- "port is 2" (Page) [2]',
+        "",
+        "Check it.",
+    ]
+
+
+def test_refusal_has_no_confidence() -> None:
+    refused = RESULT.model_copy(
+        update={"state": "fail", "final_reason": "incoherent_query", "citations": ()}
+    )
+
+    assert "Confidence" not in format_details(refused)

@@ -1,0 +1,196 @@
+"""Retrieves and ranks the passages an answer is made from; it writes nothing."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from webrag.answering.models import AnswerConfig, ExecutionPlan, RetrieveStep
+from webrag.answering.recency import boosted, freshness
+from webrag.answering.screening import Barred, barred_spans
+from webrag.orchestration.confidence import confidence, coverage
+from webrag.orchestration.models import RankedChunk, ScoreProfile
+from webrag.orchestration.reranker import ChunkReranker
+from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.models import RetrievalConfig, RetrievalResult, RetrievedChunk
+from webrag.retrieval.search import Searcher
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+__all__ = ["Evidence", "EvidenceFinder", "Gathered"]
+
+_COVERED_PASSAGES: Final = 5  # as the confidence looks at
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage an answer may quote.
+
+    Attributes:
+        number: Its name towards a language model, from 1.
+        relevance: The reranker's score.
+        order: What passages are ordered by: the normalised relevance and the recency boost.
+        sub_query: The need it was found for.
+        barred: Parts of the chunk that may not be quoted.
+    """
+
+    number: int
+    chunk: RetrievedChunk
+    relevance: float
+    order: float
+    sub_query: str
+    barred: tuple[Barred, ...] = ()
+
+    def is_quotable(self, start: int, end: int) -> bool:
+        """Whether a span of the page lies in the chunk and touches nothing barred."""
+        inside = self.chunk.char_start <= start < end <= self.chunk.char_end
+        return inside and not any(each.overlaps(start, end) for each in self.barred)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Everything the retrieve and rerank steps found.
+
+    Attributes:
+        evidence: Best first.
+        term_idf: Weights of the question's index terms.
+    """
+
+    evidence: tuple[Evidence, ...]
+    term_idf: dict[str, float]
+    step: RetrieveStep
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    """One need of the question with what was found for it."""
+
+    query: str
+    result: RetrievalResult
+    ranked: tuple[RankedChunk, ...]
+    degraded: str | None
+
+
+class EvidenceFinder:
+    """Finds passages by meaning and by words; safe to use from several tasks at once.
+
+    Args:
+        searcher: Merges dense and BM25 candidates by the configured fusion method.
+        reranker: Scores them.
+        retrieval: What the searcher was configured with, for the record.
+        config: Boost, window and number of passages.
+    """
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        reranker: ChunkReranker,
+        retrieval: RetrievalConfig,
+        config: AnswerConfig,
+    ) -> None:
+        self._searcher = searcher
+        self._reranker = reranker
+        self._retrieval = retrieval
+        self._config = config
+
+    async def find(
+        self, plan: ExecutionPlan, *, urls: Sequence[str] | None, years: Sequence[int]
+    ) -> Gathered:
+        """The best passages for a plan.
+
+        Args:
+            plan: A coherent one.
+            urls: Only these pages; None for all.
+            years: Only pages published in them; empty for any.
+
+        Raises:
+            ProviderError: The question could not be embedded.
+            StorageError: The database failed.
+        """
+        filters = SearchFilters(
+            source_urls=None if urls is None else tuple(urls), years=tuple(years) or None
+        )
+        queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
+        legs = await asyncio.gather(*(self._leg(query, filters) for query in queries))
+        failed = any(leg.degraded for leg in legs)
+        profile = self._reranker.fallback_profile if failed else self._reranker.profile
+        found = self._evidence(legs, profile)
+        kept = found[: self._config.evidence_passages]
+        return Gathered(
+            evidence=kept,
+            term_idf=legs[0].result.term_idf,
+            step=self._step(plan, legs, kept, years, profile),
+            degraded=tuple(dict.fromkeys(leg.degraded for leg in legs if leg.degraded)),
+        )
+
+    async def _leg(self, query: str, filters: SearchFilters) -> _Leg:
+        result = await self._searcher.retrieve(query, filters=filters)
+        ranked, degraded = await self._reranker.rerank(query, result)
+        return _Leg(query, result, ranked, degraded)
+
+    def _evidence(self, legs: Sequence[_Leg], profile: ScoreProfile) -> tuple[Evidence, ...]:
+        now = datetime.now(UTC)
+        best: dict[UUID, tuple[RankedChunk, str]] = {}
+        for leg in legs:
+            for item in leg.ranked:
+                known = best.get(item.chunk.chunk_id)
+                if known is None or item.reranked_score > known[0].reranked_score:
+                    best[item.chunk.chunk_id] = (item, leg.query)
+        found = [self._one(item, query, profile, now) for item, query in best.values()]
+        # Of equal passages the one that retrieval put first stays first.
+        ordered = sorted(found, key=lambda each: (-each.order, -each.chunk.score))
+        return tuple(replace(each, number=n) for n, each in enumerate(ordered, start=1))
+
+    def _one(self, item: RankedChunk, query: str, profile: ScoreProfile, now: datetime) -> Evidence:
+        chunk, config = item.chunk, self._config
+        fresh = freshness(chunk.published_at, window_years=config.recent_year_window, now=now)
+        order = boosted(
+            item.reranked_score, fresh, profile=profile, boost=config.rerank_recency_boost
+        )
+        barred = barred_spans(chunk.text, chunk.char_start)
+        return Evidence(0, chunk, item.reranked_score, order, query, barred)
+
+    def _step(
+        self,
+        plan: ExecutionPlan,
+        legs: Sequence[_Leg],
+        kept: Sequence[Evidence],
+        years: Sequence[int],
+        profile: ScoreProfile,
+    ) -> RetrieveStep:
+        idf = legs[0].result.term_idf
+        chunks = {chunk.chunk_id for leg in legs for chunk in leg.result.chunks}
+        barred = [each.kind for evidence in kept for each in evidence.barred]
+        return RetrieveStep(
+            year_mode="explicit" if years else "none",
+            requested_years=tuple(years),
+            recent_year_window=self._config.recent_year_window,
+            fusion_method=self._retrieval.fusion_method,
+            candidates=len(chunks),
+            passages=len(kept),
+            excluded_instructions=barred.count("instruction"),
+            excluded_secrets=barred.count("secret"),
+            coverage=coverage(idf, map(_passage, kept[:_COVERED_PASSAGES])) if kept else 0.0,
+            confidence=confidence(
+                (RankedChunk(chunk=each.chunk, reranked_score=each.relevance) for each in kept),
+                top_score=_top_score(plan, legs),
+                term_idf=idf,
+                profile=profile,
+            ),
+        )
+
+
+def _top_score(plan: ExecutionPlan, legs: Iterable[_Leg]) -> float:
+    """Best score, of the weakest part where the question has several."""
+    tops = {leg.query: max((r.reranked_score for r in leg.ranked), default=0.0) for leg in legs}
+    parts = [tops[query] for query in plan.sub_queries if query in tops]
+    return min(parts) if len(parts) > 1 else max(tops.values(), default=0.0)
+
+
+def _passage(evidence: Evidence) -> str:
+    chunk = evidence.chunk
+    text = chunk.focus.text if chunk.focus else chunk.text
+    return " ".join((chunk.title or "", *chunk.heading_path, text))

@@ -1,0 +1,212 @@
+"""Chooses the sentences that answer a question best, with where they stand; pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from webrag.answering.evidence import Evidence, Gathered
+from webrag.answering.models import PartKind
+from webrag.answering.units import Similarity, Unit, read_units
+from webrag.indexing.lexical import analyze
+
+__all__ = ["Excerpt", "choose_excerpts"]
+
+_WORDS: Final = 120
+_MORE_WORDS: Final = 180  # steps and code take more room than a fact
+_LEAST_SHARE: Final = 0.6  # of the best value; what is far below it only fills the room
+_ANNOUNCEMENT_WORDS: Final = 8
+_ASIDE_WORDS: Final = 3
+_ASIDE_CHARS: Final = 60
+_ASIDE_COVERAGE: Final = 0.3
+_REPEATED: Final = 0.8  # Jaccard of terms from which a sentence says the same again
+_MAX_BLOCK_CHARS: Final = 900  # of code or a list that is shown whole
+_MARKER: Final = re.compile(r"(?:^|\n)[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+$")
+_ITEM_LINE: Final = re.compile(r"\n[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Neighbouring units of one page as one part of an answer.
+
+    Attributes:
+        text: `markdown[start:end]` of the page.
+    """
+
+    evidence: Evidence
+    start: int
+    end: int
+    kind: PartKind
+    text: str
+
+
+def choose_excerpts(
+    query: str,
+    gathered: Gathered,
+    *,
+    similarity: Similarity | None,
+    wants_steps: bool = False,
+    max_excerpts: int = 4,
+) -> list[Excerpt]:
+    """The sentences that answer a question best, those of the best passage first.
+
+    Sentences of one passage keep their order and are joined when they are neighbours; one that
+    announces a list or code is followed by it. Nothing barred is chosen, nothing twice.
+
+    Args:
+        query: The question.
+        gathered: Ranked passages.
+        similarity: Compares meanings; None to go by words alone.
+        wants_steps: Whether the answer is likely a procedure.
+        max_excerpts: Excerpts at most.
+    """
+    units = read_units(query, gathered, similarity=similarity)
+    chosen = _within_budget(units, _MORE_WORDS if wants_steps else _WORDS)
+    chosen = _completed(chosen, units)
+    groups = list(_groups(sorted(chosen, key=lambda unit: (unit.evidence.number, unit.start))))
+    best = sorted(groups, key=_worth, reverse=True)[:max_excerpts]
+    # Passage by passage, the one with the best sentence first; in page order within a passage.
+    leading: dict[int, float] = {}
+    for group in best:
+        number = group[0].evidence.number
+        leading[number] = max(leading.get(number, 0.0), _worth(group))
+    best.sort(key=lambda group: (-leading[group[0].evidence.number], group[0].start))
+    return [_excerpt(group) for group in best]
+
+
+def _within_budget(units: Sequence[Unit], words: int) -> list[Unit]:
+    chosen: list[Unit] = []
+    left = words
+    ordered = sorted(units, key=lambda each: -each.value)
+    for unit in ordered:
+        size = len(unit.text.split())
+        if chosen and unit.value < _LEAST_SHARE * ordered[0].value:
+            break
+        if (chosen and size > left) or _is_aside(unit) or _says_again(unit, chosen):
+            continue
+        chosen.append(unit)
+        left -= size
+        if left <= 0:
+            break
+    return chosen
+
+
+def _is_aside(unit: Unit) -> bool:
+    """Whether it is a remark such as "See below." that does not name what was asked about."""
+    is_short = len(unit.text.split()) <= _ASIDE_WORDS and len(unit.text) <= _ASIDE_CHARS
+    return unit.kind == "prose" and is_short and unit.coverage < _ASIDE_COVERAGE
+
+
+def _says_again(unit: Unit, chosen: Sequence[Unit]) -> bool:
+    terms = set(analyze(unit.text))
+    for other in chosen:
+        known = set(analyze(other.text))
+        if terms and len(terms & known) >= _REPEATED * len(terms | known):
+            return True
+    return False
+
+
+def _completed(chosen: Sequence[Unit], units: Sequence[Unit]) -> list[Unit]:
+    """With what an announcing sentence announces, and the sentence that announces chosen code."""
+    kept = {(unit.start, unit.evidence.number): unit for unit in chosen}
+    for left, right in pairwise(units):
+        if left.evidence is not right.evidence or right.place != left.place + 1:
+            continue
+        announced = _announces(left)
+        if announced and right in chosen and right.kind == "code":
+            kept.setdefault((left.start, left.evidence.number), left)
+        if announced and left in chosen:
+            for unit in _announced(units, right):
+                kept.setdefault((unit.start, unit.evidence.number), unit)
+        if left.kind == "code" and right in chosen and right.text[:1].islower():
+            kept.setdefault((left.start, left.evidence.number), left)  # the sentence goes on
+    places = {(unit.evidence.number, unit.place) for unit in kept.values()}
+    return [unit for unit in kept.values() if not _dangles(unit, places)]
+
+
+def _dangles(unit: Unit, places: set[tuple[int, int]]) -> bool:
+    """Whether a unit announces what is not shown and says nothing else."""
+    is_alone = (unit.evidence.number, unit.place + 1) not in places
+    return _announces(unit) and is_alone and len(unit.text.split()) <= _ANNOUNCEMENT_WORDS
+
+
+def _announces(unit: Unit) -> bool:
+    return unit.kind == "prose" and unit.text.rstrip("*_` ").endswith(":")
+
+
+def _announced(units: Sequence[Unit], first: Unit) -> Iterator[Unit]:
+    """The code block, or the list items, that stand where `first` does."""
+    if first.kind == "code":
+        yield first
+        return
+    at = units.index(first)
+    previous: Unit | None = None
+    for unit in units[at:]:
+        if unit.evidence is not first.evidence or unit.end - first.start > _MAX_BLOCK_CHARS:
+            return
+        if unit.kind != "prose" or (previous is None and not _is_item(unit)):
+            return
+        if previous is not None and not (_is_item(unit) or _joins(previous, unit)):
+            return
+        yield unit
+        previous = unit
+
+
+def _is_item(unit: Unit) -> bool:
+    return bool(_MARKER.search(_before(unit)))
+
+
+def _before(unit: Unit) -> str:
+    chunk = unit.evidence.chunk
+    return chunk.text[max(0, unit.start - chunk.char_start - 60) : unit.start - chunk.char_start]
+
+
+def _joins(left: Unit, right: Unit) -> bool:
+    """Whether nothing but white space within one paragraph separates two sentences."""
+    return not _gap(left, right).strip() and _gap(left, right).count("\n") < 2
+
+
+def _gap(left: Unit, right: Unit) -> str:
+    offset = left.evidence.chunk.char_start
+    return left.evidence.chunk.text[left.end - offset : right.start - offset]
+
+
+def _groups(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    group: list[Unit] = []
+    for unit in units:
+        if group and not _belongs(group[-1], unit):
+            yield group
+            group = []
+        group.append(unit)
+    if group:
+        yield group
+
+
+def _worth(group: Sequence[Unit]) -> float:
+    return max(unit.value for unit in group)
+
+
+def _belongs(left: Unit, right: Unit) -> bool:
+    if left.evidence is not right.evidence or right.place != left.place + 1:
+        return False
+    if left.kind != right.kind:
+        return False
+    if right.kind == "row":
+        return True
+    both_items = _is_item(right) and (_is_item(left) or _gap(left, right).count("\n") < 2)
+    return right.kind == "prose" and (_joins(left, right) or both_items)
+
+
+def _excerpt(group: Sequence[Unit]) -> Excerpt:
+    first, last = group[0], group[-1]
+    start, end = first.start, last.end
+    offset = first.evidence.chunk.char_start
+    text = first.evidence.chunk.text
+    kind: PartKind = {"code": "code", "row": "table"}.get(first.kind, "prose")  # type: ignore[assignment]
+    if kind == "prose" and _ITEM_LINE.search(text[start - offset : end - offset]):
+        kind = "list"
+        marker = _MARKER.search(_before(first))
+        if marker:
+            start -= len(marker[0].lstrip())
+    return Excerpt(first.evidence, start, end, kind, text[start - offset : end - offset])

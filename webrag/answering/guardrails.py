@@ -1,0 +1,165 @@
+"""Stops questions, evidence and answers that may not go on; checks can be added."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from webrag.answering.evidence import Evidence
+from webrag.answering.models import AnswerPart
+from webrag.answering.screening import holds_secret
+from webrag.errors import GuardrailsViolationError
+
+__all__ = [
+    "DEFAULT_GUARDRAILS",
+    "Checked",
+    "EvidenceGuard",
+    "Guardrail",
+    "InputGuard",
+    "SecretGuard",
+    "Stage",
+    "SupportGuard",
+    "check_stage",
+]
+
+Stage = Literal["input", "retrieval", "output"]
+
+_MAX_CHARS: Final = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a guardrail looks at.
+
+    Attributes:
+        evidence: Set from the stage `retrieval` on.
+        parts: Set at the stage `output`.
+        texts: Other texts the user would see, such as notes.
+    """
+
+    query: str
+    evidence: tuple[Evidence, ...] = ()
+    parts: tuple[AnswerPart, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+class Guardrail(Protocol):
+    """One check at one stage."""
+
+    @property
+    def stage(self) -> Stage:
+        """When it is asked."""
+
+    def check(self, checked: Checked) -> None:
+        """Do nothing, or stop the run.
+
+        Raises:
+            GuardrailsViolationError: The run ends with the error's safe reply.
+        """
+
+
+def check_stage(stage: Stage, checked: Checked, guardrails: Sequence[Guardrail]) -> None:
+    """Ask every guardrail of a stage, in order.
+
+    Raises:
+        GuardrailsViolationError: The first one that objects.
+    """
+    for guardrail in guardrails:
+        if guardrail.stage == stage:
+            guardrail.check(checked)
+
+
+@dataclass(frozen=True, slots=True)
+class InputGuard:
+    """Refuses questions that are empty or too long, or hold a character no text may."""
+
+    max_chars: int = _MAX_CHARS
+    stage: Literal["input"] = "input"
+
+    def check(self, checked: Checked) -> None:
+        """Check the question."""
+        if not checked.query.strip():
+            raise GuardrailsViolationError(
+                "input", "the question is empty", "Please ask a question."
+            )
+        if len(checked.query) > self.max_chars:
+            raise GuardrailsViolationError(
+                "input",
+                f"the question has {len(checked.query):,} characters",
+                f"Please ask in at most {self.max_chars:,} characters.",
+            )
+        if "\x00" in checked.query:
+            raise GuardrailsViolationError(
+                "input",
+                "the question holds a NUL character",
+                "Please ask without control characters.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceGuard:
+    """Stops when all that was found addresses a model or looks like credentials."""
+
+    stage: Literal["retrieval"] = "retrieval"
+
+    def check(self, checked: Checked) -> None:
+        """Check the passages: one quotable block is enough to go on."""
+        if checked.evidence and not any(map(_has_quotable_text, checked.evidence)):
+            raise GuardrailsViolationError(
+                "retrieval",
+                "every passage found is addressed to a model or looks like credentials",
+                "The passages found cannot be quoted: they hold credentials, or instructions to a"
+                " language model instead of information.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SecretGuard:
+    """Stops answers that hold what looks like an API key, a token or a private key."""
+
+    stage: Literal["output"] = "output"
+
+    def check(self, checked: Checked) -> None:
+        """Check everything the user would see."""
+        shown = [*(part.text for part in checked.parts), *checked.texts]
+        if any(map(holds_secret, shown)):
+            raise GuardrailsViolationError(
+                "output",
+                "the answer holds what looks like a credential",
+                "The answer is withheld because it would show what looks like a credential.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SupportGuard:
+    """Stops answers with a sentence that cites nothing; it guards against other writers."""
+
+    stage: Literal["output"] = "output"
+
+    def check(self, checked: Checked) -> None:
+        """Check that every sentence has a citation."""
+        if any(not part.citations for part in checked.parts):
+            raise GuardrailsViolationError(
+                "output",
+                "a sentence of the answer has no citation",
+                "The answer is withheld because part of it is not supported by a source.",
+            )
+
+
+DEFAULT_GUARDRAILS: Final[tuple[Guardrail, ...]] = (
+    InputGuard(),
+    EvidenceGuard(),
+    SecretGuard(),
+    SupportGuard(),
+)
+
+
+def _has_quotable_text(evidence: Evidence) -> bool:
+    chunk = evidence.chunk
+    at, kept = chunk.char_start, []
+    for barred in sorted(evidence.barred, key=lambda each: each.start):
+        kept.append(chunk.text[at - chunk.char_start : barred.start - chunk.char_start])
+        at = max(at, barred.end)
+    kept.append(chunk.text[at - chunk.char_start :])
+    # Headings alone say nothing that could be quoted.
+    lines = [line for part in kept for line in part.splitlines() if not line.startswith("#")]
+    return any(char.isalnum() for line in lines for char in line)

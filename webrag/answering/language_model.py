@@ -1,0 +1,67 @@
+"""Talks to any LlamaIndex LLM: streams a reply, turns its failures into one error."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from llama_index.core.llms import LLM, ChatMessage, MessageRole
+
+from webrag.errors import ProviderError, WebRAGError
+
+__all__ = ["ask", "stream", "with_temperature"]
+
+
+async def stream(llm: LLM, messages: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
+    """The pieces of a reply as they arrive.
+
+    Raises:
+        ProviderError: The model failed; what was yielded before stands.
+    """
+    try:
+        chunks = await llm.astream_chat(_chat(messages))
+        async for chunk in chunks:
+            yield chunk.delta or ""
+    except (WebRAGError, GeneratorExit):
+        raise
+    # The model is whatever LlamaIndex class the user configured; each raises its own SDK's
+    # errors, which share no base.
+    except Exception as error:
+        raise _failed(error) from error
+
+
+async def ask(llm: LLM, messages: Sequence[tuple[str, str]]) -> str:
+    """A whole reply.
+
+    Raises:
+        ProviderError: The model failed.
+    """
+    try:
+        response = await llm.achat(_chat(messages))
+    except WebRAGError:
+        raise
+    except Exception as error:  # as above
+        raise _failed(error) from error
+    return response.message.content or ""
+
+
+def with_temperature(llm: LLM, temperature: float) -> LLM:
+    """The same model at a temperature; itself where it has no such field."""
+    if "temperature" not in type(llm).model_fields:
+        return llm
+    return llm.model_copy(update={"temperature": temperature})
+
+
+def _chat(messages: Sequence[tuple[str, str]]) -> list[ChatMessage]:
+    return [ChatMessage(role=MessageRole(role), content=text) for role, text in messages]
+
+
+def _failed(error: Exception) -> ProviderError:
+    status: Any = getattr(error, "status_code", None)
+    kind = type(error).__name__
+    # The SDK's message can hold the whole reply of a server, with whatever is in it.
+    said = f"HTTP status {status}" if isinstance(status, int) else kind
+    return ProviderError(
+        f"The language model failed ({said}).",
+        provider="language model",
+        status=status if isinstance(status, int) else None,
+        hint="Check ANSWER_LLM_BASE_URL, ANSWER_LLM_MODEL and ANSWER_LLM_API_KEY.",
+    )

@@ -1,0 +1,271 @@
+"""The contract of the answer manager: what it is asked, plans, cites and returns. No I/O here."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal, TypeAlias
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.orchestration.models import QueryType
+from webrag.retrieval.models import CitationSpan
+
+__all__ = [
+    "AnswerCitation",
+    "AnswerConfig",
+    "AnswerEvent",
+    "AnswerPart",
+    "AnswerRequest",
+    "CitationTally",
+    "Conflict",
+    "EventListener",
+    "ExecutionPlan",
+    "FinalReason",
+    "ManagerResult",
+    "ManagerState",
+    "PartKind",
+    "Reflection",
+    "RetrieveStep",
+    "SynthesisMethod",
+    "YearMode",
+]
+
+ManagerState = Literal["execute_plan", "success", "fail"]
+YearMode = Literal["explicit", "none"]
+PartKind = Literal["prose", "list", "code", "table"]
+SynthesisMethod = Literal["llm", "extractive", "none"]
+FinalReason = Literal[
+    "confidence_high",
+    "confidence_medium_caveated",
+    "confidence_low_partial",
+    "confidence_too_low_clarify",
+    "incoherent_query",
+    "guardrail_input",
+    "guardrail_retrieval",
+    "guardrail_output",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AnswerConfig(_Frozen):
+    """Numbers that steer the answer manager; docs/scoring.md explains each.
+
+    Attributes:
+        rerank_recency_boost: Added to the normalised score of a page published this year.
+        recent_year_window: Years over which that boost falls to nothing.
+        reflection_temperature: Of the model that judges an answer.
+        max_question_chars: Longest question.
+        evidence_passages: Passages an answer is made from.
+        max_sentences: Sentences, lists or code blocks of an extractive answer.
+        synthesis_timeout_s: Whole time a model has for an answer, its second try included.
+        reflection_timeout_s: Whole time it has for judging one, its second try included.
+    """
+
+    rerank_recency_boost: float = Field(default=0.05, ge=0, le=1)
+    recent_year_window: int = Field(default=3, ge=1, le=100)
+    reflection_temperature: float = Field(default=0.0, ge=0, le=2)
+    max_question_chars: int = Field(default=8_000, ge=1)
+    evidence_passages: int = Field(default=8, ge=1)
+    max_sentences: int = Field(default=4, ge=1)
+    synthesis_timeout_s: float = Field(default=40.0, gt=0)
+    reflection_timeout_s: float = Field(default=15.0, gt=0)
+
+
+class AnswerRequest(_Frozen):
+    """What the manager is asked.
+
+    Attributes:
+        urls: Canonical addresses of the pages to answer from; empty for all that is stored.
+        requested_years: Publication years to answer from; empty for any.
+        deep: Follow links of `urls` where the evidence is too thin.
+    """
+
+    query: str
+    urls: tuple[str, ...] = ()
+    requested_years: tuple[int, ...] = ()
+    deep: bool = False
+
+
+class ExecutionPlan(_Frozen):
+    """What is going to be done; every field is always set.
+
+    Attributes:
+        revised_query: The question as it is searched for, without greetings and asides.
+        coherence: Whether the question can be answered at all.
+        coherence_reason: Why it cannot; None when it can.
+        sub_queries: The separate needs of the question, at least one.
+    """
+
+    original_query: str
+    revised_query: str
+    coherence: Literal["coherent", "incoherent"]
+    coherence_reason: str | None = None
+    sub_queries: tuple[str, ...]
+    query_type: QueryType = "factual"
+
+
+class RetrieveStep(_Frozen):
+    """What was searched and found.
+
+    Attributes:
+        year_mode: `explicit` when years were requested, else `none`, which filters nothing.
+        recent_year_window: Years that count as recent for the boost.
+        candidates: Distinct chunks that were retrieved.
+        passages: Passages kept as evidence.
+        excluded_instructions: Blocks left out because they address a model.
+        excluded_secrets: Blocks left out because they look like credentials.
+        coverage: Share of the question's weighted terms that the passages hold, [0, 1].
+        confidence: Probability-like number that the passages hold the answer, [0, 1].
+    """
+
+    year_mode: YearMode
+    requested_years: tuple[int, ...] = ()
+    recent_year_window: int
+    fusion_method: Literal["score", "rrf"] = "score"
+    candidates: int = 0
+    passages: int = 0
+    excluded_instructions: int = 0
+    excluded_secrets: int = 0
+    coverage: float = 0.0
+    confidence: float = 0.0
+
+
+class AnswerCitation(CitationSpan):
+    """A quotation with the number it has in the answer.
+
+    Attributes:
+        number: From 1, in order of first use.
+        document_id: Page whose stored text the offsets refer to.
+    """
+
+    number: int
+    document_id: UUID
+    published_at: datetime | None = None
+
+
+class AnswerPart(_Frozen):
+    """A sentence of the answer, or a list, code block or table row, with its support.
+
+    Attributes:
+        text: What is said; in an extractive answer the quotation itself.
+        citations: Numbers of its citations; never empty in a result.
+    """
+
+    text: str
+    kind: PartKind = "prose"
+    citations: tuple[int, ...]
+
+
+class Conflict(_Frozen):
+    """Two sources that say different things of the same subject.
+
+    Attributes:
+        kind: `number` when values differ, `negation` when one denies what the other says.
+        citations: Numbers of the two citations.
+    """
+
+    kind: Literal["number", "negation"]
+    citations: tuple[int, int]
+
+
+class CitationTally(_Frozen):
+    """What became of the citations a writer proposed.
+
+    Attributes:
+        kept: Citations of the answer.
+        removed: Citations whose words are not where they were said to be.
+        unsupported: Sentences dropped because their citations do not say what they say.
+    """
+
+    kept: int = 0
+    removed: int = 0
+    unsupported: int = 0
+
+
+class Reflection(_Frozen):
+    """The judgement of an answer.
+
+    Attributes:
+        original_score: How well it answers the question as asked, [0, 1].
+        revised_score: How well it answers the question as searched for, [0, 1].
+        score: 70 % of the first and 30 % of the second.
+        applicability_note: To what the answer applies, for the user interface.
+        uncertainty_note: What is uncertain about it, for the user interface.
+        method: Who judged.
+    """
+
+    original_score: float = Field(ge=0, le=1)
+    revised_score: float = Field(ge=0, le=1)
+    score: float = Field(ge=0, le=1)
+    applicability_note: str
+    uncertainty_note: str
+    method: Literal["llm", "rules"]
+
+
+class AnswerEvent(_Frozen):
+    """Something that happened while an answer was made.
+
+    Attributes:
+        kind: `state` a state was entered; `step` a step begins; `part` a checked sentence is
+            ready; `notice` something to know about the answer.
+        detail: Name of the state or step, or the sentence with its citation numbers.
+        part: Set for `part`.
+        citations: The citations that `part` uses for the first time.
+    """
+
+    kind: Literal["state", "step", "part", "notice"]
+    detail: str
+    part: AnswerPart | None = None
+    citations: tuple[AnswerCitation, ...] = ()
+
+
+EventListener: TypeAlias = Callable[[AnswerEvent], None]
+"""Called on the event loop; must return quickly."""
+
+
+class ManagerResult(_Frozen):
+    """An answer whose every sentence is supported by checked citations, or a polite refusal.
+
+    Attributes:
+        state: Terminal state.
+        states: All states, in order.
+        answer: The whole text with citation numbers; it holds no confidence and no reason.
+        notice: Caveat, limitation or request for clarification that `answer` holds; "" when none.
+        parts: The sentences of the answer.
+        citations: What they cite, by number.
+        conflicts: Where sources disagree.
+        confidence: [0, 1]; 0 in state `fail`.
+        final_reason: Why the run ended as it did.
+        diagnostics: Observations such as `low_coverage`; they decide nothing.
+        plan: None when the input was refused before there was one.
+        retrieval: None when nothing was retrieved.
+        reflection: None when there was no answer to judge.
+        synthesis: Who wrote the answer.
+        degraded: Sentences naming each component that did not work as configured.
+        guardrail: The stage and reason of a guardrail that ended the run.
+    """
+
+    state: Literal["success", "fail"]
+    states: tuple[ManagerState, ...]
+    query: str
+    answer: str
+    notice: str = ""
+    parts: tuple[AnswerPart, ...] = ()
+    citations: tuple[AnswerCitation, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    confidence: float = Field(ge=0, le=1)
+    final_reason: FinalReason
+    applicability_note: str = ""
+    uncertainty_note: str = ""
+    diagnostics: tuple[str, ...] = ()
+    plan: ExecutionPlan | None = None
+    retrieval: RetrieveStep | None = None
+    reflection: Reflection | None = None
+    citation_tally: CitationTally = CitationTally()
+    synthesis: SynthesisMethod = "none"
+    degraded: tuple[str, ...] = ()
+    guardrail: tuple[str, str] | None = None
+    total_ms: float = 0.0

@@ -1,0 +1,99 @@
+"""`webrag ask`: a question in, an answer in sentences out, as soon as each is checked."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.output import print_brief, print_json
+from webrag.cli.running import run
+
+if TYPE_CHECKING:
+    from webrag.answering.models import AnswerEvent, ManagerResult
+    from webrag.settings import Settings
+
+__all__ = ["ask_command"]
+
+
+@with_settings
+@click.command("ask", short_help="Answer a question in sentences, each with citations.")
+@click.argument("question")
+@click.option("--url", multiple=True, metavar="URL", help="Answer from this page. Repeatable.")
+@click.option(
+    "--year", multiple=True, type=int, metavar="YEAR", help="Published in this year. Repeatable."
+)
+@click.option("--deep", is_flag=True, help="Follow links of --url where the evidence is too thin.")
+@json_option
+@click.pass_context
+def ask_command(
+    ctx: click.Context,
+    /,
+    question: str,
+    url: tuple[str, ...],
+    year: tuple[int, ...],
+    deep: bool,
+) -> None:
+    """Answer QUESTION from the pages stored so far, or from --url.
+
+    \b
+    webrag ask "How is a task cancelled?"
+    webrag ask "How is a task cancelled?" --url https://docs.python.org/3/library/asyncio-task.html
+    webrag ask "What changed in the release?" --year 2025 --year 2026
+    """  # noqa: D301  click takes the backspace for "do not rewrap"
+    options = run_options(ctx)
+    writer = _Writer(quiet=options.quiet, streams=not options.json)
+    result = run(_ask(ctx.obj, question, url, year, deep, writer))
+    if options.json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        writer.finish(result)
+    if result.state == "fail":
+        ctx.exit(1)
+
+
+async def _ask(
+    settings: "Settings",
+    question: str,
+    urls: tuple[str, ...],
+    years: tuple[int, ...],
+    deep: bool,
+    writer: "_Writer",
+) -> "ManagerResult":
+    from webrag.answering.request import answer_request
+    from webrag.app import WebRAG
+
+    # Refuses what cannot be used before anything is started for it.
+    answer_request(question, url=urls, years=years, deep=deep)
+    async with WebRAG(settings) as rag:
+        return await rag.ask(question, url=urls, years=years, deep=deep, on_event=writer.tell)
+
+
+class _Writer:
+    """Prints sentences as they arrive on standard output, steps on standard error."""
+
+    def __init__(self, *, quiet: bool, streams: bool) -> None:
+        self._quiet = quiet
+        self._streams = streams
+        self._has_written = False
+
+    def tell(self, event: "AnswerEvent") -> None:
+        """Print what happened."""
+        from webrag.presentation.answer import format_part
+
+        if event.kind == "step" and not self._quiet:
+            click.echo(f"{event.detail} ...", err=True)
+        if event.kind == "part" and self._streams:
+            click.echo(f"{format_part(event.detail)}\n")
+            self._has_written = True
+
+    def finish(self, result: "ManagerResult") -> None:
+        """Print what has not arrived yet: all of an answer without sentences, else its rest."""
+        from webrag.presentation.answer import format_answer, format_details, format_rest
+
+        if not self._has_written:
+            print_brief(format_answer(result))
+            return
+        rest = format_rest(result)
+        if rest:
+            click.echo(f"{rest}\n")
+        print_brief(format_details(result))

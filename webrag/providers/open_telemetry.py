@@ -1,0 +1,118 @@
+"""Turns LlamaIndex's instrumentation into OpenTelemetry spans; imported only when asked for."""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from llama_index_instrumentation import root_dispatcher
+from llama_index_instrumentation.span import BaseSpan
+from llama_index_instrumentation.span_handlers import BaseSpanHandler
+from opentelemetry import trace
+from opentelemetry.trace import Span, Status, StatusCode, TracerProvider
+from pydantic import PrivateAttr
+from typing_extensions import override
+
+__all__ = ["collector_provider", "listening_spans"]
+
+_STEP: Final = "traced_step"
+
+
+class _SpanHandler(BaseSpanHandler[BaseSpan]):
+    """Opens a span for each of LlamaIndex's; names, times and errors only, no contents."""
+
+    _tracer: trace.Tracer = PrivateAttr()
+    _spans: dict[str, Span] = PrivateAttr(default_factory=dict)
+
+    def __init__(self, provider: TracerProvider | None) -> None:
+        super().__init__()
+        self._tracer = trace.get_tracer("webrag", tracer_provider=provider)
+        self._spans = {}
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "WebRAGOpenTelemetry"
+
+    @override
+    def new_span(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
+        parent_span_id: str | None = None,
+        tags: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> BaseSpan | None:
+        parent = self._spans.get(parent_span_id or "")
+        context = trace.set_span_in_context(parent) if parent else None
+        self._spans[id_] = self._tracer.start_span(_name(id_, bound_args), context=context)
+        return BaseSpan(id_=id_, parent_id=parent_span_id)
+
+    @override
+    def prepare_to_exit_span(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
+        result: Any | None = None,
+        **kwargs: Any,
+    ) -> BaseSpan | None:
+        span = self._spans.pop(id_, None)
+        if span is not None:
+            span.end()
+        return self.open_spans.get(id_)
+
+    @override
+    def prepare_to_drop_span(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
+        err: BaseException | None = None,
+        **kwargs: Any,
+    ) -> BaseSpan | None:
+        span = self._spans.pop(id_, None)
+        if span is not None:
+            # The type only: messages can hold what a page or a server said.
+            span.set_status(Status(StatusCode.ERROR, type(err).__name__ if err else None))
+            span.end()
+        return self.open_spans.get(id_)
+
+
+@contextmanager
+def listening_spans(provider: TracerProvider | None = None) -> Iterator[None]:
+    """Make spans of LlamaIndex's instrumentation while the block runs.
+
+    Args:
+        provider: Where they go; None for the program's own tracer provider.
+    """
+    handler = _SpanHandler(provider)
+    root_dispatcher.add_span_handler(handler)
+    try:
+        yield
+    finally:
+        root_dispatcher.span_handlers.remove(handler)
+
+
+@contextmanager
+def collector_provider(endpoint: str) -> Iterator[TracerProvider]:
+    """A tracer provider that sends to a collector over HTTP, flushed when the block ends."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+    from opentelemetry.sdk.trace import TracerProvider as SdkProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = SdkProvider(resource=Resource.create({SERVICE_NAME: "webrag"}))
+    exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
+
+
+def _name(id_: str, bound_args: inspect.BoundArguments) -> str:
+    name = id_.rsplit("-", 5)[0]  # the rest is a UUID
+    step = bound_args.arguments.get("step")
+    return f"webrag.{step}" if name == _STEP and step else name
