@@ -37,6 +37,7 @@ from webrag.providers import (
 )
 from webrag.retrieval.search import Searcher
 from webrag.settings import Settings
+from webrag.verification import Verifier
 
 __all__ = ["Parts", "assemble"]
 
@@ -59,6 +60,7 @@ class Parts:
     acquirer: PageAcquirer
     crawler: SiteCrawler
     engine: OrchestratorEngine
+    verifier: Verifier
     page_source: str
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
@@ -121,6 +123,7 @@ async def assemble(
         acquirer=acquirer,
         crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
         engine=engine,
+        verifier=Verifier(corpus, database, ingestion),
         page_source=pages.source.name,
         count_tokens=lambda text: len(encode(text)),
         embedding=choice,
