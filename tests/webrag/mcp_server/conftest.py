@@ -8,8 +8,10 @@ from typing import Any, Self
 import pytest
 
 from webrag.errors import InputError, PageGoneError, WebRAGError
+from webrag.indexing.forgetting import ForgetReport
 from webrag.indexing.models import AcquiredPage, CorpusStatus
 from webrag.orchestration.models import ProgressCallback
+from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 
 
 class ScriptedMemory:
@@ -26,6 +28,8 @@ class ScriptedMemory:
         self.cancelled = asyncio.Event()
         self.is_open = False
         self.page_delay_s = 0.0
+        self.chunks: list[Any] = []
+        self.finished = 0
 
     async def __aenter__(self) -> Self:
         self.is_open = True
@@ -46,7 +50,8 @@ class ScriptedMemory:
             raise
         if self.error is not None:
             raise self.error
-        return SimpleNamespace(chunks=("one",))
+        self.finished += 1
+        return SimpleNamespace(chunks=self.chunks)
 
     async def answer(self, url: Any, question: str, **options: Any) -> Any:
         progress = options.pop("on_progress")
@@ -85,7 +90,23 @@ class ScriptedMemory:
         )
 
     def brief(self, result: Any, *, include_guide: bool = False, nonce: str | None = None) -> str:
-        return f"brief of {result.chunks[0]} guide={include_guide} nonce={nonce}"
+        return f"brief of {len(result.chunks)} guide={include_guide} nonce={nonce}"
+
+    async def forget(self, urls: list[str]) -> ForgetReport:
+        await self._work("forget", None, urls=urls)
+        return ForgetReport(removed=tuple(urls))
+
+    async def verify(self, citations: list[Citation], **options: Any) -> list[CitationCheck]:
+        on_checked = options.pop("on_checked")
+        await self._work("verify", None, citations=citations, live=options["live"])
+        absent, unchecked = Finding(state="absent"), Finding(state="unchecked")
+        checks = [
+            CitationCheck(citation=each, url=each.url or "", stored=absent, live=unchecked)
+            for each in citations
+        ]
+        for done, check in enumerate(checks, 1):
+            on_checked(check, done, len(checks))
+        return checks
 
 
 def _outcome(url: str) -> AcquiredPage | WebRAGError:

@@ -44,19 +44,21 @@ async def tools(load: Load) -> list[Tool]:
 async def test_tools_are_listed_with_their_annotations(tools: list[Tool]) -> None:
     by_name = {tool.name: tool for tool in tools}
 
-    assert list(by_name) == ["answer", "search", "status", "ingest"]
+    assert list(by_name) == ["answer", "search", "status", "ingest", "verify"]
     hints = {name: tool.annotations for name, tool in by_name.items()}
     assert {n: h.read_only_hint for n, h in hints.items() if h} == {
         "answer": False,
         "search": True,
         "status": True,
         "ingest": False,
+        "verify": True,
     }
     assert {n: h.open_world_hint for n, h in hints.items() if h} == {
         "answer": True,
         "search": False,
         "status": False,
         "ingest": True,
+        "verify": True,
     }
 
 
@@ -75,7 +77,7 @@ async def test_known_context_promises_only_what_a_language_model_does(tools: lis
 
 
 async def test_tools_offer_no_structured_output(tools: list[Tool]) -> None:
-    assert [tool.output_schema for tool in tools] == [None] * 4
+    assert [tool.output_schema for tool in tools] == [None] * 5
 
 
 async def test_descriptions_and_schemas_stay_small(tools: list[Tool]) -> None:
@@ -117,7 +119,7 @@ async def test_answer_is_text_with_guide_and_a_nonce_of_its_own(call: Call) -> N
     first = await call("answer", QUESTION)
     second = await call("answer", QUESTION)
 
-    assert re.fullmatch(r"brief of one guide=True nonce=[0-9a-f]{8}", text_of(first))
+    assert re.fullmatch(r"brief of 0 guide=True nonce=[0-9a-f]{8}", text_of(first))
     assert text_of(first) != text_of(second)
     assert first.structured_content is None
 
@@ -206,7 +208,7 @@ async def test_ingest_refuses_more_urls_than_one_call_takes(call: Call, memory: 
     result = await call("ingest", {"url": [f"{URL}{number}" for number in range(51)]})
 
     assert text_of(result) == (
-        "url names 51 pages; one call takes at most 50: ingest the others with further calls."
+        "url names 51 pages; one call takes at most 50: name the others in further calls."
     )
     assert memory.calls == []
 
