@@ -106,11 +106,9 @@ def passes(name: str, command: list[str], environment: dict[str, str]) -> bool:
     print(f"{'ok  ' if ran.returncode == 0 else 'FAIL'} {name} ({seconds:.1f} s)")
     lines = (ran.stdout + ran.stderr).splitlines()
     wanted = ("Total:", "stdio: ok", "http: ok", '"requests"', '"errors"', '"p50"', '"p99"')
-    shown = [line for line in lines if any(word in line for word in wanted)]
-    print(
-        "".join(f"       {line}\n" for line in (shown if ran.returncode == 0 else lines[-30:])),
-        end="",
-    )
+    if ran.returncode == 0:
+        lines = [line for line in lines if any(word in line for word in wanted)]
+    print("".join(f"       {line}\n" for line in lines[-30:]), end="", flush=True)
     return ran.returncode == 0
 
 

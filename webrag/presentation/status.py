@@ -172,7 +172,7 @@ def _ingest_line(page: AcquiredPage) -> str:
 def format_forget(report: "ForgetReport") -> str:
     """What was deleted, and which of the URLs named are not stored."""
     count = _pages(len(report.removed))
-    lines = ["[FORGET REPORT]", f"{count} deleted with everything made from them."]
+    lines = ["[FORGET REPORT]", f"{count} deleted."]
     lines += [f"- {url}" for url in report.removed]
     if report.unknown:
         lines += ["", "Not stored:", *(f"- {url}" for url in report.unknown)]

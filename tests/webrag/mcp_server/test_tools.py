@@ -341,3 +341,113 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
 
     async with asyncio.timeout(5):
         await memory.cancelled.wait()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        (
+            "search",
+            {"query": "q", "url": URL},
+            "search has no argument 'url'; it takes query, source_urls, intent, top_k.",
+        ),
+        (
+            "answer",
+            QUESTION | {"reserch_mode": "deep"},
+            "answer has no argument 'reserch_mode'; it takes url, query, intent, known_context, "
+            "constraints, expansion_budget, research_mode, retrieval_mode. "
+            "Did you mean research_mode?",
+        ),
+        (
+            "verify",
+            {"citations": [{"quote": "q", "page": URL}]},
+            "An entry of citations has no argument 'page'; it takes quote, url, char_start, "
+            "char_end, passage_id.",
+        ),
+        (
+            "verify",
+            {"citations": []},
+            "citations must be a list of objects with quote, url, char_start, char_end, "
+            "passage_id.",
+        ),
+        (
+            "verify",
+            {"citations": [{"quote": "q", "url": URL}] * 21},
+            "citations has 21 entries; one call takes at most 20: check the others with further "
+            "calls.",
+        ),
+        (
+            "verify",
+            {"citations": [{"quote": "q", "passage_id": "x"}]},
+            "passage_id is 'x'; give an id.",
+        ),
+    ],
+)
+async def test_what_would_be_ignored_is_refused_and_what_is_known_is_named(
+    call: Call, memory: Any, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    result = await call(tool, arguments)
+
+    assert (text_of(result), result.is_error, memory.calls) == (sentence, True, [])
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+async def test_verify_passes_every_citation_on(call: Call, memory: Any, as_text: bool) -> None:
+    given: Any = [{"quote": "q", "url": URL, "char_start": "3", "char_end": 4}]
+
+    result = await call("verify", {"citations": json.dumps(given) if as_text else given})
+
+    passed = memory.calls[0][1]
+    assert [(c.quote, c.url, c.char_start, c.char_end) for c in passed["citations"]] == [
+        ("q", URL, 3, 4)
+    ]
+    assert passed["live"] is True
+    assert text_of(result).startswith("[VERIFICATION]\n0 of 1 are verbatim")
+
+
+async def test_deleting_is_offered_only_when_it_is_enabled(load: Load, tools: list[Tool]) -> None:
+    async with Client(build_server(Settings(mcp_enable_forget=True), load=load)) as client:
+        offered = (await client.list_tools()).tools
+        result = await client.call_tool("forget", {"url": URL})
+
+    forget = offered[-1]
+    assert "forget" not in {tool.name for tool in tools}
+    assert forget.annotations is not None
+    assert forget.annotations.destructive_hint
+    assert text_of(result) == f"[FORGET REPORT]\n1 page deleted.\n- {URL}"
+
+
+async def test_deleting_that_is_not_enabled_cannot_be_called(call: Call, memory: Any) -> None:
+    result = await call("forget", {"url": URL})
+
+    assert result.is_error
+    assert memory.calls == []
+
+
+async def test_structured_content_is_sent_when_asked_for_beside_the_whole_text(load: Load) -> None:
+    async with Client(build_server(Settings(mcp_structured_output=True), load=load)) as client:
+        result = await client.call_tool("answer", QUESTION)
+
+    assert text_of(result).startswith("brief of 0")
+    assert result.structured_content is not None
+    assert result.structured_content["confidence_band"] == "medium"
+
+
+async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:
+    from llama_index.core.utils import get_tokenizer
+
+    async with Client(build_server(Settings(mcp_enable_forget=True), load=load)) as client:
+        tools = (await client.list_tools()).tools
+        instructions = client.instructions or ""
+
+    listed = "".join(tool.model_dump_json(by_alias=True, exclude_none=True) for tool in tools)
+    assert len(get_tokenizer()(listed + instructions)) < 1500
+
+
+async def test_tool_list_is_the_same_after_every_call(load: Load) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        before = await client.list_tools()
+        await client.call_tool("answer", QUESTION)
+        after = await client.list_tools()
+
+    assert before == after
