@@ -55,10 +55,13 @@ def main() -> int:
         }
         webrag = [str(Path(sys.executable).with_name("webrag")), "mcp"]
         command = [*webrag, "--transport", "http", "--port", str(PORT)]
-        with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as server:
+        server = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        try:
             wait_until_ready()
             failures = [name for name, args in steps(webrag) if not passes(name, args, environment)]
+        finally:
             server.terminate()
+            server.wait(30)
     print("failed: " + ", ".join(failures) if failures else "all passed")
     return bool(failures)
 
@@ -113,7 +116,7 @@ def passes(name: str, command: list[str], environment: dict[str, str]) -> bool:
 
 
 def wait_until_ready() -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz", timeout=1) as answer:

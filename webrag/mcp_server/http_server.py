@@ -17,11 +17,12 @@ from webrag.mcp_server.assembly import AssembledServer
 from webrag.mcp_server.running_calls import RunningCalls
 from webrag.settings import Settings
 
-__all__ = ["MAX_BODY_BYTES", "MAX_SESSIONS", "PATH", "http_app", "serve_http"]
+__all__ = ["HEALTH_PATH", "MAX_BODY_BYTES", "MAX_SESSIONS", "PATH", "http_app", "serve_http"]
 
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
+HEALTH_PATH = "/healthz"
 # The largest sensible call: 20 quotations of 10,000 characters.
 MAX_BODY_BYTES = 1_048_576
 # An abandoned session holds 37 KB until its time is over.
@@ -57,7 +58,7 @@ def http_app(assembled: AssembledServer, settings: Settings) -> Starlette:
         transport_security=transport_security(settings),
         host=settings.mcp_bind_host,
     )
-    app.router.routes.append(Route("/healthz", health, methods=["GET"]))
+    app.router.routes.append(Route(HEALTH_PATH, health, methods=["GET"]))
     return app
 
 
