@@ -68,6 +68,8 @@ def main() -> int:
 
 def steps(webrag: list[str]) -> list[tuple[str, list[str]]]:
     inspector = [str(NODE), str(INSPECTOR), "--cli"]
+    # Starting a process takes long on a busy machine.
+    inspector += ["--connect-timeout", "60000"]
     over_http = [*inspector, "--server-url", URL, "--transport", "http", "--method"]
     call = [*over_http, "tools/call", "--tool-name"]
     load = ["--load", "--load-concurrency", "16", "--load-duration", "8"]

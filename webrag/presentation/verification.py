@@ -9,21 +9,21 @@ from webrag.retrieval.citation_checks import CitationCheck, Finding
 __all__ = ["format_verification"]
 
 _STORED = {
-    "exact": "exact: the stored version holds it word for word",
+    "exact": "exact, word for word",
     "moved": "exact, but at other offsets than given",
     "reformatted": "the same words, with other white space, markup or quotation marks",
-    "changed": "NOT verbatim: the stored version has a similar passage",
-    "absent": "NOT there: the stored version holds nothing like it",
-    "not_stored": "unknown: the page is not stored (`ingest` or `answer` store it)",
+    "changed": "NOT verbatim; the page has a similar passage",
+    "absent": "NOT there; the page holds nothing like it",
+    "not_stored": "unknown, as the page is not stored (`ingest` or `answer` store it)",
 }
 _LIVE = {
     "exact": "still on the page, at the same place",
     "moved": "still on the page, at another place",
     "reformatted": "still on the page, formatted differently",
-    "changed": "changed: the page has a similar passage now",
-    "absent": "gone: the page holds nothing like it any more",
-    "gone": "gone: the site says that the page does not exist",
-    "unreachable": "unknown: the page could not be read",
+    "changed": "changed; the page has a similar passage now",
+    "absent": "not there; the page holds nothing like it",
+    "gone": "gone; the site says that the page does not exist",
+    "unreachable": "unknown, as the page could not be read",
     "unchecked": "not checked",
 }
 _VERBATIM = ("exact", "moved")
@@ -61,7 +61,7 @@ def _entry(number: int, check: CitationCheck, nonce: str | None) -> str:
 def _found(
     name: str, words: dict[str, str], finding: Finding, *known: str | None, nonce: str | None
 ) -> Iterator[str]:
-    when = "" if finding.seen_at is None else f" of {finding.seen_at:%Y-%m-%d %H:%M} UTC"
+    when = "" if finding.seen_at is None else f" ({finding.seen_at:%Y-%m-%d %H:%M} UTC)"
     place = "" if finding.text is None else f" (chars {finding.char_start}-{finding.char_end})"
     reason = "" if finding.reason is None else f" ({one_line(finding.reason, max_chars=300)})"
     yield f"    {name}{when}: {words[finding.state]}{place}{reason}"
