@@ -229,6 +229,7 @@ async def process(postgres_dir: Path, static_site: Any) -> AsyncIterator[Any]:
         "WEBRAG_COLLECTION": f"http_{os.getpid()}",
         "WEBRAG_ALLOW_HOSTS": "127.0.0.1",
         "MCP_HOST": "0.0.0.0",
+        "MCP_TRANSPORT": "stdio",  # the option wins
     }
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
