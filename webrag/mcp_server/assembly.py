@@ -22,6 +22,9 @@ __all__ = ["AssembledServer", "assemble_server"]
 
 logger = logging.getLogger(__name__)
 
+# English prose has between four and five.
+_MOST_CHARS_PER_TOKEN = 6
+
 
 @dataclass(frozen=True)
 class AssembledServer:
@@ -51,6 +54,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
         runtime,
         timeout_s=settings.mcp_tool_timeout,
         soft_deadline_s=settings.mcp_soft_deadline,
+        longest_chars=settings.mcp_response_token_budget * _MOST_CHARS_PER_TOKEN,
         structured=settings.mcp_structured_output,
         may_forget=settings.mcp_enable_forget,
     )

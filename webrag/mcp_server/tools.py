@@ -54,6 +54,7 @@ class ResearchTools:
         runtime: Gives the open memory.
         timeout_s: Longest call, waiting for the memory included.
         soft_deadline_s: After it a call reports what is done.
+        longest_chars: Characters that a brief may have, told to clients that cut earlier.
         structured: Send structured content beside the text, which stays complete.
         may_forget: Offer `forget`.
     """
@@ -64,12 +65,15 @@ class ResearchTools:
         *,
         timeout_s: float,
         soft_deadline_s: float,
+        longest_chars: int = 100_000,
         structured: bool = False,
         may_forget: bool = False,
     ) -> None:
         self.calls = RunningCalls()
         self._timeout_s = timeout_s
         self._structured = structured
+        # Claude Code writes results above 50,000 characters to a file unless a tool says this.
+        self._brief_meta = {"anthropic/maxResultSizeChars": longest_chars}
         self._may_forget = may_forget
         soft_deadline_s = min(soft_deadline_s, timeout_s * _LATEST_SOFT_SHARE)
         self._handlers = Handlers(runtime, soft_deadline_s=soft_deadline_s, structured=structured)
@@ -80,8 +84,8 @@ class ResearchTools:
         reads = _annotations(read_only=True, open_world=False)
         stores = _annotations(read_only=False, open_world=True)
         tools = [
-            self._tool("answer", handlers.answer, stores),
-            self._tool("search", handlers.search, reads),
+            self._tool("answer", handlers.answer, stores, self._brief_meta),
+            self._tool("search", handlers.search, reads, self._brief_meta),
             self._tool("status", handlers.status, reads),
             self._tool("ingest", handlers.ingest, stores),
             self._tool("verify", handlers.verify, _annotations(read_only=True, open_world=True)),
@@ -91,7 +95,13 @@ class ResearchTools:
             tools.append(self._tool("forget", handlers.forget, deletes))
         return tools
 
-    def _tool(self, name: str, handler: Handler, annotations: ToolAnnotations) -> Tool:
+    def _tool(
+        self,
+        name: str,
+        handler: Handler,
+        annotations: ToolAnnotations,
+        meta: dict[str, Any] | None = None,
+    ) -> Tool:
         async def call(arguments: dict[str, Any], context: Context[Any, Any]) -> CallToolResult:
             with self.calls.entered():
                 reply = await self._call(name, handler, arguments, context)
@@ -104,6 +114,7 @@ class ResearchTools:
             description=DESCRIPTIONS[name],
             annotations=annotations,
             structured_output=False,
+            meta=meta,
         )
         return tool.model_copy(update={"parameters": SCHEMAS[name]})
 

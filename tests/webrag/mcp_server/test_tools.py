@@ -444,6 +444,15 @@ async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Lo
     assert len(get_tokenizer()(listed + instructions)) < 1500
 
 
+async def test_clients_are_told_how_long_a_brief_may_be(load: Load) -> None:
+    settings = Settings(mcp_response_token_budget=10_000)
+    async with Client(build_server(settings, load=load)) as client:
+        tools = (await client.list_tools()).tools
+
+    sizes = {tool.name: (tool.meta or {}).get("anthropic/maxResultSizeChars") for tool in tools}
+    assert (sizes["answer"], sizes["search"], sizes["status"]) == (60_000, 60_000, None)
+
+
 async def test_tool_list_is_the_same_after_every_call(load: Load) -> None:
     async with Client(build_server(Settings(), load=load)) as client:
         before = await client.list_tools()
