@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from webrag.orchestration.models import OrchestrationResult
     from webrag.orchestration.query_engine import WebRAGQueryEngine
     from webrag.orchestration.workflow import WebRAGWorkflow
+    from webrag.retrieval.citation_checks import Citation
     from webrag.retrieval.retriever import WebRAGRetriever
     from webrag.settings import Settings, load_settings
 
 __all__ = [
+    "Citation",
     "CorpusVectorStore",
     "FirecrawlPageReader",
     "IngestReport",
@@ -42,6 +44,7 @@ __version__ = "0.1.0"
 # Loaded on first use: LlamaIndex takes more than a second to import, and most commands and the
 # MCP server's first answers do not need it.
 _HOMES = {
+    "Citation": "webrag.retrieval.citation_checks",
     "CorpusVectorStore": "webrag.indexing.store",
     "FirecrawlPageReader": "webrag.ingestion.firecrawl_reader",
     "IngestReport": "webrag.app",

@@ -19,16 +19,19 @@ from webrag.ingestion.notices import listening
 from webrag.operations import CorpusOperations
 from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
+from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.retrieval.filters import NO_FILTERS, ContentKind, SearchFilters
 from webrag.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
+    from uuid import UUID
 
     from llama_index.core.readers.base import BaseReader
 
     from webrag.answering.models import EventListener, ManagerResult
     from webrag.assembly import Parts
+    from webrag.indexing.page_texts import PageText, PassageText
     from webrag.ingestion.models import PageSource
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.presentation.evidence import EvidenceBlock
@@ -370,6 +373,48 @@ class WebRAG(CorpusOperations, LlamaIndexComponents):
                 "other_collections": tuple(e for e in others if e.name != status.collection),
             }
         )
+
+    async def verify(
+        self,
+        citations: Citation | Sequence[Citation],
+        *,
+        live: bool = True,
+        deadline_s: float | None = None,
+        on_checked: Callable[[CitationCheck, int, int], None] | None = None,
+    ) -> list[CitationCheck]:
+        """Check quotations against the stored pages and the live ones; nothing is stored.
+
+        Args:
+            citations: The quotations, each with its page and, if known, its place.
+            live: Also fetch the pages as they are now, each once.
+            deadline_s: Time for that; what is missing then is reported as unchecked.
+            on_checked: Told each result, how many there are now and how many there will be.
+
+        Raises:
+            InputError: A URL, a quotation or its offsets cannot be used; nothing was fetched.
+            StorageError: The database failed.
+        """
+        given = [citations] if isinstance(citations, Citation) else list(citations)
+        if not given:
+            raise InputError("No citation was given: name at least one.")
+        verifier = (await self._current_parts()).verifier
+        return await verifier.verify(given, live=live, deadline_s=deadline_s, on_checked=on_checked)
+
+    async def page_text(self, document_id: "UUID") -> "PageText | None":
+        """A stored page by its stable id; None when it is not stored."""
+        from webrag.indexing.page_texts import read_page
+
+        return await read_page(self._open_parts.database, document_id)
+
+    async def passage_text(self, passage_id: "UUID") -> "PassageText | None":
+        """A passage of a stored page (its `chunk_id`); None when it is not stored."""
+        from webrag.indexing.page_texts import read_passage
+
+        return await read_passage(self._open_parts.database, passage_id)
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, in the unit of every token budget."""
+        return self._open_parts.count_tokens(text)
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Links of stored pages, in page order."""

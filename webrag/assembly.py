@@ -53,6 +53,7 @@ from webrag.providers import (
 )
 from webrag.retrieval.search import Searcher
 from webrag.settings import Settings
+from webrag.verification import Verifier
 
 __all__ = ["Parts", "assemble"]
 
@@ -81,6 +82,7 @@ class Parts:
     node_parser: NodeParser
     reranker: BaseNodePostprocessor | None
     manager: Manager
+    verifier: Verifier
     page_source: str
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
@@ -169,6 +171,7 @@ async def assemble(
             corpus=corpus,
             meaning=Meaning(bundled),
         ),
+        verifier=Verifier(corpus, database, ingestion),
         page_source=pages.source.name,
         count_tokens=count_tokens,
         embedding=choice,

@@ -25,6 +25,7 @@ from webrag.cli.mcp_command import mcp_command
 from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.status_command import status_command
 from webrag.cli.transfer_commands import export_command, import_command
+from webrag.cli.verify_command import verify_command
 from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
 
 __all__ = ["main"]
@@ -77,6 +78,7 @@ main.add_command(search_command)
 main.add_command(ask_command)
 main.add_command(ingest_command)
 main.add_command(status_command)
+main.add_command(verify_command)
 main.add_command(forget_command)
 main.add_command(export_command)
 main.add_command(import_command)

@@ -1,5 +1,7 @@
 """`webrag mcp`: serves the tools to MCP clients."""
 
+from collections.abc import Callable
+
 import click
 
 from webrag.cli.options import with_settings
@@ -8,23 +10,44 @@ __all__ = ["mcp_command"]
 
 
 def _mcp(ctx: click.Context) -> None:
-    """Serve the tools answer, search, status and ingest to an MCP client.
+    """Serve the tools answer, search, status, ingest and verify to MCP clients.
 
-    The client starts this command itself; messages go to standard error. With a client that reads
-    a JSON configuration, the entry is: {"command": "webrag", "args": ["mcp"]}
+    Over stdio the client starts this command itself; messages go to standard error. With a client
+    that reads a JSON configuration, the entry is: {"command": "webrag", "args": ["mcp"]}
+
+    With --transport http it serves http://HOST:PORT/mcp until it is stopped. MCP_AUTH_TOKEN sets
+    the bearer token that clients must send.
     """
     from webrag.mcp_server.server import serve
 
     serve(ctx.obj)
 
 
-mcp_command = with_settings(
-    click.command("mcp", short_help="Serve MCP clients.")(
-        click.option(
-            "--transport",
-            type=click.Choice(["stdio", "streamable-http"]),
-            help="How clients reach the server.  [default: stdio]",
-        )(click.pass_context(_mcp))
+def _full_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    return "streamable-http" if value == "http" else value
+
+
+_OPTIONS = (
+    click.option(
+        "--transport",
+        type=click.Choice(["stdio", "streamable-http", "http"]),
+        callback=_full_name,
+        help="How clients reach the server; http is short for streamable-http.  [default: stdio]",
     ),
+    click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]"),
+    click.option("--port", type=int, help="Port to listen on.  [default: 8765]"),
+)
+
+
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+mcp_command = with_settings(
+    click.command("mcp", short_help="Serve MCP clients.")(_with_options(click.pass_context(_mcp))),
     transport="mcp_transport",
+    host="mcp_host",
+    port="mcp_port",
 )

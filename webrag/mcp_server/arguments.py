@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
+from uuid import UUID
 
 from webrag.errors import InputError
 
@@ -26,6 +28,25 @@ class Arguments:
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
+
+    def check_names(self, known: Sequence[str], *, where: str) -> None:
+        """Refuse arguments that would be ignored.
+
+        Args:
+            known: Names there are.
+            where: What takes them, for the message.
+
+        Raises:
+            InputError: Another one is given; the message names it and those known.
+        """
+        unknown = [name for name in self._values if name not in known]
+        if not unknown:
+            return
+        meant = get_close_matches(unknown[0], known, n=1)
+        guess = f" Did you mean {meant[0]}?" if meant else ""
+        raise InputError(
+            f"{where} has no argument {_shown(unknown[0])}; it takes {', '.join(known)}.{guess}"
+        )
 
     def text(self, name: str) -> str:
         """A required text.
@@ -104,6 +125,50 @@ class Arguments:
             raise InputError(f"{name} is {_shown(self._values[name])}; use true or false.")
         return word in _TRUE
 
+    def identity(self, name: str) -> UUID | None:
+        """An id, with or without the address it stands in; None when it is omitted.
+
+        Raises:
+            InputError: It is something else.
+        """
+        if not self._is_given(name):
+            return None
+        try:
+            return UUID(str(self._values[name]).rpartition("/")[2])
+        except ValueError:
+            raise InputError(f"{name} is {_shown(self._values[name])}; give an id.") from None
+
+    def objects(self, name: str, *, known: Sequence[str], at_most: int) -> "list[Arguments]":
+        """A required list of objects, each as arguments of its own.
+
+        Args:
+            name: Of the argument.
+            known: Names that each object may hold.
+            at_most: Length of the list.
+
+        Raises:
+            InputError: It is missing, too long, or holds something else.
+        """
+        value = self._values.get(name)
+        items = _parsed_list(value) if isinstance(value, str) else value
+        if isinstance(items, Mapping):
+            items = [items]
+        if (
+            not isinstance(items, Sequence)
+            or not items
+            or not all(isinstance(item, Mapping) for item in items)
+        ):
+            raise InputError(f"{name} must be a list of objects with {', '.join(known)}.")
+        if len(items) > at_most:
+            raise InputError(
+                f"{name} has {len(items)} entries; one call takes at most {at_most}: check the "
+                "others with further calls."
+            )
+        found = [Arguments(item) for item in items]
+        for each in found:
+            each.check_names(known, where=f"An entry of {name}")
+        return found
+
     def _is_given(self, name: str) -> bool:
         value = self._values.get(name)
         return value is not None and not (isinstance(value, str) and not value.strip())
@@ -116,7 +181,7 @@ class Arguments:
 
 
 def _parsed_list(value: str) -> object:
-    if value.lstrip().startswith("["):
+    if value.lstrip().startswith(("[", "{")):
         try:
             return json.loads(value)
         except (ValueError, RecursionError):

@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from uuid import UUID
 
 import anyio
 import anyio.to_thread
@@ -12,6 +13,12 @@ import anyio.to_thread
 from webrag.errors import WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
+from webrag.retrieval.citation_checks import Citation, CitationCheck
+
+if TYPE_CHECKING:
+    from webrag.indexing.forgetting import ForgetReport
+    from webrag.indexing.page_texts import PageText, PassageText
+    from webrag.presentation.models import EvidenceBlock
 
 __all__ = ["IngestOutcome", "ResearchMemory", "Runtime"]
 
@@ -78,10 +85,37 @@ class ResearchMemory(Protocol):
     ) -> CorpusStatus:
         """Tell what the corpus holds."""
 
+    async def verify(
+        self,
+        citations: Sequence[Citation],
+        *,
+        live: bool = True,
+        deadline_s: float | None = None,
+        on_checked: Callable[[CitationCheck, int, int], None] | None = None,
+    ) -> list[CitationCheck]:
+        """Check quotations against the stored pages and the live ones."""
+
+    async def forget(self, urls: Sequence[str]) -> "ForgetReport":
+        """Delete pages."""
+
+    async def page_text(self, document_id: UUID) -> "PageText | None":
+        """A stored page."""
+
+    async def passage_text(self, passage_id: UUID) -> "PassageText | None":
+        """A passage of a stored page."""
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text."""
+
     def brief(
         self, result: OrchestrationResult, *, include_guide: bool = False, nonce: str | None = None
     ) -> str:
         """The result as text for a model."""
+
+    def evidence(
+        self, result: OrchestrationResult, *, include_guide: bool = False
+    ) -> "list[EvidenceBlock]":
+        """The passages that `brief` prints."""
 
 
 LoadMemory = Callable[[], AbstractAsyncContextManager[ResearchMemory]]
@@ -107,7 +141,12 @@ class Runtime:
     @property
     def is_ready(self) -> bool:
         """Whether `memory` returns without waiting."""
-        return self._opened is not None and self._opened.done()
+        return self._opened is not None and self._opened.done() and not self.has_failed
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the memory could not be opened the last time."""
+        return self._owner is not None and self._owner.done()
 
     def start(self) -> None:
         """Begin to open the memory; returns at once."""

@@ -1,72 +1,35 @@
-"""The MCP server over stdio; it answers the protocol before WebRAG itself is loaded."""
+"""Serves MCP clients; the protocol is answered before WebRAG itself is loaded."""
 
+import asyncio
 import logging
+import os
+import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
-from importlib.metadata import version
+from contextlib import suppress
 
 from mcp.server.mcpserver import MCPServer
 
-from webrag.errors import ConfigurationError
-from webrag.mcp_server.runtime import LoadMemory, ResearchMemory, Runtime
-from webrag.mcp_server.schemas import INSTRUCTIONS
-from webrag.mcp_server.tools import ResearchTools
+from webrag.mcp_server.assembly import AssembledServer, assemble_server
+from webrag.mcp_server.runtime import LoadMemory, Runtime
 from webrag.settings import Settings
 
 __all__ = ["build_server", "serve"]
 
 logger = logging.getLogger(__name__)
 
+_TERMINATED = 143  # 128 + SIGTERM, as shells report it
+
 
 def build_server(settings: Settings, *, load: LoadMemory | None = None) -> MCPServer[Runtime]:
-    """A server that is ready to run; neither LlamaIndex nor a database is touched yet.
-
-    Must be called where it will run: one server serves one event loop.
-
-    Args:
-        settings: Deadlines, logging and what the memory is opened with.
-        load: Makes the memory, unopened; None for `WebRAG(settings)`. Runs in a thread.
-    """
-    runtime = Runtime(load or partial(_load_webrag, settings))
-    tools = ResearchTools(
-        runtime,
-        timeout_s=settings.mcp_tool_timeout,
-        soft_deadline_s=settings.mcp_soft_deadline,
-    )
-
-    @asynccontextmanager
-    async def lifespan(_server: MCPServer[Runtime]) -> AsyncIterator[Runtime]:
-        runtime.start()
-        try:
-            yield runtime
-        finally:
-            await runtime.close()
-            logger.info("WebRAG MCP server stopped")
-
-    return MCPServer(
-        "webrag",
-        title="WebRAG",
-        instructions=INSTRUCTIONS,
-        version=version("webrag"),
-        lifespan=lifespan,
-        tools=tools.tools(),
-    )
+    """A server that is ready to run, see `assemble_server`."""
+    return assemble_server(settings, load=load).server
 
 
 def serve(settings: Settings) -> None:
-    """Serve over standard input and output until the client goes away.
+    """Serve over the configured transport until the client goes away or the process is told to end.
 
-    Standard output carries the protocol alone; the log goes to standard error.
-
-    Raises:
-        ConfigurationError: Another transport is configured.
+    Over stdio, standard output carries the protocol alone; the log goes to standard error.
     """
-    if settings.mcp_transport != "stdio":
-        raise ConfigurationError(
-            f"MCP_TRANSPORT is {settings.mcp_transport!r}; this version serves 'stdio' only."
-        )
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.WARNING,
@@ -75,16 +38,34 @@ def serve(settings: Settings) -> None:
     )
     # Only our own logger: other libraries write request headers, keys included, at DEBUG.
     logging.getLogger("webrag").setLevel(settings.mcp_log_level)
-    server = build_server(settings)
-    logger.info("WebRAG MCP server starts on stdio")
     try:
-        server.run("stdio")
+        if settings.mcp_transport == "stdio":
+            asyncio.run(_serve_stdio(assemble_server(settings)))
+        else:
+            # Imported here: processes that speak stdio need no web server.
+            from webrag.mcp_server.http_server import serve_http
+
+            serve_http(assemble_server(settings), settings)
     except KeyboardInterrupt:
         logger.info("WebRAG MCP server was interrupted")
 
 
-def _load_webrag(settings: Settings) -> AbstractAsyncContextManager[ResearchMemory]:
-    # Imported here: LlamaIndex takes more than a second, and clients wait for the tool list.
-    from webrag.app import WebRAG
+async def _serve_stdio(assembled: AssembledServer) -> None:
+    logger.info("WebRAG MCP server starts on stdio")
+    ending: list[asyncio.Task[None]] = []
 
-    return WebRAG(settings, soft_deadline_s=settings.mcp_soft_deadline)
+    def end() -> None:
+        ending.append(asyncio.create_task(_end_process(assembled)))
+
+    with suppress(NotImplementedError, RuntimeError):  # no signal handlers on Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    await assembled.server.run_stdio_async()
+
+
+async def _end_process(assembled: AssembledServer) -> None:
+    await assembled.calls.finish(0)
+    await assembled.runtime.close()
+    logger.info("WebRAG MCP server was terminated")
+    logging.shutdown()
+    # The thread that waits for standard input cannot be interrupted, and an exit waits for it.
+    os._exit(_TERMINATED)

@@ -8,6 +8,7 @@ __all__ = ["callout_label", "callout_sign"]
 
 _WARNINGS = ("warning", "caution", "danger", "attention", "error")
 _NOTES = ("note", "tip", "hint", "important", "info", "seealso", "success", "example")
+_PLAIN_TAGS = ("div", "aside", "section", "p", "details")
 _CALLOUT_CLASSES = frozenset(("admonition", "callout", "markdown-alert", "alert"))
 
 
@@ -18,7 +19,7 @@ def callout_label(node: LexborNode) -> str | None:
     if _CALLOUT_CLASSES.intersection(classes):
         return kinds[0] if kinds else "note"
     plain = [kind for kind in kinds if kind in classes]
-    return plain[0] if plain and node.tag in ("div", "aside", "section", "p") else None
+    return plain[0] if plain and node.tag in _PLAIN_TAGS else None
 
 
 def _names_kind(classes: Iterable[str], kind: str) -> bool:

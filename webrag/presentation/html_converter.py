@@ -2,13 +2,23 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.presentation.html_callouts import callout_label, callout_sign
+from webrag.presentation.html_nodes import (
+    code_language,
+    definition_parts,
+    holds_blocks,
+    image_source,
+    is_footnote,
+    is_hidden,
+    is_line_numbers,
+    tex_script,
+)
 from webrag.presentation.html_tables import table_to_text
 from webrag.presentation.mathml import math_to_latex
 
@@ -16,21 +26,7 @@ __all__ = ["ImageReference", "ReadableText", "html_to_text"]
 
 logger = logging.getLogger(__name__)
 
-_SKIPPED_TAGS = (
-    "script style noscript template head meta link svg iframe object button input select "
-    "textarea nav form"
-)
-_BLOCK_TAGS = (
-    "address article aside blockquote body caption center dd details dialog div dl dt fieldset "
-    "figcaption figure footer h1 h2 h3 h4 h5 h6 header hgroup hr html li main ol p pre section "
-    "summary table tbody td tfoot th thead tr ul"
-)
-_SKIPPED = frozenset(_SKIPPED_TAGS.split())
-_BLOCKS = frozenset(_BLOCK_TAGS.split())
-_BLOCK_SELECTOR = ",".join(_BLOCK_TAGS.split())
-_CALLOUT_TITLES = ".admonition-title,.markdown-alert-title,.callout-title"
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?)-([\w+#.-]+)")
-_NO_LANGUAGE = frozenset(("default", "text", "none", "plaintext", "notranslate"))
+_CALLOUT_TITLES = ".admonition-title,.markdown-alert-title,.callout-title,summary"
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -92,9 +88,9 @@ class _Renderer:
         found: list[str] = []
         run: list[str] = []
         for child in node.iter(include_text=True):
-            if _is_hidden(child):
+            if is_hidden(child):
                 continue
-            if _holds_blocks(child):
+            if holds_blocks(child):
                 found += [_paragraph(run), *self._block(child)]
                 run = []
             else:
@@ -103,11 +99,13 @@ class _Renderer:
         return [block for block in found if block.strip()]
 
     def _block(self, node: LexborNode) -> list[str]:
+        label = callout_label(node)
+        if label:
+            return [self._callout(node, label)]
         render = _RENDERERS.get(node.tag or "")
         if render is not None:
             return [render(self, node)]
-        label = callout_label(node)
-        return [self._callout(node, label)] if label else self.blocks(node)
+        return [self._footnote(node)] if is_footnote(node) else self.blocks(node)
 
     def _inline(self, node: LexborNode) -> str:
         if node.is_text_node:
@@ -115,13 +113,15 @@ class _Renderer:
         tag = node.tag or ""
         if tag == "math":
             return math_to_latex(node)
+        if tag == "script":
+            return tex_script(node)
         if tag == "br":
             return "\n"
         if tag == "img":
             self._collect(node)
             return ""
         text = "".join(
-            self._inline(child) for child in node.iter(include_text=True) if not _is_hidden(child)
+            self._inline(child) for child in node.iter(include_text=True) if not is_hidden(child)
         )
         return _INLINE_MARKS.get(tag, str)(text) if text.strip() else text
 
@@ -138,7 +138,7 @@ class _Renderer:
         text = node.text().strip("\n")
         longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
         fence = "`" * (longest + 1)
-        return f"{fence}{_language(node)}\n{text}\n{fence}" if text.strip() else ""
+        return f"{fence}{code_language(node)}\n{text}\n{fence}" if text.strip() else ""
 
     def items(self, node: LexborNode) -> str:
         start = node.attributes.get("start") or "1"
@@ -157,7 +157,7 @@ class _Renderer:
     def definitions(self, node: LexborNode) -> str:
         entries: list[str] = []
         terms: list[str] = []
-        for child in _definition_parts(node):
+        for child in definition_parts(node):
             if child.tag == "dt":
                 terms.append(" ".join(self._text(child).split()))
                 continue
@@ -167,7 +167,7 @@ class _Renderer:
 
     def table(self, node: LexborNode) -> str:
         if node.css_first("pre") is not None:  # a code listing laid out with line numbers
-            listings = [pre for pre in node.css("pre") if not _is_line_numbers(pre)]
+            listings = [pre for pre in node.css("pre") if not is_line_numbers(pre)]
             return "\n\n".join(map(self.code, listings))
         return table_to_text(node, self._text)
 
@@ -181,6 +181,14 @@ class _Renderer:
             for image in self.images[before:]
         ]
         return "\n\n".join(blocks)
+
+    def display_math(self, node: LexborNode) -> str:
+        return math_to_latex(node)
+
+    def _footnote(self, node: LexborNode) -> str:
+        blocks = self.blocks(node)
+        is_label = len(blocks) > 1 and re.fullmatch(r"\[?\w{1,20}\]?", blocks[0])
+        return "\n\n".join([f"{blocks[0]} {blocks[1]}", *blocks[2:]] if is_label else blocks)
 
     def _callout(self, node: LexborNode, label: str) -> str:
         title_node = node.css_first(_CALLOUT_TITLES)
@@ -196,8 +204,8 @@ class _Renderer:
         return "\n".join(self.blocks(node))
 
     def _collect(self, node: LexborNode) -> None:
-        source = (node.attributes.get("src") or "").strip()
-        if source and not source.startswith("data:"):
+        source = image_source(node)
+        if source:
             alt = (node.attributes.get("alt") or "").strip()
             self.images.append(ImageReference(_absolute(self.base_url, source), alt, ""))
 
@@ -212,56 +220,13 @@ _RENDERERS: dict[str, Callable[[_Renderer, LexborNode], str]] = {
     "dl": _Renderer.definitions,
     "table": _Renderer.table,
     "figure": _Renderer.figure,
+    "math": _Renderer.display_math,
 }
 _INLINE_MARKS: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("code", "kbd", "samp", "tt"), lambda text: f"`{text}`"),
     "sup": lambda text: f"^{text}",
     "sub": lambda text: f"_{text}",
 }
-
-
-def _is_hidden(node: LexborNode) -> bool:
-    if node.is_text_node:
-        return False
-    if not node.is_element_node or node.tag in _SKIPPED:
-        return True
-    attributes = node.attributes
-    style = (attributes.get("style") or "").replace(" ", "").lower()
-    return "hidden" in attributes or "display:none" in style or "visibility:hidden" in style
-
-
-def _holds_blocks(node: LexborNode) -> bool:
-    if node.is_text_node or node.tag == "math":
-        return False
-    return node.tag in _BLOCKS or node.css_first(_BLOCK_SELECTOR) is not None
-
-
-def _is_line_numbers(node: LexborNode) -> bool:
-    cell = node.parent
-    while cell is not None and cell.tag not in ("td", "table"):
-        cell = cell.parent
-    classes = ((cell.attributes.get("class") if cell is not None else "") or "").split()
-    return "linenos" in classes or "gutter" in classes
-
-
-def _language(pre: LexborNode) -> str:
-    code, around = pre.css_first("code"), pre.parent
-    nodes = [code, pre, around, around.parent if around is not None else None]
-    for node in nodes:
-        if node is None:
-            continue
-        match = _LANGUAGE.search(node.attributes.get("class") or "")
-        if match and match[1].lower() not in _NO_LANGUAGE:
-            return match[1]
-    return ""
-
-
-def _definition_parts(node: LexborNode) -> Iterable[LexborNode]:
-    for child in node.iter(include_text=False):
-        if child.tag in ("dt", "dd"):
-            yield child
-        elif child.tag == "div":
-            yield from (part for part in child.iter(include_text=False) if part.tag in ("dt", "dd"))
 
 
 def _definition(terms: list[str], blocks: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from webrag.indexing.models import (
     AcquiredPage,
@@ -13,7 +14,10 @@ from webrag.indexing.models import (
 from webrag.orchestration.crawl_models import SiteReport
 from webrag.presentation.untrusted import one_line
 
-__all__ = ["format_ingest", "format_site", "format_status"]
+if TYPE_CHECKING:
+    from webrag.indexing.forgetting import ForgetReport
+
+__all__ = ["format_forget", "format_ingest", "format_site", "format_status"]
 
 _MOST_COLLECTIONS = 50
 _OUTCOMES = {
@@ -168,6 +172,16 @@ def _ingest_line(page: AcquiredPage) -> str:
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
         f"  ({_OUTCOMES[page.outcome]}; {page.chunk_count:,} chunks, {page.token_count:,} tokens)"
     )
+
+
+def format_forget(report: "ForgetReport") -> str:
+    """What was deleted, and which of the URLs named are not stored."""
+    count = _pages(len(report.removed))
+    lines = ["[FORGET REPORT]", f"{count} deleted."]
+    lines += [f"- {url}" for url in report.removed]
+    if report.unknown:
+        lines += ["", "Not stored:", *(f"- {url}" for url in report.unknown)]
+    return "\n".join(lines)
 
 
 def format_site(report: SiteReport) -> str:

@@ -19,6 +19,8 @@ _SECTIONS = (
     "ERROR",
     "CORPUS STATUS",
     "INGEST REPORT",
+    "VERIFICATION",
+    "FORGET REPORT",
 )
 _SECTION_LETTERS = frozenset("".join(filter(str.isalpha, name)).casefold() for name in _SECTIONS)
 # Everything markdown or a typist may put before a header: quote marks, bullets, numbers, table

@@ -45,6 +45,11 @@ class McpSettings(BaseModel):
         ge=1,
         le=65_535,
     )
+    mcp_stateless: bool = setting(
+        False,
+        "Whether Streamable HTTP keeps no sessions, for several processes behind a balancer.",
+        read_by="MCP server",
+    )
     mcp_auth_token: Secret | None = setting(
         None, "Bearer token that HTTP requests must carry.", read_by="MCP server", allowed=KEY_TEXT
     )

@@ -38,12 +38,14 @@ def test_mcp_speaks_the_protocol_on_standard_output_and_ends_with_its_client(
     assert answer["result"]["serverInfo"]["name"] == "webrag"
 
 
-def test_transport_option_wins_over_the_environment(
-    webrag: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "arguments",
+    [("--transport", "pigeon"), ("--transport", "http", "--port", "70000"), ("--host", "a b")],
+)
+def test_option_that_cannot_be_used_is_refused(
+    webrag: Callable[..., Result], arguments: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("MCP_TRANSPORT", "stdio")
-
-    result = webrag("mcp", "--transport", "streamable-http")
+    result = webrag("mcp", *arguments)
 
     assert result.exit_code == 2
-    assert "streamable-http" in result.stderr
+    assert arguments[-1] in result.stderr

@@ -4,12 +4,17 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, Self
+from uuid import UUID
 
 import pytest
 
 from webrag.errors import InputError, PageGoneError, WebRAGError
+from webrag.indexing.forgetting import ForgetReport
 from webrag.indexing.models import AcquiredPage, CorpusStatus
+from webrag.indexing.page_texts import PageText, PassageText
 from webrag.orchestration.models import ProgressCallback
+from webrag.presentation.models import EvidenceBlock
+from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 
 
 class ScriptedMemory:
@@ -26,6 +31,11 @@ class ScriptedMemory:
         self.cancelled = asyncio.Event()
         self.is_open = False
         self.page_delay_s = 0.0
+        self.chunks: list[Any] = []
+        self.finished = 0
+        self.echoes = False
+        self.page: PageText | None = None
+        self.passage: PassageText | None = None
 
     async def __aenter__(self) -> Self:
         self.is_open = True
@@ -46,7 +56,16 @@ class ScriptedMemory:
             raise
         if self.error is not None:
             raise self.error
-        return SimpleNamespace(chunks=("one",))
+        self.finished += 1
+        return SimpleNamespace(
+            chunks=self.chunks,
+            query=given.get("question"),
+            confidence=0.5,
+            confidence_band="medium",
+            partial=False,
+            degraded=(),
+            warnings=(),
+        )
 
     async def answer(self, url: Any, question: str, **options: Any) -> Any:
         progress = options.pop("on_progress")
@@ -85,7 +104,38 @@ class ScriptedMemory:
         )
 
     def brief(self, result: Any, *, include_guide: bool = False, nonce: str | None = None) -> str:
-        return f"brief of {result.chunks[0]} guide={include_guide} nonce={nonce}"
+        echo = f" {result.query}" if self.echoes else ""
+        return f"brief of {len(result.chunks)} guide={include_guide} nonce={nonce}{echo}"
+
+    def evidence(self, _result: Any, **_options: Any) -> list[EvidenceBlock]:
+        return []
+
+    def count_tokens(self, text: str) -> int:
+        return len(text) // 4
+
+    async def page_text(self, document_id: UUID) -> PageText | None:
+        found = self.page
+        return found if found is not None and found.document_id == document_id else None
+
+    async def passage_text(self, passage_id: UUID) -> PassageText | None:
+        found = self.passage
+        return found if found is not None and found.id == passage_id else None
+
+    async def forget(self, urls: list[str]) -> ForgetReport:
+        await self._work("forget", None, urls=urls)
+        return ForgetReport(removed=tuple(urls))
+
+    async def verify(self, citations: list[Citation], **options: Any) -> list[CitationCheck]:
+        on_checked = options.pop("on_checked")
+        await self._work("verify", None, citations=citations, live=options["live"])
+        absent, unchecked = Finding(state="absent"), Finding(state="unchecked")
+        checks = [
+            CitationCheck(citation=each, url=each.url or "", stored=absent, live=unchecked)
+            for each in citations
+        ]
+        for done, check in enumerate(checks, 1):
+            on_checked(check, done, len(checks))
+        return checks
 
 
 def _outcome(url: str) -> AcquiredPage | WebRAGError:

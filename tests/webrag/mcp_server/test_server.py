@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from webrag.errors import ConfigurationError
 from webrag.indexing.database import Database
-from webrag.mcp_server.server import build_server, serve
+from webrag.mcp_server.server import build_server
 from webrag.settings import Settings
 
 BUILD = """
@@ -86,8 +85,3 @@ async def test_bad_input_is_an_error_result_and_stores_nothing(
     assert words in str(result.content)
     totals = ["Documents indexed: 0", "Total chunks: 0", "Links known: 0"]
     assert [total for total in totals if total not in str(after.content)] == []
-
-
-def test_unserved_transport_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="MCP_TRANSPORT is 'streamable-http'"):
-        serve(Settings(mcp_transport="streamable-http"))

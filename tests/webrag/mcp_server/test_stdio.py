@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, ResourceLink, TextContent, TextResourceContents
 
 FRAME = re.compile(r"\n<page-([0-9a-f]{8})>\n.+?\n</page-\1>\n", re.DOTALL)
 INSTALL = """<html lang="en"><head><title>Install Kiln</title></head><body><main>
@@ -71,13 +71,67 @@ async def test_server_answers_searches_and_reports_over_stdio(
         search = await client.call_tool("search", {"query": "How is Kiln installed?"})
         status = await client.call_tool("status", {})
 
-    assert [tool.name for tool in tools] == ["answer", "search", "status", "ingest"]
+    assert [tool.name for tool in tools] == ["answer", "search", "status", "ingest", "verify"]
     assert "The default is 120 seconds." in text_of(answer).split("\n[CITATIONS]\n")[1]
     assert FRAME.search(text_of(answer))
     assert progress == sorted(set(progress))
     assert len(progress) >= 3
     assert "pip install kiln" in text_of(search)
     assert "Install Kiln — " in text_of(status)
+
+
+async def test_quotation_of_an_answer_can_be_verified_and_its_passage_read(
+    parameters: StdioServerParameters, site: Any
+) -> None:
+    question = {"url": f"{site}/config", "query": "How many seconds may a firing take?"}
+    quote = "The default is 120 seconds."
+    async with Client(stdio_client(parameters)) as client:
+        answer = await client.call_tool("answer", question)
+        citation = {"url": f"{site}/config", "quote": quote}
+        verified = await client.call_tool("verify", {"citations": [citation]})
+        link = next(block for block in answer.content if isinstance(block, ResourceLink))
+        passage = (await client.read_resource(link.uri)).contents[0]
+
+    assert isinstance(passage, TextResourceContents)
+    assert quote in passage.text
+    assert "1 of 1 are verbatim in the stored version." in text_of(verified)
+    assert "1 of 1 are verbatim on the live page." in text_of(verified)
+
+
+async def test_two_servers_work_on_one_corpus_at_once(
+    parameters: StdioServerParameters, site: Any
+) -> None:
+    async def ask(path: str, query: str) -> str:
+        async with Client(stdio_client(parameters)) as client:
+            arguments = {"url": f"{site}{path}", "query": query}
+            return text_of(await client.call_tool("answer", arguments))
+
+    install, config = await asyncio.gather(
+        ask("/", "How is Kiln installed?"), ask("/config", "How many seconds may a firing take?")
+    )
+
+    assert "pip install kiln" in install
+    assert "The default is 120 seconds." in config
+
+
+async def test_terminated_server_releases_its_database(parameters: StdioServerParameters) -> None:
+    process = await asyncio.create_subprocess_exec(
+        parameters.command,
+        *parameters.args,
+        env=parameters.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        while b"WebRAG is ready" not in await process.stderr.readline():
+            pass
+        process.terminate()
+        log = (await process.communicate())[1]
+
+    assert process.returncode == 143
+    assert b"was terminated" in log
 
 
 async def test_server_ends_when_its_input_ends(parameters: StdioServerParameters) -> None:

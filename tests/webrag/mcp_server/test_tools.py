@@ -44,19 +44,21 @@ async def tools(load: Load) -> list[Tool]:
 async def test_tools_are_listed_with_their_annotations(tools: list[Tool]) -> None:
     by_name = {tool.name: tool for tool in tools}
 
-    assert list(by_name) == ["answer", "search", "status", "ingest"]
+    assert list(by_name) == ["answer", "search", "status", "ingest", "verify"]
     hints = {name: tool.annotations for name, tool in by_name.items()}
     assert {n: h.read_only_hint for n, h in hints.items() if h} == {
         "answer": False,
         "search": True,
         "status": True,
         "ingest": False,
+        "verify": True,
     }
     assert {n: h.open_world_hint for n, h in hints.items() if h} == {
         "answer": True,
         "search": False,
         "status": False,
         "ingest": True,
+        "verify": True,
     }
 
 
@@ -75,7 +77,7 @@ async def test_known_context_promises_only_what_a_language_model_does(tools: lis
 
 
 async def test_tools_offer_no_structured_output(tools: list[Tool]) -> None:
-    assert [tool.output_schema for tool in tools] == [None] * 4
+    assert [tool.output_schema for tool in tools] == [None] * 5
 
 
 async def test_descriptions_and_schemas_stay_small(tools: list[Tool]) -> None:
@@ -117,7 +119,7 @@ async def test_answer_is_text_with_guide_and_a_nonce_of_its_own(call: Call) -> N
     first = await call("answer", QUESTION)
     second = await call("answer", QUESTION)
 
-    assert re.fullmatch(r"brief of one guide=True nonce=[0-9a-f]{8}", text_of(first))
+    assert re.fullmatch(r"brief of 0 guide=True nonce=[0-9a-f]{8}", text_of(first))
     assert text_of(first) != text_of(second)
     assert first.structured_content is None
 
@@ -206,7 +208,7 @@ async def test_ingest_refuses_more_urls_than_one_call_takes(call: Call, memory: 
     result = await call("ingest", {"url": [f"{URL}{number}" for number in range(51)]})
 
     assert text_of(result) == (
-        "url names 51 pages; one call takes at most 50: ingest the others with further calls."
+        "url names 51 pages; one call takes at most 50: name the others in further calls."
     )
     assert memory.calls == []
 
@@ -339,3 +341,122 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
 
     async with asyncio.timeout(5):
         await memory.cancelled.wait()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        (
+            "search",
+            {"query": "q", "url": URL},
+            "search has no argument 'url'; it takes query, source_urls, intent, top_k.",
+        ),
+        (
+            "answer",
+            QUESTION | {"reserch_mode": "deep"},
+            "answer has no argument 'reserch_mode'; it takes url, query, intent, known_context, "
+            "constraints, expansion_budget, research_mode, retrieval_mode. "
+            "Did you mean research_mode?",
+        ),
+        (
+            "verify",
+            {"citations": [{"quote": "q", "page": URL}]},
+            "An entry of citations has no argument 'page'; it takes quote, url, char_start, "
+            "char_end, passage_id.",
+        ),
+        (
+            "verify",
+            {"citations": []},
+            "citations must be a list of objects with quote, url, char_start, char_end, "
+            "passage_id.",
+        ),
+        (
+            "verify",
+            {"citations": [{"quote": "q", "url": URL}] * 21},
+            "citations has 21 entries; one call takes at most 20: check the others with further "
+            "calls.",
+        ),
+        (
+            "verify",
+            {"citations": [{"quote": "q", "passage_id": "x"}]},
+            "passage_id is 'x'; give an id.",
+        ),
+    ],
+)
+async def test_what_would_be_ignored_is_refused_and_what_is_known_is_named(
+    call: Call, memory: Any, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    result = await call(tool, arguments)
+
+    assert (text_of(result), result.is_error, memory.calls) == (sentence, True, [])
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+async def test_verify_passes_every_citation_on(call: Call, memory: Any, as_text: bool) -> None:
+    given: Any = [{"quote": "q", "url": URL, "char_start": "3", "char_end": 4}]
+
+    result = await call("verify", {"citations": json.dumps(given) if as_text else given})
+
+    passed = memory.calls[0][1]
+    assert [(c.quote, c.url, c.char_start, c.char_end) for c in passed["citations"]] == [
+        ("q", URL, 3, 4)
+    ]
+    assert passed["live"] is True
+    assert text_of(result).startswith("[VERIFICATION]\n0 of 1 are verbatim")
+
+
+async def test_deleting_is_offered_only_when_it_is_enabled(load: Load, tools: list[Tool]) -> None:
+    async with Client(build_server(Settings(mcp_enable_forget=True), load=load)) as client:
+        offered = (await client.list_tools()).tools
+        result = await client.call_tool("forget", {"url": URL})
+
+    forget = offered[-1]
+    assert "forget" not in {tool.name for tool in tools}
+    assert forget.annotations is not None
+    assert forget.annotations.destructive_hint
+    assert text_of(result) == f"[FORGET REPORT]\n1 page deleted.\n- {URL}"
+
+
+async def test_deleting_that_is_not_enabled_cannot_be_called(call: Call, memory: Any) -> None:
+    result = await call("forget", {"url": URL})
+
+    assert result.is_error
+    assert memory.calls == []
+
+
+async def test_structured_content_is_sent_when_asked_for_beside_the_whole_text(load: Load) -> None:
+    async with Client(build_server(Settings(mcp_structured_output=True), load=load)) as client:
+        result = await client.call_tool("answer", QUESTION)
+
+    assert text_of(result).startswith("brief of 0")
+    assert result.structured_content is not None
+    assert result.structured_content["confidence_band"] == "medium"
+
+
+async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:
+    from llama_index.core.utils import get_tokenizer
+
+    async with Client(build_server(Settings(mcp_enable_forget=True), load=load)) as client:
+        tools = (await client.list_tools()).tools
+        instructions = client.instructions or ""
+
+    listed = "".join(tool.model_dump_json(by_alias=True, exclude_none=True) for tool in tools)
+    assert len(get_tokenizer()(listed + instructions)) < 1500
+
+
+async def test_clients_are_told_how_long_a_brief_may_be(load: Load) -> None:
+    settings = Settings(mcp_response_token_budget=10_000)
+    async with Client(build_server(settings, load=load)) as client:
+        tools = (await client.list_tools()).tools
+
+    sizes = {tool.name: (tool.meta or {}).get("anthropic/maxResultSizeChars") for tool in tools}
+    assert (sizes["answer"], sizes["search"], sizes["status"]) == (60_000, 60_000, None)
+
+
+async def test_tool_list_is_the_same_after_every_call(load: Load) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        before = await client.list_tools()
+        await client.call_tool("answer", QUESTION)
+        after = await client.list_tools()
+
+    assert before == after

@@ -53,6 +53,39 @@ BASE = "https://docs.example.org/guide/"
             id="alert",
         ),
         pytest.param('<aside class="tip"><p>Wait.</p></aside>', "ℹ️ TIP: Wait.", id="plain callout"),
+        pytest.param(
+            '<details class="tip"><summary>Faster</summary><p>Wait.</p></details>',
+            "ℹ️ TIP: Faster\n\nWait.",
+            id="folded callout",
+        ),
+        pytest.param(
+            '<blockquote class="markdown-alert markdown-alert-tip"><p>Wait.</p></blockquote>',
+            "ℹ️ TIP: Wait.",
+            id="quoted callout",
+        ),
+        pytest.param(
+            '<p>So<sup><a href="#n1">1</a></sup>.</p><ol><li id="n1"><p>Note. '
+            '<a href="#r1" class="footnote-backref">↩</a></p></li></ol>',
+            "So^1.\n\n1. Note.",
+            id="footnote",
+        ),
+        pytest.param(
+            '<aside role="doc-footnote"><span>[<a role="doc-backlink" href="#r">2</a>]</span>'
+            "<p>Note.</p></aside>",
+            "[2] Note.",
+            id="labelled footnote",
+        ),
+        pytest.param(
+            '<p>So <math><mi>a</mi></math>:</p><math display="block" alttext="b"></math>c',
+            "So $a$:\n\n$$b$$\n\nc",
+            id="display formula",
+        ),
+        pytest.param(
+            '<p><math alttext="q^2"></math><span aria-hidden="true">q2</span></p>',
+            "$q^2$",
+            id="formula drawn twice",
+        ),
+        pytest.param('<p>x <script type="math/tex">c^2</script></p>', "x $c^2$", id="TeX script"),
         pytest.param("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b", id="quotation"),
         pytest.param("<p hidden>x</p><p>y</p><script>z</script>", "y", id="hidden"),
         pytest.param('<p style="display: none">x</p><p>y</p>', "y", id="undisplayed"),

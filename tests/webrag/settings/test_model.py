@@ -82,6 +82,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_MCP_TRANSPORT", "mcp_transport", "stdio", "streamable-http", "streamable-http", "sse", "one of stdio, streamable-http"),
     ("WEBRAG_MCP_HOST", "mcp_host", None, "0.0.0.0", "0.0.0.0", "a b", "a host name or address"),
     ("WEBRAG_MCP_PORT", "mcp_port", 8765, "65535", 65535, "65536", "from 1 to 65535"),
+    ("MCP_STATELESS", "mcp_stateless", False, "1", True, "2", "true or false"),
     ("MCP_PUBLIC_URL", "mcp_public_url", None, "https://rag.example.com/", "https://rag.example.com", "rag.example.com", "an http:// or https:// URL"),
     ("MCP_ALLOWED_HOSTS", "mcp_allowed_hosts", (), "rag.example.com", ("rag.example.com",), "https://rag.example.com", "comma-separated `host`"),
     ("MCP_ALLOWED_ORIGINS", "mcp_allowed_origins", (), "https://a.example, https://b.example/", ("https://a.example", "https://b.example"), "a.example", "comma-separated origins"),

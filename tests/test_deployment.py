@@ -1,0 +1,114 @@
+"""What users copy: client configurations, the registry's file, containers."""
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+import webrag
+from webrag.cli import main
+from webrag.settings import Settings
+from webrag.settings.sources import variable_names
+
+ROOT = Path(__file__).parents[1]
+CLIENTS = (ROOT / "docs/clients.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(json|toml|bash)\n(.*?)```", CLIENTS, re.S)
+COMPOSE: Any = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+SERVER: Any = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))
+
+
+def parsed(kind: str, text: str) -> Any:
+    return json.loads(text) if kind == "json" else tomllib.loads(text)
+
+
+CONFIGURATIONS = [parsed(kind, text) for kind, text in BLOCKS if kind != "bash"]
+ENTRIES = [
+    entry
+    for configuration in CONFIGURATIONS
+    for key in ("mcpServers", "servers", "context_servers", "mcp_servers")
+    for entry in configuration.get(key, {}).values()
+]
+VARIABLES = {
+    name for field, info in Settings.model_fields.items() for name in variable_names(field, info)
+}
+
+
+def test_every_client_is_told_how_to_start_the_server_or_where_it_is() -> None:
+    assert len(ENTRIES) == len(CONFIGURATIONS)
+    assert [entry for entry in ENTRIES if ("command" in entry) == ("url" in entry)] == []
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if "command" in entry], ids=str)
+def test_every_configured_command_exists(entry: dict[str, Any]) -> None:
+    assert entry["command"] == "uv"
+    assert entry["args"][:3] == ["run", "--project", "PATH/TO/webrag"]
+    assert is_command(entry["args"][3:])
+
+
+def is_command(words: list[str]) -> bool:
+    """Whether `webrag` takes these words; values of options are not looked at."""
+    assert words[0] == "webrag"
+    command = main.commands[words[1]]
+    known = {option for param in command.params for option in param.opts}
+    return {word for word in words[2:] if word.startswith("--")} <= known
+
+
+def shell_commands() -> list[list[str]]:
+    joined = "\n".join(text for kind, text in BLOCKS if kind == "bash").replace("\\\n", " ")
+    return [shlex.split(line) for line in joined.splitlines() if line.strip()]
+
+
+def test_every_command_of_the_page_takes_its_options() -> None:
+    ours = [words[words.index("webrag") :] for words in shell_commands() if "mcp" in words[-7:]]
+    ours = [words for words in ours if words[1:2] == ["mcp"]]
+
+    assert ours
+    assert [words for words in ours if not is_command(words)] == []
+
+
+def test_every_variable_of_the_page_is_a_setting() -> None:
+    named = set(re.findall(r"\b(?:MCP|WEBRAG)_[A-Z_]+\b", CLIENTS)) - {"WEBRAG_TOKEN"}
+
+    assert named - VARIABLES == set()
+
+
+def test_registry_file_names_this_version_and_settings_there_are() -> None:
+    package = SERVER["packages"][0]
+    named = {each["name"] for each in package["environmentVariables"]}
+
+    assert (SERVER["version"], package["version"]) == (webrag.__version__, webrag.__version__)
+    assert named - VARIABLES == set()
+    assert is_command(["webrag", *(each["value"] for each in package["packageArguments"])])
+
+
+def test_registry_file_keeps_to_the_limits_of_its_schema() -> None:
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", SERVER["name"])
+    assert len(SERVER["description"]) <= 100
+    assert SERVER["name"] in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_containers_set_settings_there_are() -> None:
+    named = set(COMPOSE["services"]["webrag"]["environment"])
+    named |= set(re.findall(r"\b(MCP_[A-Z]+)=", DOCKERFILE))
+
+    assert named - VARIABLES == set()
+
+
+def test_container_checks_its_health_where_the_server_answers() -> None:
+    from webrag.mcp_server.http_server import HEALTH_PATH
+
+    assert f"http://127.0.0.1:8765{HEALTH_PATH}" in DOCKERFILE
+
+
+def test_command_of_the_container_exists() -> None:
+    words = json.loads(re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.M)[-1])
+
+    assert is_command(words)
+    assert isinstance(main.commands["mcp"], click.Command)

@@ -1,0 +1,60 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+TEXT = "The ferry leaves the island at seven, at noon and at five, on every day."
+PAGE = f"<html><title>Ferry</title><body><main><h1>Ferry</h1><p>{TEXT}</p></main></body></html>"
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def site(static_site: Any, corpus_command: Run) -> Any:
+    started = static_site({"/": PAGE})
+    assert corpus_command(started, "ingest", f"{started}/").exit_code == 0
+    return started
+
+
+def test_verbatim_quotation_is_confirmed(corpus_command: Run, site: Any) -> None:
+    result = corpus_command(site, "verify", f"{site}/", TEXT)
+
+    assert result.exit_code == 0, result.output
+    assert "1 of 1 are verbatim in the stored version." in result.stdout
+    assert "still on the page" in result.stdout
+
+
+def test_invented_quotation_ends_with_code_1(
+    corpus_command: Run, site: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "citations.json"
+    citations = [{"url": f"{site}/", "quote": q} for q in (TEXT, "Trains are faster by far.")]
+    file.write_text(json.dumps(citations))
+
+    result = corpus_command(site, "verify", "--from", str(file), "--no-live", "--json")
+
+    checks = json.loads(result.stdout)["checks"]
+    assert result.exit_code == 1
+    assert [check["stored"]["state"] for check in checks] == ["exact", "absent"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("nonsense", "cannot be read as JSON"), ('[{"url": "https://a.example/"}]', "0.quote")],
+)
+def test_unusable_file_is_explained(webrag: Run, tmp_path: Path, content: str, words: str) -> None:
+    file = tmp_path / "citations.json"
+    file.write_text(content)
+
+    result = webrag("verify", "--from", str(file))
+
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("https://a.example/",)])
+def test_quotation_must_be_given(webrag: Run, arguments: tuple[str, ...]) -> None:
+    assert "Give URL and QUOTE" in webrag("verify", *arguments).stderr

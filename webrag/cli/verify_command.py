@@ -1,0 +1,100 @@
+"""`webrag verify`: whether quotations are verbatim, as stored and as the page is now."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.output import print_brief, print_json
+from webrag.cli.running import run
+from webrag.errors import InputError
+
+if TYPE_CHECKING:
+    from webrag.retrieval.citation_checks import Citation, CitationCheck
+    from webrag.settings import Settings
+
+__all__ = ["verify_command"]
+
+_VERBATIM = ("exact", "moved")
+
+
+@with_settings
+@click.command("verify", short_help="Check quotations.")
+@click.argument("url", required=False)
+@click.argument("quote", required=False)
+@click.option("--chars", metavar="START-END", help="Offsets at which the quotation stands.")
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="JSON list of objects with url, quote and, if known, char_start and char_end; - is stdin.",
+)
+@click.option("--no-live", is_flag=True, help="Fetch nothing: look at the stored pages only.")
+@json_option
+@click.pass_context
+def verify_command(
+    ctx: click.Context,
+    url: str | None,
+    quote: str | None,
+    chars: str | None,
+    file: Path | None,
+    no_live: bool,
+) -> None:
+    """Check that QUOTE is verbatim in the stored page URL and still on the live page.
+
+    Exit code 1 when a quotation is not verbatim in the stored version.
+    """
+    from webrag.presentation.verification import format_verification
+
+    if (file is None) == (url is None) or (url is None) != (quote is None):
+        raise InputError("Give URL and QUOTE, or --from with a file of citations.")
+    given = _read(file) if file is not None else [_given(str(url), str(quote), chars)]
+    checks = run(_verify(ctx.obj, given, live=not no_live))
+    if run_options(ctx).json:
+        print_json({"checks": [check.model_dump(mode="json") for check in checks]})
+    else:
+        print_brief(format_verification(checks))
+    if any(check.stored.state not in _VERBATIM for check in checks):
+        ctx.exit(1)
+
+
+async def _verify(
+    settings: "Settings", citations: "list[Citation]", *, live: bool
+) -> "list[CitationCheck]":
+    from webrag.app import WebRAG
+
+    async with WebRAG(settings) as rag:
+        return await rag.verify(citations, live=live)
+
+
+def _given(url: str, quote: str, chars: str | None) -> "Citation":
+    from webrag.retrieval.citation_checks import Citation
+
+    if chars is None:
+        return Citation(url=url, quote=quote)
+    start, _, end = chars.partition("-")
+    if not (start.isdecimal() and end.isdecimal()):
+        raise InputError(f"--chars is {chars!r}; give two offsets, such as 395-440.")
+    return Citation(url=url, quote=quote, char_start=int(start), char_end=int(end))
+
+
+def _read(file: Path) -> "list[Citation]":
+    from pydantic import TypeAdapter, ValidationError
+
+    from webrag.retrieval.citation_checks import Citation
+
+    try:
+        with click.open_file(str(file), encoding="utf-8") as opened:
+            value: Any = json.load(opened)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read as JSON: {error}") from None
+    try:
+        return TypeAdapter(list[Citation]).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"{file} is not a list of citations: {first['msg']} at {place or 'its top'}."
+        ) from None

@@ -1,0 +1,91 @@
+"""Puts the MCP server together for a set of settings; serves nothing yet."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+
+from mcp.server.mcpserver import MCPServer
+
+from webrag.mcp_server.access import StaticTokenVerifier, auth_settings
+from webrag.mcp_server.prompts import add_prompts
+from webrag.mcp_server.resources import add_resources
+from webrag.mcp_server.running_calls import RunningCalls
+from webrag.mcp_server.runtime import LoadMemory, ResearchMemory, Runtime
+from webrag.mcp_server.schemas import INSTRUCTIONS
+from webrag.mcp_server.tools import ResearchTools
+from webrag.settings import Settings
+
+__all__ = ["AssembledServer", "assemble_server"]
+
+logger = logging.getLogger(__name__)
+
+# English prose has between four and five.
+_MOST_CHARS_PER_TOKEN = 6
+
+
+@dataclass(frozen=True)
+class AssembledServer:
+    """A server and what a transport needs to know of it.
+
+    Attributes:
+        runtime: Whether the memory is open.
+        calls: The calls under way.
+    """
+
+    server: MCPServer[Runtime]
+    runtime: Runtime
+    calls: RunningCalls
+
+
+def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> AssembledServer:
+    """A server that is ready to run; neither LlamaIndex nor a database is touched yet.
+
+    Must be called where it will run: one server serves one event loop.
+
+    Args:
+        settings: Deadlines, what is offered, who may use it, what the memory is opened with.
+        load: Makes the memory, unopened; None for `WebRAG(settings)`. Runs in a thread.
+    """
+    runtime = Runtime(load or partial(_load_webrag, settings))
+    tools = ResearchTools(
+        runtime,
+        timeout_s=settings.mcp_tool_timeout,
+        soft_deadline_s=settings.mcp_soft_deadline,
+        longest_chars=settings.mcp_response_token_budget * _MOST_CHARS_PER_TOKEN,
+        structured=settings.mcp_structured_output,
+        may_forget=settings.mcp_enable_forget,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_server: MCPServer[Runtime]) -> AsyncIterator[Runtime]:
+        runtime.start()
+        try:
+            yield runtime
+        finally:
+            await runtime.close()
+            logger.info("WebRAG MCP server stopped")
+
+    auth, token = auth_settings(settings), settings.mcp_auth_token
+    server = MCPServer(
+        "webrag",
+        title="WebRAG",
+        instructions=INSTRUCTIONS,
+        version=version("webrag"),
+        lifespan=lifespan,
+        tools=tools.tools(),
+        auth=auth,
+        token_verifier=None if token is None else StaticTokenVerifier(token.get_secret_value()),
+    )
+    add_resources(server, runtime, token_budget=settings.mcp_response_token_budget)
+    add_prompts(server)
+    return AssembledServer(server, runtime, tools.calls)
+
+
+def _load_webrag(settings: Settings) -> AbstractAsyncContextManager[ResearchMemory]:
+    # Imported here: LlamaIndex takes more than a second, and clients wait for the tool list.
+    from webrag.app import WebRAG
+
+    return WebRAG(settings, soft_deadline_s=settings.mcp_soft_deadline)

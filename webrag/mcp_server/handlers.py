@@ -1,0 +1,197 @@
+"""What each tool does with its arguments: reads them, asks the memory, words the answer."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from webrag.errors import InputError, WebRAGError
+from webrag.indexing.models import AcquiredPage
+from webrag.ingestion.links import canonical_url
+from webrag.mcp_server.arguments import Arguments
+from webrag.mcp_server.progress import ProgressReporter
+from webrag.mcp_server.replies import Reply, brief_reply, new_nonce
+from webrag.mcp_server.runtime import ResearchMemory, Runtime
+from webrag.mcp_server.schemas import (
+    MAX_CITATIONS,
+    MAX_FORGET_URLS,
+    MAX_INGEST_URLS,
+    RESEARCH_MODES,
+    RETRIEVAL_MODES,
+)
+from webrag.orchestration.models import QueryType
+from webrag.presentation.status import format_forget, format_ingest, format_status
+from webrag.presentation.untrusted import one_line
+from webrag.presentation.verification import format_verification
+from webrag.retrieval.citation_checks import Citation, CitationCheck
+
+__all__ = ["Handlers"]
+
+logger = logging.getLogger(__name__)
+
+_INTENTS: tuple[QueryType, ...] = get_args(QueryType)
+# Searches keep the processor busy, so more at once only wait for the 10 database connections, and
+# fail after 10 s: with 64 clients on a busy machine 4 of 93 did.
+_SEARCHES_AT_ONCE = 5
+_CITATION_FIELDS = tuple(Citation.model_fields)
+
+
+class Handlers:
+    """One method per tool, over one shared memory.
+
+    Args:
+        runtime: Gives the open memory.
+        soft_deadline_s: After it `ingest` and `verify` report what is done; the memory keeps its
+            own for `answer`.
+        structured: Also prepare the answers as JSON.
+    """
+
+    def __init__(self, runtime: Runtime, *, soft_deadline_s: float, structured: bool) -> None:
+        self._runtime = runtime
+        self._soft_deadline_s = soft_deadline_s
+        self._structured = structured
+        self._searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
+
+    async def answer(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+        """Fetch, index, and find evidence."""
+        urls = arguments.texts("url", required=True) or []
+        query = arguments.text("query")
+        intent = arguments.choice("intent", _INTENTS)
+        known_context = arguments.optional_text("known_context")
+        constraints = arguments.texts("constraints")
+        expansion_budget = arguments.integer("expansion_budget", minimum=0)
+        research_mode = arguments.choice("research_mode", RESEARCH_MODES) or "fast"
+        retrieval_mode = arguments.choice("retrieval_mode", RETRIEVAL_MODES) or "chunk"
+        memory = await self._memory(progress)
+        result = await memory.answer(
+            urls,
+            query,
+            intent=intent,
+            known_context=known_context,
+            constraints=constraints,
+            expansion_budget=expansion_budget,
+            research_mode=research_mode,
+            retrieval_mode=retrieval_mode,
+            on_progress=progress,
+        )
+        return brief_reply(memory, result, structured=self._structured)
+
+    async def search(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+        """Find evidence in what is stored."""
+        query = arguments.text("query")
+        source_urls = arguments.texts("source_urls") or None
+        intent = arguments.choice("intent", _INTENTS)
+        top_k = arguments.integer("top_k", minimum=1)
+        memory = await self._memory(progress)
+        async with self._searches:
+            result = await memory.search(
+                query, source_urls=source_urls, intent=intent, top_k=top_k, on_progress=progress
+            )
+        return brief_reply(memory, result, structured=self._structured)
+
+    async def status(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+        """Tell what is stored."""
+        source_url = arguments.optional_text("source_url")
+        include_urls = arguments.flag("include_urls", default=True)
+        memory = await self._memory(progress)
+        status = await memory.status(source_url, include_urls=include_urls)
+        return Reply(format_status(status), data=status.model_dump(mode="json"))
+
+    async def ingest(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+        """Fetch and index pages."""
+        deadline = time.monotonic() + self._soft_deadline_s
+        urls = _canonical("url", arguments.texts("url", required=True) or [], MAX_INGEST_URLS)
+        refresh = arguments.flag("refresh", default=False)
+        memory = await self._memory(progress)
+        outcomes: dict[str, AcquiredPage | WebRAGError] = {}
+
+        def on_page(url: str, outcome: AcquiredPage | WebRAGError) -> None:
+            outcomes[url] = outcome
+            progress.note(_page_progress(url, outcome, len(outcomes), len(urls)))
+
+        await progress("ingest", f"Fetching and indexing {len(urls)} pages...")
+        limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
+        try:
+            async with limit:
+                await memory.ingest(urls, refresh=refresh, on_page=on_page)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            logger.warning("Time ran out after %d of %d pages", len(outcomes), len(urls))
+        await progress.flush()
+        return _ingest_reply(urls, outcomes)
+
+    async def verify(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+        """Check quotations against the stored and the live pages."""
+        deadline = time.monotonic() + self._soft_deadline_s
+        entries = arguments.objects("citations", known=_CITATION_FIELDS, at_most=MAX_CITATIONS)
+        citations = [_citation(entry) for entry in entries]
+        live = arguments.flag("live", default=True)
+        memory = await self._memory(progress)
+
+        def on_checked(check: CitationCheck, done: int, total: int) -> None:
+            progress.note(f"Checked: {one_line(check.url)} ({done}/{total})")
+
+        await progress("verify", f"Checking {len(citations)} quotations...")
+        checks = await memory.verify(
+            citations,
+            live=live,
+            deadline_s=max(deadline - time.monotonic(), 0),
+            on_checked=on_checked,
+        )
+        await progress.flush()
+        data = {"checks": [check.model_dump(mode="json") for check in checks]}
+        return Reply(format_verification(checks, nonce=new_nonce()), data=data)
+
+    async def forget(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+        """Delete pages."""
+        urls = _canonical("url", arguments.texts("url", required=True) or [], MAX_FORGET_URLS)
+        memory = await self._memory(progress)
+        report = await memory.forget(urls)
+        data = report.model_dump(mode="json")
+        return Reply(format_forget(report), is_error=not report.removed, data=data)
+
+    async def _memory(self, progress: ProgressReporter) -> ResearchMemory:
+        if not self._runtime.is_ready:
+            await progress("start", "Starting WebRAG (loading the index and the database)...")
+        return await self._runtime.memory()
+
+
+def _canonical(name: str, named: Sequence[str], at_most: int) -> list[str]:
+    urls = list(dict.fromkeys(map(canonical_url, named)))
+    if len(urls) > at_most:
+        raise InputError(
+            f"{name} names {len(urls)} pages; one call takes at most {at_most}: "
+            "name the others in further calls."
+        )
+    return urls
+
+
+def _citation(entry: Arguments) -> Citation:
+    return Citation(
+        url=entry.optional_text("url"),
+        quote=entry.text("quote"),
+        char_start=entry.integer("char_start", minimum=0),
+        char_end=entry.integer("char_end", minimum=0),
+        passage_id=entry.identity("passage_id"),
+    )
+
+
+def _page_progress(url: str, outcome: AcquiredPage | WebRAGError, done: int, total: int) -> str:
+    verb = "Failed" if isinstance(outcome, WebRAGError) else outcome.outcome.capitalize()
+    return f"{verb}: {one_line(url)} ({done}/{total})"
+
+
+def _ingest_reply(urls: Sequence[str], outcomes: Mapping[str, AcquiredPage | WebRAGError]) -> Reply:
+    known = [(url, outcomes[url]) for url in urls if url in outcomes]
+    pages = [outcome for _, outcome in known if isinstance(outcome, AcquiredPage)]
+    failed = {url: str(outcome) for url, outcome in known if isinstance(outcome, WebRAGError)}
+    unfinished = [url for url in urls if url not in outcomes]
+    data = {
+        "pages": [page.model_dump(mode="json") for page in pages],
+        "failed": failed,
+        "unfinished": unfinished,
+    }
+    text = format_ingest(pages, failed, unfinished)
+    return Reply(text, is_error=not pages and not unfinished, data=data)

@@ -1,0 +1,129 @@
+"""The MCP server over Streamable HTTP: limits, health, and an orderly end."""
+
+import asyncio
+import logging
+import signal
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from typing_extensions import override
+
+from webrag.mcp_server.access import is_loopback, transport_security
+from webrag.mcp_server.assembly import AssembledServer
+from webrag.mcp_server.running_calls import RunningCalls
+from webrag.settings import Settings
+
+__all__ = ["HEALTH_PATH", "MAX_BODY_BYTES", "MAX_SESSIONS", "PATH", "http_app", "serve_http"]
+
+logger = logging.getLogger(__name__)
+
+PATH = "/mcp"
+HEALTH_PATH = "/healthz"
+# The largest sensible call: 20 quotations of 10,000 characters.
+MAX_BODY_BYTES = 1_048_576
+# An abandoned session holds 37 KB until its time is over.
+MAX_SESSIONS = 1000
+SESSION_IDLE_S = 300.0
+# `docker stop` kills after 10 s.
+_FINISH_S = 6.0
+_CLOSE_S = 2
+
+
+def http_app(assembled: AssembledServer, settings: Settings) -> Starlette:
+    """The application, ready to be run by an ASGI server; it can be run once.
+
+    Args:
+        assembled: From `assemble_server`, with the same settings.
+        settings: Names, origins and whether sessions are kept.
+    """
+    server, runtime = assembled.server, assembled.runtime
+
+    async def health(_request: Request) -> Response:
+        if runtime.has_failed:
+            # Tried again with every question about it, so that the server recovers unasked.
+            runtime.start()
+            return JSONResponse({"status": "unavailable"}, status_code=503)
+        return JSONResponse({"status": "ok" if runtime.is_ready else "starting"})
+
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        stateless_http=settings.mcp_stateless,
+        max_request_body_size=MAX_BODY_BYTES,
+        session_idle_timeout=SESSION_IDLE_S,
+        max_sessions=MAX_SESSIONS,
+        transport_security=transport_security(settings),
+        host=settings.mcp_bind_host,
+    )
+    app.router.routes.append(Route(HEALTH_PATH, health, methods=["GET"]))
+    return app
+
+
+def serve_http(assembled: AssembledServer, settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled."""
+    asyncio.run(_serve(assembled, settings))
+
+
+async def _serve(assembled: AssembledServer, settings: Settings) -> None:
+    config = uvicorn.Config(
+        http_app(assembled, settings),
+        host=settings.mcp_bind_host,
+        port=settings.mcp_port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=_CLOSE_S,
+        # Proxies are told apart by names, not by headers that anybody can send.
+        proxy_headers=False,
+        server_header=False,
+        ws="none",
+    )
+    _announce(settings)
+    await _FinishingServer(config, assembled.calls).serve()
+
+
+def _announce(settings: Settings) -> None:
+    host, port = settings.mcp_bind_host, settings.mcp_port
+    shown = f"[{host}]" if ":" in host else host
+    logger.info("WebRAG MCP server starts on http://%s:%d%s", shown, port, PATH)
+    if is_loopback(host):
+        return
+    if settings.mcp_auth_token is None:
+        logger.warning(
+            "ANYBODY who can reach %s:%d can use this server and read what it stored: MCP_HOST is "
+            "public and MCP_AUTH_TOKEN is not set. Set a token, or bind to 127.0.0.1.",
+            host,
+            port,
+        )
+    if not settings.mcp_allowed_hosts and settings.mcp_public_url is None:
+        logger.warning(
+            "Clients can reach this server by loopback names and its bind address only; name "
+            "others in MCP_ALLOWED_HOSTS or MCP_PUBLIC_URL."
+        )
+
+
+class _FinishingServer(uvicorn.Server):
+    """Lets calls finish before it closes connections: uvicorn ends event streams at once."""
+
+    def __init__(self, config: uvicorn.Config, calls: RunningCalls) -> None:
+        super().__init__(config)
+        self._calls = calls
+        self._finishing: asyncio.Task[None] | None = None
+
+    @override
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._finishing is not None or sig not in (signal.SIGTERM, signal.SIGINT):
+            self.should_exit = True
+            return
+        loop = asyncio.get_running_loop()
+        self._finishing = loop.create_task(self._finish())
+
+    async def _finish(self) -> None:
+        for server in self.servers:
+            server.close()
+        if self._calls:
+            logger.info("Waiting for %d calls to finish", len(self._calls))
+        await self._calls.finish(_FINISH_S)
+        self.should_exit = True

@@ -1,0 +1,171 @@
+"""Checks quotations against the stored pages and the live ones; compares nothing itself."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from webrag.errors import InputError, PageGoneError, WebRAGError
+from webrag.indexing.corpus import Corpus
+from webrag.indexing.database import Database
+from webrag.indexing.models import StoredPage
+from webrag.indexing.page_texts import read_passage
+from webrag.ingestion.links import canonical_url
+from webrag.ingestion.models import NormalizedDocument
+from webrag.ingestion.service import IngestionService
+from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
+from webrag.retrieval.quote_check import find_quote
+
+__all__ = ["MAX_QUOTE_CHARS", "Verifier"]
+
+MAX_QUOTE_CHARS = 10_000
+# Per host the fetcher is stricter.
+_FETCH_CONCURRENCY = 8
+
+OnChecked = Callable[[CitationCheck, int, int], None]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    citation: Citation
+    url: str
+    place: tuple[int, int] | None
+    page: StoredPage | None
+    stored: Finding
+
+
+class Verifier:
+    """Looks quotations up; live pages are fetched like any other page and never stored.
+
+    Args:
+        corpus: The stored pages.
+        database: Of the corpus.
+        ingestion: Fetches and converts live pages, with all checks of addresses.
+    """
+
+    def __init__(self, corpus: Corpus, database: Database, ingestion: IngestionService) -> None:
+        self._corpus = corpus
+        self._database = database
+        self._ingestion = ingestion
+
+    async def verify(
+        self,
+        citations: Sequence[Citation],
+        *,
+        live: bool = True,
+        deadline_s: float | None = None,
+        on_checked: OnChecked | None = None,
+    ) -> list[CitationCheck]:
+        """Check each quotation, in the order given.
+
+        Args:
+            citations: The quotations.
+            live: Also read the live pages, each once.
+            deadline_s: Time for the live pages; what is missing then is `unchecked`.
+            on_checked: Told each result, how many there are now and how many there will be.
+
+        Raises:
+            InputError: A URL, a quotation or its offsets cannot be used; nothing was fetched.
+            StorageError: The database failed.
+        """
+        claims = [await self._claim(citation) for citation in citations]
+        claims = [await self._with_stored(claim) for claim in claims]
+        fetches = self._fetches(claims) if live else {}
+        try:
+            if fetches:
+                await asyncio.wait(fetches.values(), timeout=deadline_s)
+            checks: list[CitationCheck] = []
+            for claim in claims:
+                checks.append(await _compared(claim, fetches.get(claim.url)))
+                if on_checked is not None:
+                    on_checked(checks[-1], len(checks), len(claims))
+            return checks
+        finally:
+            for task in fetches.values():
+                task.cancel()
+            await asyncio.gather(*fetches.values(), return_exceptions=True)
+
+    async def _claim(self, citation: Citation) -> _Claim:
+        _check_quote(citation.quote)
+        url, place = citation.url, _place(citation)
+        if citation.passage_id is not None:
+            passage = await read_passage(self._database, citation.passage_id)
+            if passage is not None:
+                url = url or passage.url
+                place = place or (passage.char_start, passage.char_end)
+            elif url is None:
+                raise InputError(
+                    f"No stored passage has the id {citation.passage_id}; give the url of the page "
+                    "that is quoted."
+                )
+        if not url:
+            raise InputError("A citation names no page: give its url, or the id of a passage.")
+        return _Claim(citation, canonical_url(url), place, None, Finding(state="not_stored"))
+
+    async def _with_stored(self, claim: _Claim) -> _Claim:
+        page = await self._corpus.page(claim.url)
+        markdown = None if page is None else await self._corpus.markdown(page.url)
+        if page is None or markdown is None:
+            return claim
+        return replace(claim, page=page, stored=await _found(claim, markdown, page.fetched_at))
+
+    def _fetches(self, claims: Sequence[_Claim]) -> dict[str, asyncio.Task[NormalizedDocument]]:
+        slots = asyncio.Semaphore(_FETCH_CONCURRENCY)
+        pages = {claim.url: claim.page for claim in claims}
+        return {
+            url: asyncio.create_task(self._live(page.url if page else url, slots))
+            for url, page in pages.items()
+        }
+
+    async def _live(self, url: str, slots: asyncio.Semaphore) -> NormalizedDocument:
+        async with slots:
+            document = await self._ingestion.ingest(url)
+        # Only a request with validators can be answered with "not modified".
+        assert isinstance(document, NormalizedDocument)
+        return document
+
+
+def _check_quote(quote: str) -> None:
+    if not quote.strip():
+        raise InputError("A quote is empty: give the text that was quoted.")
+    if len(quote) > MAX_QUOTE_CHARS:
+        raise InputError(
+            f"A quote has {len(quote):,} characters; at most {MAX_QUOTE_CHARS:,} are allowed."
+        )
+
+
+def _place(citation: Citation) -> tuple[int, int] | None:
+    start, end = citation.char_start, citation.char_end
+    if start is None:
+        return None
+    end = start + len(citation.quote) if end is None else end
+    if not 0 <= start < end:
+        raise InputError(
+            f"char_start is {start} and char_end is {end}; they must be offsets, the first smaller."
+        )
+    return start, end
+
+
+async def _compared(claim: _Claim, fetch: asyncio.Task[NormalizedDocument] | None) -> CitationCheck:
+    if fetch is None:
+        return _check(claim, Finding(state="unchecked", reason="The live page was not asked for."))
+    if not fetch.done():
+        return _check(claim, Finding(state="unchecked", reason="Time ran out; verify it again."))
+    try:
+        document = fetch.result()
+    except PageGoneError as error:
+        return _check(claim, Finding(state="gone", reason=str(error)))
+    except WebRAGError as error:
+        return _check(claim, Finding(state="unreachable", reason=str(error)))
+    return _check(claim, await _found(claim, document.markdown, document.fetched_at))
+
+
+async def _found(claim: _Claim, text: str, seen_at: datetime) -> Finding:
+    # A page may have megabytes; the event loop must not wait for the comparison.
+    match = await asyncio.to_thread(find_quote, text, claim.citation.quote, claim.place)
+    return Finding(seen_at=seen_at, **match.model_dump())
+
+
+def _check(claim: _Claim, live: Finding) -> CitationCheck:
+    url = claim.url if claim.page is None else claim.page.url
+    return CitationCheck(citation=claim.citation, url=url, stored=claim.stored, live=live)
