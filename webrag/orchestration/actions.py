@@ -50,7 +50,7 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
     state = run.state
     assert state.analysis is not None, "the question is analysed before anything is decided"
     report("expansion", "Trying other wordings of the question...")
-    offered, degraded = await run.parts.analyzer.alternatives(
+    offered, degraded = await run.components.analyzer.alternatives(
         state.request.query, state.analysis, tried=state.queries, reason=pending.decision.reason
     )
     state.note_degraded(degraded)
@@ -59,7 +59,7 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
 
 
 async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) -> None:
-    state, config = run.state, run.parts.config.expansion
+    state, config = run.state, run.components.config.expansion
     size = state.budget.round_size(
         config.max_candidates_per_iteration,
         is_first="expand_breadth" not in {step.decision for step in state.steps},
@@ -67,7 +67,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
     )
     report("expansion", f"Expanding to linked pages (up to {size})...")
     with listening(state.note_degraded):
-        outcome = pending.outcome = await run.parts.expander.follow(
+        outcome = pending.outcome = await run.components.expander.follow(
             state.frontier or Frontier(),
             size=size,
             budget=state.budget,
@@ -91,7 +91,7 @@ async def _widen(run: ResearchRun) -> int:
     """Search stored pages inside the scope from now on; how many of them are new."""
     state = run.state
     sites = state.scope.stored_sites
-    stored = [] if sites is None else await run.parts.corpus.urls_in_scope(sites)
+    stored = [] if sites is None else await run.components.corpus.urls_in_scope(sites)
     joined = tuple(url for url in stored if url not in state.pages)
     new = len(set(joined) - set(state.joined))
     state.joined, state.is_widened = joined, True

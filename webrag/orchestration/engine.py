@@ -27,7 +27,7 @@ from webrag.orchestration.models import (
 from webrag.orchestration.page_budget import PageBudget
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
-from webrag.orchestration.research import Parts, ResearchRun
+from webrag.orchestration.research import ResearchRun, RunComponents
 from webrag.orchestration.run_state import RunClock, RunRequest, RunState
 from webrag.orchestration.workflow import WebRAGWorkflow
 from webrag.retrieval.search import Searcher
@@ -73,7 +73,7 @@ class OrchestratorEngine:
             discovery: Names more links where a mapping service is at hand.
         """
         self._acquirer = acquirer
-        self._parts = Parts(
+        self._components = RunComponents(
             acquirer=acquirer,
             corpus=corpus,
             searcher=searcher,
@@ -138,7 +138,7 @@ class OrchestratorEngine:
             research_mode=research_mode,
             retrieval_mode=retrieval_mode,
             max_pages=max_pages,
-            config=self._parts.config.expansion,
+            config=self._components.config.expansion,
         )
         return await self._execute(request, on_progress)
 
@@ -175,9 +175,9 @@ class OrchestratorEngine:
             research_mode=research_mode,
             retrieval_mode="chunk",
             max_pages=None,
-            config=self._parts.config.expansion,
+            config=self._components.config.expansion,
         )
-        return self._workflow.run(run=ResearchRun(self._parts, self._state(request)))
+        return self._workflow.run(run=ResearchRun(self._components, self._state(request)))
 
     async def search(
         self,
@@ -228,8 +228,8 @@ class OrchestratorEngine:
     async def _execute(
         self, request: RunRequest, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
-        timeout_s = self._parts.config.timeout_s
-        run = ResearchRun(self._parts, self._state(request))
+        timeout_s = self._components.config.timeout_s
+        run = ResearchRun(self._components, self._state(request))
         handler = self._workflow.run(run=run)
         try:
             async with asyncio.timeout(timeout_s) as limit:
@@ -258,7 +258,7 @@ class OrchestratorEngine:
         return result
 
     def _state(self, request: RunRequest) -> RunState:
-        config, now = self._parts.config, time.monotonic()
+        config, now = self._components.config, time.monotonic()
         work_s = config.timeout_s - min(config.timeout_s * _RESERVE_SHARE, _MAX_RESERVE_S)
         if config.soft_deadline_s is not None:
             work_s = min(work_s, config.soft_deadline_s)

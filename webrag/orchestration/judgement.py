@@ -62,7 +62,7 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
         redundant=merged.redundant,
         truncated=is_cut or merged.trimmed > 0,
         profile=run.profile,
-        config=run.parts.config,
+        config=run.components.config,
     )
 
 
@@ -136,7 +136,7 @@ def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
         tried=frozenset(state.tried),
         confidence=state.confidence,
         profile=run.profile,
-        config=run.parts.config,
+        config=run.components.config,
     )
 
 
@@ -159,9 +159,9 @@ async def _frontier(run: ResearchRun) -> Frontier:
     matched = [item.chunk.source_url for item in state.merged.chunks]
     retrievals = [result.retrieval for result in state.results]
     tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
-    limit_s = min(state.clock.left_s, run.parts.config.expansion.iteration_timeout_s)
+    limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
     with state.clock.timed("expansion_ms"):
-        frontier = await run.parts.expander.frontier(
+        frontier = await run.components.expander.frontier(
             [*state.pages, *matched, *state.joined],
             state.queries,
             seeds=state.request.urls,

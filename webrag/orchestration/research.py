@@ -23,14 +23,14 @@ from webrag.orchestration.run_state import RunState
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
-__all__ = ["Parts", "Report", "ResearchRun"]
+__all__ = ["Report", "ResearchRun", "RunComponents"]
 
 Report = Callable[[str, str], None]
 """Told a phase and a sentence; returns at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunComponents:
     """What a run works with; shared by all runs."""
 
     acquirer: PageAcquirer
@@ -49,14 +49,14 @@ class ResearchRun:
     of a question.
     """
 
-    def __init__(self, parts: Parts, state: RunState) -> None:
-        self.parts = parts
+    def __init__(self, components: RunComponents, state: RunState) -> None:
+        self.components = components
         self.state = state
 
     @property
     def profile(self) -> ScoreProfile:
         """Thresholds of the scorer in use."""
-        reranker = self.parts.reranker
+        reranker = self.components.reranker
         return reranker.fallback_profile if self.state.scorer_failed else reranker.profile
 
     async def prepare(self, report: Report) -> None:
@@ -75,7 +75,10 @@ class ResearchRun:
             report("ingestion", f"Checking if {url} is indexed...")
         with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
             seeds = await acquire_seeds(
-                self.parts.acquirer, request.urls, timeout_s=state.clock.left_s, on_page=on_page
+                self.components.acquirer,
+                request.urls,
+                timeout_s=state.clock.left_s,
+                on_page=on_page,
             )
         state.pages = {page.url: None for page in seeds.pages}
         state.fetched.update((p.url, p.source) for p in seeds.pages if p.outcome != "stored")
@@ -86,7 +89,7 @@ class ResearchRun:
         """Find out what the question asks for."""
         state, request = self.state, self.state.request
         with state.clock.timed("query_analysis_ms"):
-            state.analysis, degraded = await self.parts.analyzer.analyze(
+            state.analysis, degraded = await self.components.analyzer.analyze(
                 request.query,
                 intent=request.intent,
                 known_context=request.known_context,
@@ -100,9 +103,9 @@ class ResearchRun:
 
     async def retrieve(self, query: str) -> RetrievalResult:
         """Candidates for one part of the question, from every page searched now."""
-        state, config = self.state, self.parts.config
+        state, config = self.state, self.components.config
         factor = config.recall_factor if state.wants_recall else 1
-        return await self.parts.searcher.retrieve(
+        return await self.components.searcher.retrieve(
             query,
             source_urls=state.searched_urls,
             sites=state.request.sites,
@@ -112,7 +115,7 @@ class ResearchRun:
 
     async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
         """Rank every part's candidates with one scorer and merge them."""
-        state, config = self.state, self.parts.config
+        state, config = self.state, self.components.config
         with state.clock.timed("reranking_ms"):
             ranked = await self._rank_all(retrieved)
         state.results = tuple(
@@ -131,9 +134,9 @@ class ResearchRun:
     async def _rank_all(
         self, retrieved: Sequence[tuple[str, RetrievalResult]]
     ) -> list[tuple[RankedChunk, ...]]:
-        state, reranker = self.state, self.parts.reranker
-        top_n = self.parts.config.reranker_top_n
-        top_n *= self.parts.config.recall_factor if state.wants_recall else 1
+        state, reranker = self.state, self.components.reranker
+        top_n = self.components.config.reranker_top_n
+        top_n *= self.components.config.recall_factor if state.wants_recall else 1
         if not state.scorer_failed:
             instruction = _instruction(state)
             outcomes = await asyncio.gather(

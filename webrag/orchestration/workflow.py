@@ -6,7 +6,6 @@ from workflows import Context, Workflow, step
 from workflows.events import StopEvent
 
 from webrag.orchestration.actions import act
-from webrag.orchestration.assembly import assemble
 from webrag.orchestration.events import (
     AssembleWanted,
     DecisionEvent,
@@ -21,6 +20,7 @@ from webrag.orchestration.events import (
 )
 from webrag.orchestration.judgement import judge
 from webrag.orchestration.research import Report, ResearchRun
+from webrag.orchestration.run_result import build_result
 
 __all__ = ["WebRAGWorkflow"]
 
@@ -107,7 +107,7 @@ class WebRAGWorkflow(Workflow):
     async def assemble(self, ctx: Context, _ev: AssembleWanted) -> StopEvent:
         """Put the result together."""
         run = await _run(ctx)
-        return StopEvent(result=await assemble(run, _reporter(ctx, run)))
+        return StopEvent(result=await build_result(run, _reporter(ctx, run)))
 
 
 async def _run(ctx: Context) -> ResearchRun:
