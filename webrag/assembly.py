@@ -32,6 +32,7 @@ from webrag.providers import (
     EmbeddingChoice,
     PageSourceChoice,
     choose_embedding,
+    choose_orchestration_llm,
     choose_page_source,
     choose_reranker,
 )
@@ -108,7 +109,7 @@ async def assemble(
         corpus=corpus,
         searcher=Searcher(database, embedder, settings.retrieval_config()),
         reranker=ChunkReranker(reranker, profile, top_n=settings.reranker_top_n),
-        analyzer=QueryAnalyzer(mode=settings.decomposition_mode, llm=None),
+        analyzer=await asyncio.to_thread(_analyzer, settings),
         encoder=bundled,
         config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
@@ -152,6 +153,13 @@ def _ingestion(
     service = IngestionService(pages.source, pool)
     stack.push_async_callback(service.aclose)
     return service, SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps), pages
+
+
+def _analyzer(settings: Settings) -> QueryAnalyzer:
+    mode = settings.decomposition_mode
+    # Loading a model's package takes a second, which patterns do not need.
+    llm = choose_orchestration_llm(settings) if mode == "llm" else None
+    return QueryAnalyzer(mode=mode, llm=llm)
 
 
 def _discovery(

@@ -51,7 +51,13 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
     assert state.analysis is not None, "the question is analysed before anything is decided"
     report("expansion", "Trying other wordings of the question...")
     offered, degraded = await run.components.analyzer.alternatives(
-        state.request.query, state.analysis, tried=state.queries, reason=pending.decision.reason
+        state.request.query,
+        state.analysis,
+        tried=state.queries,
+        reason=pending.decision.reason,
+        known_context=state.request.known_context,
+        constraints=state.request.constraints,
+        timeout_s=state.clock.left_s,
     )
     state.note_degraded(degraded)
     pending.new_queries = offered[: _MAX_EXTRA_QUERIES - len(state.extra_queries)]

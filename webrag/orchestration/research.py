@@ -95,6 +95,7 @@ class ResearchRun:
                 known_context=request.known_context,
                 constraints=request.constraints,
                 use_model=not (request.is_search or state.clock.is_over),
+                timeout_s=state.clock.left_s,
             )
         state.note_degraded(degraded)
         count = len(state.analysis.sub_queries)

@@ -232,8 +232,10 @@ class RunState:
     def queries(self) -> tuple[str, ...]:
         """What is searched: the question's parts, itself when it has several, other wordings."""
         parts = self.analysis.sub_queries if self.analysis else (self.request.query,)
-        # A sentence that compares two things names both; searches for each alone miss it.
-        whole = (self.request.query,) if len(parts) > 1 else ()
+        # A sentence that compares two things names both; searches for each alone miss it. A
+        # language model's wording is not trusted to stand for the question.
+        is_reworded = self.analysis is not None and self.analysis.method == "llm"
+        whole = (self.request.query,) if len(parts) > 1 or is_reworded else ()
         return tuple(dict.fromkeys((*parts, *whole, *self.extra_queries)))
 
     @property

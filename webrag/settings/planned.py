@@ -20,8 +20,5 @@ PLANNED = frozenset(
         "mcp_port",
         "mcp_public_url",
         "mcp_structured_output",
-        "orchestration_llm_api_key",
-        "orchestration_llm_base_url",
-        "orchestration_llm_model",
     }
 )
