@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from webrag.ingestion.notices import listening
-from webrag.orchestration.expander import Frontier
+from webrag.orchestration.expander import MAX_LINK_SOURCES, Frontier
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.research import Report, ResearchRun
 from webrag.orchestration.run_state import PendingStep
@@ -78,7 +78,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
             size=size,
             budget=state.budget,
             scope=state.scope,
-            known=frozenset({*state.pages, *state.joined}),
+            known=frozenset(state.pages),
             deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
             on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
         )
@@ -94,11 +94,12 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
 
 
 async def _widen(run: ResearchRun) -> int:
-    """Search stored pages inside the scope from now on; how many of them are new."""
-    state = run.state
-    sites = state.scope.stored_sites
-    stored = [] if sites is None else await run.components.corpus.urls_in_scope(sites)
-    joined = tuple(url for url in stored if url not in state.pages)
-    new = len(set(joined) - set(state.joined))
-    state.joined, state.is_widened = joined, True
-    return new
+    """Search stored pages inside the scope from now on; how many more there are than before."""
+    state, known_before = run.state, run.state.joined_count
+    state.is_widened = True
+    nearest, count = await run.components.corpus.urls_in_scope(
+        state.searched_sites, limit=MAX_LINK_SOURCES
+    )
+    state.joined = tuple(url for url in nearest if url not in state.pages)
+    state.joined_count = max(count - len(state.pages), 0)
+    return max(state.joined_count - known_before, 0)

@@ -79,7 +79,7 @@ class ExpansionConfig(_Frozen):
         scope: Which targets may be followed.
         allowed_domains: For scope `allow_list`: hosts; a host also admits its subdomains.
         max_pages_per_run: Pages obtained after the seed.
-        max_bytes_per_run: Markdown bytes obtained after the seed.
+        max_bytes_per_run: Bytes read from the network after the seed, as sent.
         iteration_timeout_s: One round.
         signal_weights: Weight of each link signal by name.
     """
@@ -252,7 +252,7 @@ class ExpansionOutcome(_Frozen):
         ingested: Pages obtained, with the page each link was found on.
         failed: URL to reason.
         sources: URL of each page obtained to the name of the page source it came from.
-        bytes_ingested: Markdown bytes of the pages obtained.
+        bytes_received: Read from the network, failed fetches included.
         stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
     """
 
@@ -262,7 +262,7 @@ class ExpansionOutcome(_Frozen):
     sources: dict[str, str] = Field(default_factory=dict)
     candidates_scored: int = 0
     candidates_selected: int = 0
-    bytes_ingested: int = 0
+    bytes_received: int = 0
     depth: int = 0
     timed_out: bool = False
     stopped_by: str | None = None

@@ -9,6 +9,7 @@ from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.notices import listening
 from webrag.orchestration.expander import LinkExpander
+from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.merger import merge
 from webrag.orchestration.models import (
     OrchestrationConfig,
@@ -81,6 +82,11 @@ class ResearchRun:
                 on_page=on_page,
             )
         state.pages = {page.url: None for page in seeds.pages}
+        # A named page may have moved to another site.
+        expansion = self.components.config.expansion
+        state.scope = LinkScope.of(
+            expansion.scope, (*request.urls, *state.pages), expansion.allowed_domains
+        )
         state.fetched.update((p.url, p.source) for p in seeds.pages if p.outcome != "stored")
         state.warn(*seeds.warnings)
         state.partial = not seeds.is_complete
@@ -109,7 +115,7 @@ class ResearchRun:
         return await self.components.searcher.retrieve(
             query,
             source_urls=state.searched_urls,
-            sites=state.request.sites,
+            sites=state.searched_sites,
             context_budget=config.context_budget * factor,
             children_limit=config.recall_children_limit if state.wants_recall else None,
         )

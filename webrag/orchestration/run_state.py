@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from webrag.errors import InputError
-from webrag.ingestion.links import canonical_url
+from webrag.ingestion.links import canonical_url, site_of
 from webrag.orchestration.expander import Frontier
 from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.merger import Merged
@@ -156,12 +157,11 @@ class RunClock:
         try:
             yield
         finally:
-            self.add(name, begun)
+            self.add(name, time.monotonic() - begun)
 
-    def add(self, name: str, begun: float) -> None:
-        """Add the time since `begun` to a field of `OrchestrationTiming`."""
-        elapsed = (time.monotonic() - begun) * 1000
-        self.spent_ms[name] = self.spent_ms.get(name, 0.0) + elapsed
+    def add(self, name: str, seconds: float) -> None:
+        """Add seconds to a field of `OrchestrationTiming`."""
+        self.spent_ms[name] = self.spent_ms.get(name, 0.0) + seconds * 1000
 
     def timing(self) -> OrchestrationTiming:
         """Everything measured, with the total so far."""
@@ -188,7 +188,9 @@ class RunState:
 
     Attributes:
         pages: Canonical URLs of the pages named or fetched in this run, in that order.
-        joined: Stored pages inside the scope that are searched as well.
+        joined: Stored pages inside the scope, the nearest to a named page, not more than their
+            links are wanted of.
+        joined_count: How many there are that the run has not obtained itself.
         is_widened: Whether the search has gone beyond the named pages.
         scorer_failed: The reranker failed, so everything is ranked by raw similarity.
         discovery_failed: A mapping service failed, so it is not asked again.
@@ -205,6 +207,7 @@ class RunState:
     analysis: QueryAnalysis | None = None
     pages: dict[str, None] = field(default_factory=dict)
     joined: tuple[str, ...] = ()
+    joined_count: int = 0
     is_widened: bool = False
     wants_recall: bool = False
     scorer_failed: bool = False
@@ -240,12 +243,30 @@ class RunState:
 
     @property
     def searched_urls(self) -> tuple[str, ...] | None:
-        """Pages to search; None for the whole corpus."""
+        """Pages to search; None for all of `searched_sites`."""
         if self.request.is_search:
             return self.request.source_urls
-        if self.is_widened and self.scope.stored_sites is None:
+        return None if self.is_widened else tuple(self.pages)
+
+    @property
+    def searched_sites(self) -> tuple[str, ...] | None:
+        """Sites to search; None for all."""
+        if self.request.is_search:
+            return self.request.sites
+        if not self.is_widened or self.scope.stored_sites is None:
             return None
-        return tuple(dict.fromkeys((*self.pages, *self.joined)))
+        # Links may have led to subdomains of an allowed host.
+        return tuple(dict.fromkeys((*self.scope.stored_sites, *map(site_of, self.pages))))
+
+    def copy(self) -> "RunState":
+        """A state that can be changed without changing this one."""
+        return replace(
+            self,
+            clock=replace(self.clock, spent_ms=dict(self.clock.spent_ms)),
+            budget=replace(self.budget),
+            pending=None if self.pending is None else replace(self.pending),
+            **{name: copy(getattr(self, name)) for name in _CONTAINERS},
+        )
 
     def note_degraded(self, sentence: str | None) -> None:
         """Remember a component that did not work as configured."""
@@ -255,6 +276,18 @@ class RunState:
     def warn(self, *sentences: str) -> None:
         """Remember sentences for the user; each once."""
         self.warnings.update(dict.fromkeys(sentences))
+
+
+_CONTAINERS = (
+    "pages",
+    "steps",
+    "closed",
+    "tried",
+    "failed",
+    "fetched",
+    "degraded",
+    "warnings",
+)
 
 
 def _checked_query(query: str) -> str:

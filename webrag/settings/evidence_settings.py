@@ -206,7 +206,7 @@ class ExpansionSettings(BaseModel):
     )
     max_bytes_per_run: int = setting(
         20_000_000,
-        "Text obtained at most in one run after the pages you named.",
+        "Read from the network at most in one run after the pages you named.",
         read_by="expander",
         unit="bytes",
         ge=1,
