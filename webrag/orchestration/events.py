@@ -51,12 +51,18 @@ class SubQueryWanted(Event):
 
 
 class SubQueryRetrieved(Event):
-    """One part's retrieval; the rest is as in the event that asked for it."""
+    """One part's retrieval; the rest is as in the event that asked for it.
+
+    Attributes:
+        result: None when the part could not be embedded.
+        failure: Why, a sentence.
+    """
 
     position: int
     sub_query: str
     begun: float
-    result: RetrievalResult
+    result: RetrievalResult | None
+    failure: str = ""
 
 
 class JudgementWanted(Event):

@@ -1,5 +1,6 @@
 """Judges a run's ranking and settles what its last action brought; it carries no action out."""
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -20,6 +21,8 @@ from webrag.orchestration.run_state import PendingStep, RunState
 
 __all__ = ["judge", "question_weights"]
 
+_log = logging.getLogger(__name__)
+
 # Least growth of the best score that counts as evidence gained by rephrasing or wider recall.
 _SCORE_GAIN: Final = 0.02
 # Mean size of a child; the number of those not retrieved only has to be about right.
@@ -35,13 +38,23 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
-    if state.iteration < state.request.max_iterations and not state.clock.is_over:
+    may_go_on = not (state.clock.is_over or state.blocked)
+    if state.iteration < state.request.max_iterations and may_go_on:
         state.frontier = state.frontier or await _frontier(run)
     decision = decide(signals, _loop_state(run, signals))
-    if decision.action != "stop" and state.clock.is_over:
-        decision = _out_of_time(decision)
+    if decision.action != "stop" and not may_go_on:
+        decision = _cut_short(decision, state.blocked)
         state.partial = True
     state.decision = decision
+    _log.info(
+        "Round %d: %s by rule %d (%s), confidence %.2f, %s",
+        state.iteration,
+        decision.action,
+        decision.rule_number,
+        decision.rule,
+        state.confidence,
+        signals.model_dump(exclude_none=True),
+    )
     return decision
 
 
@@ -100,6 +113,7 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
             decision=pending.decision.action,
             reason=pending.decision.reason,
             rule=pending.decision.rule,
+            rule_number=pending.decision.rule_number,
             signals=pending.signals,
             new_queries=pending.new_queries,
             pages_joined=pending.pages_joined,
@@ -179,11 +193,12 @@ def _top(ranked: Sequence[RankedChunk]) -> float:
     return max((item.reranked_score for item in ranked), default=0.0)
 
 
-def _out_of_time(wanted: ExpansionDecision) -> ExpansionDecision:
+def _cut_short(wanted: ExpansionDecision, blocked: str | None) -> ExpansionDecision:
+    why = "Nothing more can be searched" if blocked else "The time was over"
     return ExpansionDecision(
         action="stop",
-        reason=f"The time was over before this was done: {wanted.reason}",
+        reason=f"{why} before this was done: {wanted.reason}",
         confidence="low",
-        rule="deadline",
+        rule="provider_failed" if blocked else "deadline",
         rule_number=0,
     )

@@ -218,7 +218,8 @@ class ExpansionDecision(_Frozen):
 
     Attributes:
         rule: Name of the rule that decided.
-        rule_number: Its place in the rule table, from 1; 0 when time ran out before any rule.
+        rule_number: Its place in the rule table, from 1; 0 for `deadline` and `provider_failed`,
+            which cut a run short.
     """
 
     action: Action
@@ -280,6 +281,7 @@ class ExpansionStep(_Frozen):
         decision: Action taken in this iteration.
         reason: Why it was taken.
         rule: Rule that chose it.
+        rule_number: Its place in the rule table, from 1.
         candidates_expanded: URLs obtained.
         candidates_failed: URL to reason.
         parents: URL obtained to the URL it was found on.
@@ -303,6 +305,7 @@ class ExpansionStep(_Frozen):
     decision: Action
     reason: str
     rule: str
+    rule_number: int = 0
     signals: EvaluationSignals | None = None
     new_queries: tuple[str, ...] = ()
     pages_joined: int = 0

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from webrag.errors import ProviderError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.notices import listening
 from webrag.orchestration.expander import LinkExpander
 from webrag.orchestration.link_rules import LinkScope
-from webrag.orchestration.merger import merge
+from webrag.orchestration.merger import Merged, merge
 from webrag.orchestration.models import (
     OrchestrationConfig,
     RankedChunk,
@@ -108,17 +109,54 @@ class ResearchRun:
         parts = "one query" if count == 1 else f"decomposed into {count} sub-queries"
         report("analysis", f"Analyzing query: {parts}")
 
-    async def retrieve(self, query: str) -> RetrievalResult:
-        """Candidates for one part of the question, from every page searched now."""
+    async def retrieve(self, query: str) -> tuple[RetrievalResult | None, str]:
+        """Candidates for one part of the question, from every page searched now.
+
+        Returns:
+            None and a sentence when the part could not be embedded and the run can do without.
+
+        Raises:
+            ProviderError: A search of stored pages could not be embedded.
+            StorageError: The database failed.
+        """
         state, config = self.state, self.components.config
         factor = config.recall_factor if state.wants_recall else 1
-        return await self.components.searcher.retrieve(
+        try:
+            found = await self.components.searcher.retrieve(
+                query,
+                source_urls=state.searched_urls,
+                sites=state.searched_sites,
+                context_budget=config.context_budget * factor,
+                children_limit=config.recall_children_limit if state.wants_recall else None,
+            )
+        except ProviderError as error:
+            if state.request.is_search:
+                raise
+            return None, str(error)
+        return found, ""
+
+    async def do_without_search(self, failure: str) -> None:
+        """Stay with the last ranking, else take the named pages whole; nothing more is tried.
+
+        Args:
+            failure: Why questions cannot be embedded, a sentence.
+        """
+        state, config = self.state, self.components.config
+        state.blocked, state.partial = failure, True
+        if state.merged.chunks:
+            state.note_degraded(f"{failure} The evidence is what was found before.")
+            return
+        state.note_degraded(f"{failure} The named pages are given as they are, unranked.")
+        query = state.request.query
+        whole = await self.components.searcher.retrieve(
             query,
             source_urls=state.searched_urls,
-            sites=state.searched_sites,
-            context_budget=config.context_budget * factor,
-            children_limit=config.recall_children_limit if state.wants_recall else None,
+            mode="full_context",
+            context_budget=config.context_budget,
         )
+        ranked = self.components.reranker.passthrough(whole, top_n=max(len(whole.chunks), 1))
+        state.results = (SubQueryResult(sub_query=query, retrieval=whole, ranked=ranked),)
+        state.merged = Merged(ranked)
 
     async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
         """Rank every part's candidates with one scorer and merge them."""

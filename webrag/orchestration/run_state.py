@@ -198,6 +198,7 @@ class RunState:
         frontier: Links to follow next; None when they must be looked for again.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
+        blocked: Why nothing more can be searched, a sentence; None while it can.
     """
 
     request: RunRequest
@@ -227,6 +228,7 @@ class RunState:
     failed: dict[str, str] = field(default_factory=dict)
     iteration: int = 0
     partial: bool = False
+    blocked: str | None = None
     fetched: dict[str, str] = field(default_factory=dict)
     degraded: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)

@@ -79,9 +79,13 @@ class WebRAGWorkflow(Workflow):
     async def retrieve(self, ctx: Context, ev: SubQueryWanted) -> SubQueryRetrieved:
         """Find candidates for one part."""
         run = await self._run(ctx)
-        result = await run.retrieve(ev.sub_query)
+        result, failure = await run.retrieve(ev.sub_query)
         return SubQueryRetrieved(
-            position=ev.position, sub_query=ev.sub_query, begun=ev.begun, result=result
+            position=ev.position,
+            sub_query=ev.sub_query,
+            begun=ev.begun,
+            result=result,
+            failure=failure,
         )
 
     @step
@@ -93,9 +97,14 @@ class WebRAGWorkflow(Workflow):
             return None
         run.state.clock.add("retrieval_ms", max(time.time() - ev.begun, 0.0))
         ordered = sorted(parts, key=lambda part: part.position)
-        found = sum(len(part.result.chunks) for part in ordered)
-        _reporter(ctx, run)("reranking", f"Reranking {found} chunks...")
-        await run.rank([(part.sub_query, part.result) for part in ordered])
+        failures = [part.failure for part in ordered if part.failure]
+        if failures:
+            await run.do_without_search(failures[0])
+        else:
+            retrieved = [(part.sub_query, part.result) for part in ordered if part.result]
+            found = sum(len(result.chunks) for _, result in retrieved)
+            _reporter(ctx, run)("reranking", f"Reranking {found} chunks...")
+            await run.rank(retrieved)
         await _keep(ctx, run)
         return JudgementWanted()
 

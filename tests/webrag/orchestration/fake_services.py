@@ -7,6 +7,7 @@ have been read but not answered and whose client is still there.
 import json
 import select
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +30,7 @@ class FakeServices:
         faults: Service to an HTTP status, or `slow`, `garbage`, `empty`, `broken`.
         asked: Decoded requests by service.
         vector: Vector of every text.
+        delay_s: What an answer takes.
     """
 
     def __init__(self) -> None:
@@ -37,6 +39,7 @@ class FakeServices:
         self.faults: dict[str, int | str] = {}
         self.asked: dict[str, list[Any]] = {name: [] for name in _SERVICES.values()}
         self.vector: Any = lambda _text: [1.0] * 8
+        self.delay_s = 0.0
         self.open_requests = 0
         self.released = threading.Event()
         self.mutex = threading.Lock()
@@ -111,6 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(fault, int):
             self._send(fault, json.dumps({"error": {"message": "as documented"}}))
             return
+        time.sleep(self.services.delay_s)
         strange = {"garbage": "<html>a proxy</html>", "empty": "{}"}
         self._send(200, strange.get(str(fault)) or json.dumps(self.services.answer(service, body)))
 
