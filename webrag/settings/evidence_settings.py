@@ -126,8 +126,8 @@ class AnalysisSettings(BaseModel):
 
     decomposition_mode: Literal["llm", "rule_based", "none"] = setting(
         "llm",
-        "How questions are split; `llm` needs `ORCHESTRATION_LLM_API_KEY` and is `rule_based` "
-        "without.",
+        "How questions are split; `llm` needs `ORCHESTRATION_LLM_API_KEY`, or a server of your own "
+        "in `ORCHESTRATION_LLM_BASE_URL`, and is `rule_based` without.",
         read_by="query analyser",
     )
     orchestration_llm_base_url: HttpUrl = setting(
