@@ -39,11 +39,18 @@ async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> 
         elif decision.action == "expand_recall":
             report("expansion", "Retrieving more of what is indexed...")
             state.wants_recall = True
-        else:
+        elif state.frontier and state.frontier.candidates and not state.budget.is_spent:
             await _follow_links(run, pending, report)
         pending.pages_joined = await _widen(run)
+        if decision.action == "expand_breadth" and not _has_new(pending):
+            state.closed.add("expand_breadth")
+            return False
     state.pending, state.frontier = pending, None
     return True
+
+
+def _has_new(pending: PendingStep) -> bool:
+    return bool(pending.pages_joined or pending.outcome.candidates_selected)
 
 
 async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> None:

@@ -123,8 +123,13 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
     state.pending = None
     if _brought_something(run, pending, signals):
         state.iteration += 1
-    elif not (outcome.timed_out and state.clock.is_over):
+    elif not (outcome.timed_out and state.clock.is_over) and not _only_joined(pending):
         state.closed.add(pending.decision.action)
+
+
+def _only_joined(pending: PendingStep) -> bool:
+    """Whether links were not followed yet, because only stored pages were added."""
+    return pending.pages_joined > 0 and pending.outcome.candidates_selected == 0
 
 
 def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSignals) -> bool:
@@ -160,7 +165,8 @@ def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Acti
         available.add("expand_recall")
     # Links are not looked for when the time is over: then they count as left to follow.
     has_links = state.frontier is None or bool(state.frontier.candidates)
-    if has_links and not state.budget.is_spent:
+    # Stored pages inside the scope cost no fetch; they are searched before the loop ends.
+    if (has_links and not state.budget.is_spent) or not state.is_widened:
         available.add("expand_breadth")
     return frozenset(available - state.closed)
 

@@ -47,6 +47,11 @@ class OpenRequests:
         return route
 
 
+def numbered(text: str, run: int) -> str:
+    """A page of a run's own: pages with the same text would be stored once."""
+    return text.replace('href="/', f'href="/{run}/').replace("</h1>", f" {run}</h1>")
+
+
 @pytest.fixture
 def services() -> Iterator[FakeServices]:
     with running_services() as running:
@@ -78,7 +83,7 @@ async def test_cancelled_runs_leave_no_task_connection_request_or_lock(
     opened = OpenRequests()
     site = static_site(
         {
-            f"/{run}{path}": opened.around(text.replace('href="/', f'href="/{run}/'))
+            f"/{run}{path}": opened.around(numbered(text, run))
             for run in range(RUNS + 1)
             for path, text in MANUAL.items()
         }
