@@ -32,6 +32,8 @@ WITHOUT_MODULE = {
     "tests/webrag/ingestion/test_hostile_servers.py",
     "tests/webrag/ingestion/test_page_forms.py",
     "tests/webrag/mcp_server/test_stdio.py",
+    "tests/webrag/orchestration/test_cancellation.py",
+    "tests/webrag/orchestration/test_degradation.py",
     "tests/webrag/orchestration/test_firecrawl_runs.py",
     "tests/webrag/retrieval/test_questions.py",
 }

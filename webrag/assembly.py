@@ -46,6 +46,7 @@ from webrag.providers import (
     PageSourceChoice,
     choose_answer_llm,
     choose_embedding,
+    choose_orchestration_llm,
     choose_page_source,
     choose_reranker,
     choose_tokenizer,
@@ -135,7 +136,7 @@ async def assemble(
         await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
     searcher = Searcher(database, embedder, settings.retrieval_config())
     chunk_reranker = ChunkReranker(reranker, profile, top_n=settings.reranker_top_n)
-    analyzer = QueryAnalyzer(mode=settings.decomposition_mode, llm=None)
+    analyzer = await asyncio.to_thread(_analyzer, settings)
     engine = OrchestratorEngine(
         acquirer=acquirer,
         corpus=corpus,
@@ -233,6 +234,13 @@ def _ingestion(
     service = IngestionService(pages.source, pool)
     stack.push_async_callback(service.aclose)
     return service, SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps), pages
+
+
+def _analyzer(settings: Settings) -> QueryAnalyzer:
+    mode = settings.decomposition_mode
+    # Loading a model's package takes a second, which patterns do not need.
+    llm = choose_orchestration_llm(settings) if mode == "llm" else None
+    return QueryAnalyzer(mode=mode, llm=llm)
 
 
 def _discovery(

@@ -242,10 +242,17 @@ class Corpus:
             lambda connection: queries.read_in_degrees(connection, self._collection, targets)
         )
 
-    async def urls_in_scope(self, sites: Sequence[str]) -> list[str]:
-        """Give the URLs of retrievable pages of these sites (`host` or `host:port`)."""
+    async def urls_in_scope(
+        self, sites: Sequence[str] | None, *, limit: int | None = None
+    ) -> tuple[list[str], int]:
+        """Give URLs of retrievable pages, the nearest to a named page first, and their number.
+
+        Args:
+            sites: Pages of these (`host` or `host:port`); None for all.
+            limit: URLs at most; all are counted.
+        """
         return await self._database.run(
-            lambda connection: queries.read_urls(connection, self._collection, sites)
+            lambda connection: queries.read_urls(connection, self._collection, sites, limit)
         )
 
     async def neighbours(

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection, sql
-from psycopg.rows import class_row, dict_row, scalar_row
+from psycopg.rows import class_row, dict_row
 
 from webrag.indexing.models import FailedPage, LinkCandidate, PageStatus, StoredPage
 from webrag.indexing.schema import table
@@ -259,12 +259,20 @@ async def read_failures(
 
 
 async def read_urls(
-    connection: AsyncConnection[Any], collection: str, sites: Sequence[str]
-) -> list[str]:
-    """Give the URLs of retrievable pages of some sites, in the order they were first stored."""
+    connection: AsyncConnection[Any],
+    collection: str,
+    sites: Sequence[str] | None,
+    limit: int | None,
+) -> tuple[list[str], int]:
+    """Give URLs of retrievable pages, the smallest depth first, and how many there are."""
     statement = sql.SQL(
-        "select url from {} where site = any(%s) and gone_at is null order by id"
+        """
+        select url, count(*) over () from {}
+        where (%(sites)s::text[] is null or site = any(%(sites)s)) and gone_at is null
+        order by depth, id limit %(limit)s
+        """
     ).format(table(collection, "documents"))
-    async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(statement, (list(sites),))
-        return await cursor.fetchall()
+    values = {"sites": None if sites is None else list(sites), "limit": limit}
+    cursor = await connection.execute(statement, values)
+    rows = await cursor.fetchall()
+    return [row[0] for row in rows], rows[0][1] if rows else 0

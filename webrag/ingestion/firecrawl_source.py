@@ -21,6 +21,7 @@ from webrag.ingestion.guard import Resolver, resolve
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchedPage, MappedLink, Validators
 from webrag.ingestion.notices import note
+from webrag.ingestion.traffic import received
 
 __all__ = ["FirecrawlSource"]
 
@@ -161,6 +162,7 @@ class FirecrawlSource:
                 url=requested,
                 status=scraped.status,
             )
+        received(len(text.encode()))
         return FetchedPage(
             requested_url=requested,
             url=final,

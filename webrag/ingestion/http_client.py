@@ -20,6 +20,7 @@ from webrag.ingestion.guard import (
     Resolver,
     resolve,
 )
+from webrag.ingestion.traffic import received
 
 __all__ = ["Answer", "BrokenConnectionError", "Caps", "WebClient"]
 
@@ -161,7 +162,10 @@ class WebClient:
         """
         with _named_failures(url):
             async with self._client.stream("GET", url, headers=headers) as response:
-                body = await _wanted_body(response, url, caps)
+                try:
+                    body = await _wanted_body(response, url, caps)
+                finally:
+                    received(response.num_bytes_downloaded)
                 return Answer(url, response.status_code, dict(response.headers), body)
 
     async def aclose(self) -> None:

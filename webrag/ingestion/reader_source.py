@@ -17,6 +17,7 @@ from webrag.ingestion.links import canonical_url
 from webrag.ingestion.markdown import html_from_markdown
 from webrag.ingestion.models import FetchedPage, Validators
 from webrag.ingestion.page_shell import PageFacts, page_html
+from webrag.ingestion.traffic import received
 
 __all__ = ["ReaderSource"]
 
@@ -133,6 +134,7 @@ class ReaderSource:
             text, kind = page_html(html_from_markdown(text), _facts(documents)), "html"
         elif kind == "html" and "<head" not in text[:5_000].lower():
             text = page_html(text, _facts(documents))
+        received(len(text.encode()))
         return FetchedPage(
             requested_url=url,
             url=url,

@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from webrag.ingestion.notices import listening
-from webrag.orchestration.expander import Frontier
+from webrag.orchestration.expander import MAX_LINK_SOURCES, Frontier
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.research import Report, ResearchRun
 from webrag.orchestration.run_state import PendingStep
@@ -39,19 +39,32 @@ async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> 
         elif decision.action == "expand_recall":
             report("expansion", "Retrieving more of what is indexed...")
             state.wants_recall = True
-        else:
+        elif state.frontier and state.frontier.candidates and not state.budget.is_spent:
             await _follow_links(run, pending, report)
         pending.pages_joined = await _widen(run)
+        if decision.action == "expand_breadth" and not _has_new(pending):
+            state.closed.add("expand_breadth")
+            return False
     state.pending, state.frontier = pending, None
     return True
+
+
+def _has_new(pending: PendingStep) -> bool:
+    return bool(pending.pages_joined or pending.outcome.candidates_selected)
 
 
 async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> None:
     state = run.state
     assert state.analysis is not None, "the question is analysed before anything is decided"
     report("expansion", "Trying other wordings of the question...")
-    offered, degraded = await run.parts.analyzer.alternatives(
-        state.request.query, state.analysis, tried=state.queries, reason=pending.decision.reason
+    offered, degraded = await run.components.analyzer.alternatives(
+        state.request.query,
+        state.analysis,
+        tried=state.queries,
+        reason=pending.decision.reason,
+        known_context=state.request.known_context,
+        constraints=state.request.constraints,
+        timeout_s=state.clock.left_s,
     )
     state.note_degraded(degraded)
     pending.new_queries = offered[: _MAX_EXTRA_QUERIES - len(state.extra_queries)]
@@ -59,7 +72,7 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
 
 
 async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) -> None:
-    state, config = run.state, run.parts.config.expansion
+    state, config = run.state, run.components.config.expansion
     size = state.budget.round_size(
         config.max_candidates_per_iteration,
         is_first="expand_breadth" not in {step.decision for step in state.steps},
@@ -67,12 +80,12 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
     )
     report("expansion", f"Expanding to linked pages (up to {size})...")
     with listening(state.note_degraded):
-        outcome = pending.outcome = await run.parts.expander.follow(
+        outcome = pending.outcome = await run.components.expander.follow(
             state.frontier or Frontier(),
             size=size,
             budget=state.budget,
             scope=state.scope,
-            known=frozenset({*state.pages, *state.joined}),
+            known=frozenset(state.pages),
             deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
             on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
         )
@@ -88,11 +101,12 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
 
 
 async def _widen(run: ResearchRun) -> int:
-    """Search stored pages inside the scope from now on; how many of them are new."""
-    state = run.state
-    sites = state.scope.stored_sites
-    stored = [] if sites is None else await run.parts.corpus.urls_in_scope(sites)
-    joined = tuple(url for url in stored if url not in state.pages)
-    new = len(set(joined) - set(state.joined))
-    state.joined, state.is_widened = joined, True
-    return new
+    """Search stored pages inside the scope from now on; how many more there are than before."""
+    state, known_before = run.state, run.state.joined_count
+    state.is_widened = True
+    nearest, count = await run.components.corpus.urls_in_scope(
+        state.searched_sites, limit=MAX_LINK_SOURCES
+    )
+    state.joined = tuple(url for url in nearest if url not in state.pages)
+    state.joined_count = max(count - len(state.pages), 0)
+    return max(state.joined_count - known_before, 0)

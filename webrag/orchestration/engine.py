@@ -4,17 +4,20 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from workflows import Context
+from workflows.context.serializers import JsonSerializer
+from workflows.errors import ContextSerdeError
 from workflows.handler import WorkflowHandler
 
-from webrag.errors import DeadlineError
+from webrag.errors import DeadlineError, InputError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.links import canonical_url
 from webrag.orchestration.discovery import LinkDiscovery
-from webrag.orchestration.events import ProgressEvent
+from webrag.orchestration.events import SAVED_TYPES, ProgressEvent
 from webrag.orchestration.expander import LinkExpander
 from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.link_scoring import TokenEncoder
@@ -27,8 +30,9 @@ from webrag.orchestration.models import (
 from webrag.orchestration.page_budget import PageBudget
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
-from webrag.orchestration.research import Parts, ResearchRun
+from webrag.orchestration.research import RunComponents
 from webrag.orchestration.run_state import RunClock, RunRequest, RunState
+from webrag.orchestration.saved_run import SavedRun
 from webrag.orchestration.workflow import WebRAGWorkflow
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.request import RetrievalMode
@@ -75,7 +79,7 @@ class OrchestratorEngine:
             discovery: Names more links where a mapping service is at hand.
         """
         self._acquirer = acquirer
-        self._parts = Parts(
+        self._components = RunComponents(
             acquirer=acquirer,
             corpus=corpus,
             searcher=searcher,
@@ -85,7 +89,7 @@ class OrchestratorEngine:
             config=config,
         )
         # The engine keeps the time itself: a workflow's own timeout cannot give a partial result.
-        self._workflow = WebRAGWorkflow(timeout=None)
+        self._workflow = WebRAGWorkflow(self._components)
 
     async def run(
         self,
@@ -140,7 +144,7 @@ class OrchestratorEngine:
             research_mode=research_mode,
             retrieval_mode=retrieval_mode,
             max_pages=max_pages,
-            config=self._parts.config.expansion,
+            config=self._components.config.expansion,
         )
         return await self._execute(request, on_progress)
 
@@ -156,7 +160,8 @@ class OrchestratorEngine:
 
         Awaiting the handler gives the `OrchestrationResult`; `stream_events()` gives
         `ProgressEvent` and `DecisionEvent`. The hard deadline and cancellation are the caller's
-        business: `await handler.cancel_run()` ends the run.
+        business: `await handler.cancel_run()` ends the run. `handler.ctx.to_dict()` can be kept,
+        at any moment, for `resume`.
 
         Args:
             url: As in `run`.
@@ -177,9 +182,27 @@ class OrchestratorEngine:
             research_mode=research_mode,
             retrieval_mode="chunk",
             max_pages=None,
-            config=self._parts.config.expansion,
+            config=self._components.config.expansion,
         )
-        return self._workflow.run(run=ResearchRun(self._parts, self._state(request)))
+        return self._workflow.run(run=SavedRun.of(self._state(request)))
+
+    def resume(self, saved: dict[str, Any]) -> WorkflowHandler:
+        """Go on with a run that was begun by `start`, here or in another process.
+
+        Time between saving and resuming does not count. The corpus must be the same one.
+
+        Args:
+            saved: What `handler.ctx.to_dict()` gave, also when it went through JSON.
+
+        Raises:
+            InputError: It is not a saved run.
+        """
+        serializer = JsonSerializer(allowed_types=SAVED_TYPES)
+        try:
+            context = Context.from_dict(self._workflow, saved, serializer=serializer)
+        except (ContextSerdeError, ValueError) as error:
+            raise InputError(f"This is not a saved run: {error}") from error
+        return self._workflow.run(ctx=context)
 
     async def search(
         self,
@@ -231,9 +254,8 @@ class OrchestratorEngine:
     async def _execute(
         self, request: RunRequest, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
-        timeout_s = self._parts.config.timeout_s
-        run = ResearchRun(self._parts, self._state(request))
-        handler = self._workflow.run(run=run)
+        timeout_s = self._components.config.timeout_s
+        handler = self._workflow.run(run=SavedRun.of(self._state(request)))
         try:
             async with asyncio.timeout(timeout_s) as limit:
                 result = await _result(handler, on_progress)
@@ -261,7 +283,7 @@ class OrchestratorEngine:
         return result
 
     def _state(self, request: RunRequest) -> RunState:
-        config, now = self._parts.config, time.monotonic()
+        config, now = self._components.config, time.monotonic()
         work_s = config.timeout_s - min(config.timeout_s * _RESERVE_SHARE, _MAX_RESERVE_S)
         if config.soft_deadline_s is not None:
             work_s = min(work_s, config.soft_deadline_s)

@@ -1,13 +1,15 @@
 """Typed events between the steps of a run, and those it streams; they carry data, no logic."""
 
-from typing import Any
+from typing import Final
 
 from workflows.events import Event, StartEvent
 
 from webrag.orchestration.models import ExpansionDecision
+from webrag.orchestration.saved_run import SavedRun
 from webrag.retrieval.models import RetrievalResult
 
 __all__ = [
+    "SAVED_TYPES",
     "AssembleWanted",
     "DecisionEvent",
     "ExpansionWanted",
@@ -22,13 +24,9 @@ __all__ = [
 
 
 class RunStarted(StartEvent):
-    """Begins a run.
+    """Begins a run."""
 
-    Attributes:
-        run: A `ResearchRun`; events are not persisted, so it is handed over as it is.
-    """
-
-    run: Any
+    run: SavedRun
 
 
 class Prepared(Event):
@@ -44,18 +42,27 @@ class SubQueryWanted(Event):
 
     Attributes:
         position: Of the part among the others.
+        begun: When the search began, in seconds of the epoch.
     """
 
     position: int
     sub_query: str
+    begun: float
 
 
 class SubQueryRetrieved(Event):
-    """One part's retrieval."""
+    """One part's retrieval; the rest is as in the event that asked for it.
+
+    Attributes:
+        result: None when the part could not be embedded.
+        failure: Why, a sentence.
+    """
 
     position: int
     sub_query: str
-    result: RetrievalResult
+    begun: float
+    result: RetrievalResult | None
+    failure: str = ""
 
 
 class JudgementWanted(Event):
@@ -97,3 +104,17 @@ class ProgressEvent(Event):
     detail: str
     iteration: int | None = None
     total: int | None = None
+
+
+SAVED_TYPES: Final = (
+    SavedRun,
+    RunStarted,
+    Prepared,
+    SearchWanted,
+    SubQueryWanted,
+    SubQueryRetrieved,
+    JudgementWanted,
+    ExpansionWanted,
+    AssembleWanted,
+)
+"""All that a saved run may hold."""

@@ -3,15 +3,17 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from webrag.errors import DeadlineError, FetchError, InputError, ProviderError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage, LinkCandidate
 from webrag.ingestion.links import parent_urls
+from webrag.ingestion.traffic import metering
 from webrag.orchestration.discovery import LinkDiscovery
 from webrag.orchestration.link_rules import LinkScope, skip_reason
 from webrag.orchestration.link_scoring import (
@@ -23,15 +25,15 @@ from webrag.orchestration.link_scoring import (
 from webrag.orchestration.models import ExpansionConfig, ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.page_budget import PageBudget
 
-__all__ = ["Frontier", "LinkExpander"]
+__all__ = ["MAX_LINK_SOURCES", "Frontier", "LinkExpander"]
 
 _log = logging.getLogger(__name__)
 
 # Pages whose links are looked at; the closest to the question come first. A thousand pages'
 # links are the same menus, and reading them takes seconds.
-_MAX_SOURCES = 100
-# Kept candidates are checked against the corpus in one query; some turn out to be stored.
-_SPARE_FACTOR = 3
+MAX_LINK_SOURCES: Final = 100
+# Besides the candidates of a round, twice as many stand by, because links can be dead.
+_SPARE_FACTOR: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,13 @@ class Frontier:
         candidates: Best first; none is stored, failed or outside the scope.
         scored: Targets that were scored to find them.
         degraded: Why a mapping service added nothing, a sentence; None when all is well.
+        spares: Those next in order; they take the place of candidates that fail.
     """
 
     candidates: tuple[ScoredCandidate, ...] = ()
     scored: int = 0
     degraded: str | None = None
+    spares: tuple[ScoredCandidate, ...] = ()
 
 
 @dataclass(slots=True)
@@ -59,9 +63,13 @@ class _Round:
     chunks: dict[str, int] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    size: int = 0
+    received: int = 0
     timed_out: bool = False
     stopped_by: str | None = None
+
+    def meter(self, size: int) -> None:
+        self.received += size
+        self.budget.spend(size=size)
 
     def may_begin(self, running: int) -> bool:
         open_places = self.target - len(self.ingested) - running
@@ -110,7 +118,7 @@ class LinkExpander:
             discovery_s: Seconds a mapping service may take to name more links of pages it was not
                 asked about before; 0 to leave it out.
         """
-        pages = list(dict.fromkeys(sources))[:_MAX_SOURCES]
+        pages = list(dict.fromkeys(sources))[:MAX_LINK_SOURCES]
         degraded = None
         if self._discovery is not None and discovery_s > 0:
             degraded = await self._discovery.discover_links(pages, timeout_s=discovery_s)
@@ -123,7 +131,10 @@ class LinkExpander:
         in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
         scored = await asyncio.to_thread(self._score, links, queries, in_degrees, passages)
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
-        return Frontier(tuple(await self._unstored(best)), len(scored), degraded)
+        unstored = await self._unstored(best)
+        limit = self._config.candidates_to_score_per_iteration
+        kept, spares = tuple(unstored[:limit]), tuple(unstored[limit:])
+        return Frontier(kept, len(scored), degraded, spares)
 
     async def follow(
         self,
@@ -143,7 +154,7 @@ class LinkExpander:
             size: Pages to obtain.
             budget: Checked before each fetch; what is used is taken off.
             scope: Where a redirect may lead.
-            known: Canonical URLs of the pages searched already.
+            known: Canonical URLs of the pages obtained already; stored ones are known as well.
             deadline: `time.monotonic()` value at which unfinished fetches are given up.
             on_fetch: Told each URL when its fetch begins.
 
@@ -151,7 +162,20 @@ class LinkExpander:
             StorageError: The database failed; nothing is left running.
         """
         state = _Round(size, budget)
-        queue = iter(frontier.candidates)
+        queue = iter((*frontier.candidates, *frontier.spares))
+        with metering(state.meter):
+            await self._fill(state, queue, scope, known, deadline, on_fetch)
+        return _outcome(state, frontier)
+
+    async def _fill(
+        self,
+        state: _Round,
+        queue: Iterator[ScoredCandidate],
+        scope: LinkScope,
+        known: Collection[str],
+        deadline: float,
+        on_fetch: Callable[[str], None],
+    ) -> None:
         async with _running_tasks() as running:
             while True:
                 while state.may_begin(len(running)) and (candidate := next(queue, None)):
@@ -172,8 +196,7 @@ class LinkExpander:
                 ended = [task for task in running if task in done]
                 # Of two that lead to one page, the one with its address is kept.
                 for task in sorted(ended, key=lambda task: _leads_elsewhere(task, running[task])):
-                    await self._collect(state, running.pop(task), task)
-        return _outcome(state, frontier)
+                    self._collect(state, running.pop(task), task)
 
     def _score(
         self,
@@ -192,10 +215,15 @@ class LinkExpander:
         )
 
     async def _unstored(self, scored: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        limit = self._config.candidates_to_score_per_iteration
-        head = scored[: limit * _SPARE_FACTOR]
-        stored = await self._corpus.pages([candidate.url for candidate in head])
-        return [candidate for candidate in head if candidate.url not in stored][:limit]
+        wanted = self._config.candidates_to_score_per_iteration * _SPARE_FACTOR
+        found: list[ScoredCandidate] = []
+        for start in range(0, len(scored), wanted):
+            part = scored[start : start + wanted]
+            stored = await self._corpus.pages([candidate.url for candidate in part])
+            found += [candidate for candidate in part if candidate.url not in stored]
+            if len(found) >= wanted:
+                break
+        return found[:wanted]
 
     async def _obtain(
         self, candidate: ScoredCandidate, scope: LinkScope, known: Collection[str]
@@ -203,11 +231,11 @@ class LinkExpander:
         page = await self._acquirer.acquire(candidate.url, depth=candidate.depth)
         if not scope.admits(page.url):
             raise FetchError(f"it leads to {page.url}, outside the scope", url=candidate.url)
-        if page.url in known:
+        if page.url in known or page.outcome == "stored":
             raise FetchError(f"it leads to {page.url}, which is known", url=candidate.url)
         return page
 
-    async def _collect(
+    def _collect(
         self, state: _Round, candidate: ScoredCandidate, task: asyncio.Task[AcquiredPage]
     ) -> None:
         try:
@@ -222,10 +250,7 @@ class LinkExpander:
         if page.url in state.chunks:
             self._fail(state, candidate.url, f"it leads to {page.url}, which is known")
             return
-        text = await self._corpus.markdown(page.url) or ""
-        size = len(text.encode())
-        state.size += size
-        state.budget.spend(pages=1, size=size)
+        state.budget.spend(pages=1)
         state.ingested.append(candidate.model_copy(update={"url": page.url}))
         state.chunks[page.url] = page.chunk_count
         state.sources[page.url] = page.source
@@ -273,7 +298,7 @@ def _outcome(state: _Round, frontier: Frontier) -> ExpansionOutcome:
         sources=state.sources,
         candidates_scored=frontier.scored,
         candidates_selected=len(state.ingested) + len(state.failed),
-        bytes_ingested=state.size,
+        bytes_received=state.received,
         depth=max((candidate.depth for candidate in state.ingested), default=0),
         timed_out=state.timed_out,
         stopped_by=state.stopped_by,

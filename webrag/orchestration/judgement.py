@@ -1,5 +1,6 @@
 """Judges a run's ranking and settles what its last action brought; it carries no action out."""
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -20,6 +21,8 @@ from webrag.orchestration.run_state import PendingStep, RunState
 
 __all__ = ["judge", "question_weights"]
 
+_log = logging.getLogger(__name__)
+
 # Least growth of the best score that counts as evidence gained by rephrasing or wider recall.
 _SCORE_GAIN: Final = 0.02
 # Mean size of a child; the number of those not retrieved only has to be about right.
@@ -35,13 +38,23 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
-    if state.iteration < state.request.max_iterations and not state.clock.is_over:
+    may_go_on = not (state.clock.is_over or state.blocked)
+    if state.iteration < state.request.max_iterations and may_go_on:
         state.frontier = state.frontier or await _frontier(run)
     decision = decide(signals, _loop_state(run, signals))
-    if decision.action != "stop" and state.clock.is_over:
-        decision = _out_of_time(decision)
+    if decision.action != "stop" and not may_go_on:
+        decision = _cut_short(decision, state.blocked)
         state.partial = True
     state.decision = decision
+    _log.info(
+        "Round %d: %s by rule %d (%s), confidence %.2f, %s",
+        state.iteration,
+        decision.action,
+        decision.rule_number,
+        decision.rule,
+        state.confidence,
+        signals.model_dump(exclude_none=True),
+    )
     return decision
 
 
@@ -62,7 +75,7 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
         redundant=merged.redundant,
         truncated=is_cut or merged.trimmed > 0,
         profile=run.profile,
-        config=run.parts.config,
+        config=run.components.config,
     )
 
 
@@ -100,6 +113,7 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
             decision=pending.decision.action,
             reason=pending.decision.reason,
             rule=pending.decision.rule,
+            rule_number=pending.decision.rule_number,
             signals=pending.signals,
             new_queries=pending.new_queries,
             pages_joined=pending.pages_joined,
@@ -109,8 +123,13 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
     state.pending = None
     if _brought_something(run, pending, signals):
         state.iteration += 1
-    elif not (outcome.timed_out and state.clock.is_over):
+    elif not (outcome.timed_out and state.clock.is_over) and not _only_joined(pending):
         state.closed.add(pending.decision.action)
+
+
+def _only_joined(pending: PendingStep) -> bool:
+    """Whether links were not followed yet, because only stored pages were added."""
+    return pending.pages_joined > 0 and pending.outcome.candidates_selected == 0
 
 
 def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSignals) -> bool:
@@ -136,7 +155,7 @@ def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
         tried=frozenset(state.tried),
         confidence=state.confidence,
         profile=run.profile,
-        config=run.parts.config,
+        config=run.components.config,
     )
 
 
@@ -146,7 +165,8 @@ def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Acti
         available.add("expand_recall")
     # Links are not looked for when the time is over: then they count as left to follow.
     has_links = state.frontier is None or bool(state.frontier.candidates)
-    if has_links and not state.budget.is_spent:
+    # Stored pages inside the scope cost no fetch; they are searched before the loop ends.
+    if (has_links and not state.budget.is_spent) or not state.is_widened:
         available.add("expand_breadth")
     return frozenset(available - state.closed)
 
@@ -159,9 +179,9 @@ async def _frontier(run: ResearchRun) -> Frontier:
     matched = [item.chunk.source_url for item in state.merged.chunks]
     retrievals = [result.retrieval for result in state.results]
     tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
-    limit_s = min(state.clock.left_s, run.parts.config.expansion.iteration_timeout_s)
+    limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
     with state.clock.timed("expansion_ms"):
-        frontier = await run.parts.expander.frontier(
+        frontier = await run.components.expander.frontier(
             [*state.pages, *matched, *state.joined],
             state.queries,
             seeds=state.request.urls,
@@ -179,11 +199,12 @@ def _top(ranked: Sequence[RankedChunk]) -> float:
     return max((item.reranked_score for item in ranked), default=0.0)
 
 
-def _out_of_time(wanted: ExpansionDecision) -> ExpansionDecision:
+def _cut_short(wanted: ExpansionDecision, blocked: str | None) -> ExpansionDecision:
+    why = "Nothing more can be searched" if blocked else "The time was over"
     return ExpansionDecision(
         action="stop",
-        reason=f"The time was over before this was done: {wanted.reason}",
+        reason=f"{why} before this was done: {wanted.reason}",
         confidence="low",
-        rule="deadline",
+        rule="provider_failed" if blocked else "deadline",
         rule_number=0,
     )

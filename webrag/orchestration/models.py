@@ -79,7 +79,7 @@ class ExpansionConfig(_Frozen):
         scope: Which targets may be followed.
         allowed_domains: For scope `allow_list`: hosts; a host also admits its subdomains.
         max_pages_per_run: Pages obtained after the seed.
-        max_bytes_per_run: Markdown bytes obtained after the seed.
+        max_bytes_per_run: Bytes read from the network after the seed, as sent.
         iteration_timeout_s: One round.
         signal_weights: Weight of each link signal by name.
     """
@@ -218,7 +218,8 @@ class ExpansionDecision(_Frozen):
 
     Attributes:
         rule: Name of the rule that decided.
-        rule_number: Its place in the rule table, from 1; 0 when time ran out before any rule.
+        rule_number: Its place in the rule table, from 1; 0 for `deadline` and `provider_failed`,
+            which cut a run short.
     """
 
     action: Action
@@ -252,7 +253,7 @@ class ExpansionOutcome(_Frozen):
         ingested: Pages obtained, with the page each link was found on.
         failed: URL to reason.
         sources: URL of each page obtained to the name of the page source it came from.
-        bytes_ingested: Markdown bytes of the pages obtained.
+        bytes_received: Read from the network, failed fetches included.
         stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
     """
 
@@ -262,7 +263,7 @@ class ExpansionOutcome(_Frozen):
     sources: dict[str, str] = Field(default_factory=dict)
     candidates_scored: int = 0
     candidates_selected: int = 0
-    bytes_ingested: int = 0
+    bytes_received: int = 0
     depth: int = 0
     timed_out: bool = False
     stopped_by: str | None = None
@@ -280,6 +281,7 @@ class ExpansionStep(_Frozen):
         decision: Action taken in this iteration.
         reason: Why it was taken.
         rule: Rule that chose it.
+        rule_number: Its place in the rule table, from 1.
         candidates_expanded: URLs obtained.
         candidates_failed: URL to reason.
         parents: URL obtained to the URL it was found on.
@@ -303,6 +305,7 @@ class ExpansionStep(_Frozen):
     decision: Action
     reason: str
     rule: str
+    rule_number: int = 0
     signals: EvaluationSignals | None = None
     new_queries: tuple[str, ...] = ()
     pages_joined: int = 0

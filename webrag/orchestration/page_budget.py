@@ -16,7 +16,7 @@ class PageBudget:
 
     Attributes:
         pages: Pages that may still be obtained.
-        bytes: Markdown bytes that may still be obtained; a page is begun while any are left.
+        bytes: Bytes that may still be read from the network; a page is begun while any are left.
         failures: Fetches that may still fail.
     """
 

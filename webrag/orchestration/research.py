@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from webrag.errors import ProviderError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.notices import listening
 from webrag.orchestration.expander import LinkExpander
-from webrag.orchestration.merger import merge
+from webrag.orchestration.link_rules import LinkScope
+from webrag.orchestration.merger import Merged, merge
 from webrag.orchestration.models import (
     OrchestrationConfig,
     RankedChunk,
@@ -23,14 +25,14 @@ from webrag.orchestration.run_state import RunState
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
-__all__ = ["Parts", "Report", "ResearchRun"]
+__all__ = ["Report", "ResearchRun", "RunComponents"]
 
 Report = Callable[[str, str], None]
 """Told a phase and a sentence; returns at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunComponents:
     """What a run works with; shared by all runs."""
 
     acquirer: PageAcquirer
@@ -49,14 +51,14 @@ class ResearchRun:
     of a question.
     """
 
-    def __init__(self, parts: Parts, state: RunState) -> None:
-        self.parts = parts
+    def __init__(self, components: RunComponents, state: RunState) -> None:
+        self.components = components
         self.state = state
 
     @property
     def profile(self) -> ScoreProfile:
         """Thresholds of the scorer in use."""
-        reranker = self.parts.reranker
+        reranker = self.components.reranker
         return reranker.fallback_profile if self.state.scorer_failed else reranker.profile
 
     async def prepare(self, report: Report) -> None:
@@ -75,9 +77,17 @@ class ResearchRun:
             report("ingestion", f"Checking if {url} is indexed...")
         with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
             seeds = await acquire_seeds(
-                self.parts.acquirer, request.urls, timeout_s=state.clock.left_s, on_page=on_page
+                self.components.acquirer,
+                request.urls,
+                timeout_s=state.clock.left_s,
+                on_page=on_page,
             )
         state.pages = {page.url: None for page in seeds.pages}
+        # A named page may have moved to another site.
+        expansion = self.components.config.expansion
+        state.scope = LinkScope.of(
+            expansion.scope, (*request.urls, *state.pages), expansion.allowed_domains
+        )
         state.fetched.update((p.url, p.source) for p in seeds.pages if p.outcome != "stored")
         state.warn(*seeds.warnings)
         state.partial = not seeds.is_complete
@@ -86,32 +96,70 @@ class ResearchRun:
         """Find out what the question asks for."""
         state, request = self.state, self.state.request
         with state.clock.timed("query_analysis_ms"):
-            state.analysis, degraded = await self.parts.analyzer.analyze(
+            state.analysis, degraded = await self.components.analyzer.analyze(
                 request.query,
                 intent=request.intent,
                 known_context=request.known_context,
                 constraints=request.constraints,
                 use_model=not (request.is_search or state.clock.is_over),
+                timeout_s=state.clock.left_s,
             )
         state.note_degraded(degraded)
         count = len(state.analysis.sub_queries)
         parts = "one query" if count == 1 else f"decomposed into {count} sub-queries"
         report("analysis", f"Analyzing query: {parts}")
 
-    async def retrieve(self, query: str) -> RetrievalResult:
-        """Candidates for one part of the question, from every page searched now."""
-        state, config = self.state, self.parts.config
+    async def retrieve(self, query: str) -> tuple[RetrievalResult | None, str]:
+        """Candidates for one part of the question, from every page searched now.
+
+        Returns:
+            None and a sentence when the part could not be embedded and the run can do without.
+
+        Raises:
+            ProviderError: A search of stored pages could not be embedded.
+            StorageError: The database failed.
+        """
+        state, config = self.state, self.components.config
         factor = config.recall_factor if state.wants_recall else 1
-        return await self.parts.searcher.retrieve(
+        try:
+            found = await self.components.searcher.retrieve(
+                query,
+                filters=state.filters,
+                context_budget=config.context_budget * factor,
+                children_limit=config.recall_children_limit if state.wants_recall else None,
+            )
+        except ProviderError as error:
+            if state.request.is_search:
+                raise
+            return None, str(error)
+        return found, ""
+
+    async def do_without_search(self, failure: str) -> None:
+        """Stay with the last ranking, else take the named pages whole; nothing more is tried.
+
+        Args:
+            failure: Why questions cannot be embedded, a sentence.
+        """
+        state, config = self.state, self.components.config
+        state.blocked, state.partial = failure, True
+        if state.merged.chunks:
+            state.note_degraded(f"{failure} The evidence is what was found before.")
+            return
+        state.note_degraded(f"{failure} The named pages are given as they are, unranked.")
+        query = state.request.query
+        whole = await self.components.searcher.retrieve(
             query,
             filters=state.filters,
-            context_budget=config.context_budget * factor,
-            children_limit=config.recall_children_limit if state.wants_recall else None,
+            mode="full_context",
+            context_budget=config.context_budget,
         )
+        ranked = self.components.reranker.passthrough(whole, top_n=max(len(whole.chunks), 1))
+        state.results = (SubQueryResult(sub_query=query, retrieval=whole, ranked=ranked),)
+        state.merged = Merged(ranked)
 
     async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
         """Rank every part's candidates with one scorer and merge them."""
-        state, config = self.state, self.parts.config
+        state, config = self.state, self.components.config
         with state.clock.timed("reranking_ms"):
             ranked = await self._rank_all(retrieved)
         state.results = tuple(
@@ -130,9 +178,9 @@ class ResearchRun:
     async def _rank_all(
         self, retrieved: Sequence[tuple[str, RetrievalResult]]
     ) -> list[tuple[RankedChunk, ...]]:
-        state, reranker = self.state, self.parts.reranker
-        top_n = self.parts.config.reranker_top_n
-        top_n *= self.parts.config.recall_factor if state.wants_recall else 1
+        state, reranker = self.state, self.components.reranker
+        top_n = self.components.config.reranker_top_n
+        top_n *= self.components.config.recall_factor if state.wants_recall else 1
         if not state.scorer_failed:
             instruction = _instruction(state)
             outcomes = await asyncio.gather(

@@ -36,13 +36,15 @@ _COMPARISONS: Final = tuple(
         rf"^(?:please\s+)?compare\s+(?P<x>{_SIDE})\s+(?:to|with|and|against)\s+(?P<y>{_SIDE})$",
         rf"^(?P<x>{_SIDE})\s+(?:as\s+)?compared\s+(?:to|with)\s+(?P<y>{_SIDE})$",
         rf"^(?P<x>{_SIDE})\s+(?:vs\.?|versus)\s+(?P<y>{_SIDE})$",
+        rf"^(?:a\s+)?comparison\s+(?:of|between)\s+(?P<x>{_SIDE})\s+(?:and|with|to)\s+(?P<y>{_SIDE})$",
+        rf"^is\s+(?P<x>{_SIDE})\s+(?:better|faster|safer|cheaper)\s+than\s+(?P<y>{_SIDE})$",
         rf"^(?:what|which)(?:\s+one)?\s+is\s+(?:better|faster|safer|cheaper|best)(?P<t>\s+for\s+{_SIDE})?"
         rf"\s*[,:]\s*(?P<x>{_SIDE})\s+or\s+(?P<y>{_SIDE})$",
-        rf"^should\s+i\s+(?:use|choose|pick|prefer)\s+(?P<x>{_SIDE})\s+or\s+(?P<y>{_SIDE})$",
+        rf"^should\s+(?:i|we|one)\s+(?:use|choose|pick|prefer)\s+(?P<x>{_SIDE})\s+or\s+(?P<y>{_SIDE})$",
     )
 )
 _PROS_CONS: Final = re.compile(
-    r"\b(?:(?:pros?\s*(?:and|&|/)\s*cons?)|(?:advantages?\s+and\s+disadvantages?)"
+    r"\b(?:(?:pros?\s*(?:and|&|/)\s*cons?)|(?:advantages?\s+and\s+(?:disadvantages?|drawbacks?))"
     r"|(?:benefits?\s+and\s+(?:drawbacks?|downsides?|costs?))|(?:strengths?\s+and\s+weaknesses))"
     r"\s+(?:of|to|for|in)\s+(?P<x>.+)$",
     re.IGNORECASE,
@@ -75,6 +77,8 @@ _INVERTED: Final = re.compile(
     rf"|(?:what|which)(?:\s+[\w.-]+){{1,3}}?\s+{_AUX}\b)",
     re.IGNORECASE,
 )
+_ELLIPTIC: Final = re.compile(rf"^which\s+{_AUX}\b", re.IGNORECASE)
+_ELLIPTIC_FIRST: Final = re.compile(r"^which\b", re.IGNORECASE)
 _QUESTION_START: Final = re.compile(
     rf"^(?:{_WH}|{_AUX}|explain|describe|list|show)\b", re.IGNORECASE
 )
@@ -232,6 +236,9 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
     # "... which files are tracked and which are ignored" is one question about two things.
     if re.search(rf"\s{wh}\b", opening, re.IGNORECASE):
         return False
+    # "Which ports are open and which are closed" asks for one thing, "Which ... and how ..." not.
+    if _ELLIPTIC.match(second) and _ELLIPTIC_FIRST.match(opening):
+        return False
     if _INVERTED.match(second):
         return True
     return with_comma and wh.casefold() in {"what", "which"}
@@ -262,5 +269,6 @@ def _split_tail(side: str) -> tuple[str, str]:
 
 def _is_side(side: str) -> bool:
     words = side.casefold().split()
-    vague = {"and", "or", "it", "them", "that", "this", "they", "each", "other"}
-    return 0 < len(words) <= _MAX_SIDE_WORDS and not vague & set(words)
+    vague = {"and", "or", "it", "them", "that", "this", "they", "each", "other", "i", "we", "you"}
+    names_something = bool(content_words(side))
+    return names_something and len(words) <= _MAX_SIDE_WORDS and not vague & set(words)

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from webrag.errors import InputError
-from webrag.ingestion.links import canonical_url
+from webrag.ingestion.links import canonical_url, site_of
 from webrag.orchestration.expander import Frontier
 from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.merger import Merged
@@ -155,12 +156,11 @@ class RunClock:
         try:
             yield
         finally:
-            self.add(name, begun)
+            self.add(name, time.monotonic() - begun)
 
-    def add(self, name: str, begun: float) -> None:
-        """Add the time since `begun` to a field of `OrchestrationTiming`."""
-        elapsed = (time.monotonic() - begun) * 1000
-        self.spent_ms[name] = self.spent_ms.get(name, 0.0) + elapsed
+    def add(self, name: str, seconds: float) -> None:
+        """Add seconds to a field of `OrchestrationTiming`."""
+        self.spent_ms[name] = self.spent_ms.get(name, 0.0) + seconds * 1000
 
     def timing(self) -> OrchestrationTiming:
         """Everything measured, with the total so far."""
@@ -187,7 +187,9 @@ class RunState:
 
     Attributes:
         pages: Canonical URLs of the pages named or fetched in this run, in that order.
-        joined: Stored pages inside the scope that are searched as well.
+        joined: Stored pages inside the scope, the nearest to a named page, not more than their
+            links are wanted of.
+        joined_count: How many there are that the run has not obtained itself.
         is_widened: Whether the search has gone beyond the named pages.
         scorer_failed: The reranker failed, so everything is ranked by raw similarity.
         discovery_failed: A mapping service failed, so it is not asked again.
@@ -195,6 +197,7 @@ class RunState:
         frontier: Links to follow next; None when they must be looked for again.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
+        blocked: Why nothing more can be searched, a sentence; None while it can.
     """
 
     request: RunRequest
@@ -204,6 +207,7 @@ class RunState:
     analysis: QueryAnalysis | None = None
     pages: dict[str, None] = field(default_factory=dict)
     joined: tuple[str, ...] = ()
+    joined_count: int = 0
     is_widened: bool = False
     wants_recall: bool = False
     scorer_failed: bool = False
@@ -223,6 +227,7 @@ class RunState:
     failed: dict[str, str] = field(default_factory=dict)
     iteration: int = 0
     partial: bool = False
+    blocked: str | None = None
     fetched: dict[str, str] = field(default_factory=dict)
     degraded: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
@@ -231,21 +236,44 @@ class RunState:
     def queries(self) -> tuple[str, ...]:
         """What is searched: the question's parts, itself when it has several, other wordings."""
         parts = self.analysis.sub_queries if self.analysis else (self.request.query,)
-        # A sentence that compares two things names both; searches for each alone miss it.
-        whole = (self.request.query,) if len(parts) > 1 else ()
+        # A sentence that compares two things names both; searches for each alone miss it. A
+        # language model's wording is not trusted to stand for the question.
+        is_reworded = self.analysis is not None and self.analysis.method == "llm"
+        whole = (self.request.query,) if len(parts) > 1 or is_reworded else ()
         return tuple(dict.fromkeys((*parts, *whole, *self.extra_queries)))
 
     @property
     def searched_urls(self) -> tuple[str, ...] | None:
-        """Pages to search; None for the whole corpus."""
+        """Pages to search; None for all of `searched_sites`."""
         return self.filters.source_urls
+
+    @property
+    def searched_sites(self) -> tuple[str, ...] | None:
+        """Sites to search; None for all."""
+        return self.filters.sites
 
     @property
     def filters(self) -> SearchFilters:
         """What is searched now."""
-        if self.request.is_search or (self.is_widened and self.scope.stored_sites is None):
+        if self.request.is_search:
             return self.request.filters
-        return SearchFilters(source_urls=tuple(dict.fromkeys((*self.pages, *self.joined))))
+        if not self.is_widened:
+            return SearchFilters(source_urls=tuple(self.pages))
+        if self.scope.stored_sites is None:
+            return NO_FILTERS
+        # Links may have led to subdomains of an allowed host.
+        sites = (*self.scope.stored_sites, *map(site_of, self.pages))
+        return SearchFilters(sites=tuple(dict.fromkeys(sites)))
+
+    def copy(self) -> "RunState":
+        """A state that can be changed without changing this one."""
+        return replace(
+            self,
+            clock=replace(self.clock, spent_ms=dict(self.clock.spent_ms)),
+            budget=replace(self.budget),
+            pending=None if self.pending is None else replace(self.pending),
+            **{name: copy(getattr(self, name)) for name in _CONTAINERS},
+        )
 
     def note_degraded(self, sentence: str | None) -> None:
         """Remember a component that did not work as configured."""
@@ -255,6 +283,18 @@ class RunState:
     def warn(self, *sentences: str) -> None:
         """Remember sentences for the user; each once."""
         self.warnings.update(dict.fromkeys(sentences))
+
+
+_CONTAINERS = (
+    "pages",
+    "steps",
+    "closed",
+    "tried",
+    "failed",
+    "fetched",
+    "degraded",
+    "warnings",
+)
 
 
 def _checked_query(query: str) -> str:

@@ -6,7 +6,6 @@ from workflows import Context, Workflow, step
 from workflows.events import StopEvent
 
 from webrag.orchestration.actions import act
-from webrag.orchestration.assembly import assemble
 from webrag.orchestration.events import (
     AssembleWanted,
     DecisionEvent,
@@ -20,99 +19,126 @@ from webrag.orchestration.events import (
     SubQueryWanted,
 )
 from webrag.orchestration.judgement import judge
-from webrag.orchestration.research import Report, ResearchRun
+from webrag.orchestration.research import Report, ResearchRun, RunComponents
+from webrag.orchestration.run_result import build_result
+from webrag.orchestration.saved_run import SavedRun
 
 __all__ = ["WebRAGWorkflow"]
 
 _RUN = "run"
-_FAN_OUT = "fan_out"
-_SEARCH_BEGUN = "search_begun"
 _PARALLEL_SEARCHES = 4
 
 
 class WebRAGWorkflow(Workflow):
     """prepare, analyse, retrieve each part, rank, judge, and expand or assemble.
 
-    Start it with `run(run=ResearchRun(...))`; it streams `ProgressEvent` and `DecisionEvent` and
+    Start it with `run(run=SavedRun.of(state))`; it streams `ProgressEvent` and `DecisionEvent` and
     results in an `OrchestrationResult`. One instance serves any number of concurrent runs. Errors
     of steps reach the caller as they were raised. Cancelling the task that awaits the handler
     does not cancel the run: call `handler.cancel_run()`.
+
+    A run can be interrupted and resumed, also by another process with the same corpus: keep
+    `handler.ctx.to_dict()`, and later `run(ctx=Context.from_dict(workflow, kept))`. A step that had
+    begun is done again from its start; pages it had stored by then are not fetched again.
+
+    Args:
+        components: What runs work with.
     """
+
+    def __init__(self, components: RunComponents, *, timeout: float | None = None) -> None:
+        super().__init__(timeout=timeout)
+        self._components = components
 
     @step
     async def prepare(self, ctx: Context, ev: RunStarted) -> Prepared:
         """Get the named pages."""
-        run: ResearchRun = ev.run
-        await ctx.store.set(_RUN, run)
+        run = ResearchRun(self._components, ev.run.state.copy())
         await run.prepare(_reporter(ctx, run))
+        await _keep(ctx, run)
         return Prepared()
 
     @step
     async def analyse(self, ctx: Context, _ev: Prepared) -> SearchWanted:
         """Find out what the question asks for."""
-        run = await _run(ctx)
+        run = await self._run(ctx)
         await run.analyse(_reporter(ctx, run))
+        await _keep(ctx, run)
         return SearchWanted()
 
     @step
     async def search(self, ctx: Context, _ev: SearchWanted) -> SubQueryWanted | None:
         """Send every part of the question to `retrieve`."""
-        run = await _run(ctx)
-        queries = run.state.queries
-        await ctx.store.set(_FAN_OUT, len(queries))
-        await ctx.store.set(_SEARCH_BEGUN, time.monotonic())
+        run = await self._run(ctx)
         _report_search(ctx, run)
-        for position, query in enumerate(queries):
-            ctx.send_event(SubQueryWanted(position=position, sub_query=query))
+        begun = time.time()
+        for position, query in enumerate(run.state.queries):
+            ctx.send_event(SubQueryWanted(position=position, sub_query=query, begun=begun))
         return None
 
     @step(num_workers=_PARALLEL_SEARCHES)
     async def retrieve(self, ctx: Context, ev: SubQueryWanted) -> SubQueryRetrieved:
         """Find candidates for one part."""
-        run = await _run(ctx)
-        result = await run.retrieve(ev.sub_query)
-        return SubQueryRetrieved(position=ev.position, sub_query=ev.sub_query, result=result)
+        run = await self._run(ctx)
+        result, failure = await run.retrieve(ev.sub_query)
+        return SubQueryRetrieved(
+            position=ev.position,
+            sub_query=ev.sub_query,
+            begun=ev.begun,
+            result=result,
+            failure=failure,
+        )
 
     @step
     async def rank(self, ctx: Context, ev: SubQueryRetrieved) -> JudgementWanted | None:
         """Wait for every part, then rank and merge them."""
-        count: int = await ctx.store.get(_FAN_OUT)
-        parts = ctx.collect_events(ev, [SubQueryRetrieved] * count)
+        run = await self._run(ctx)
+        parts = ctx.collect_events(ev, [SubQueryRetrieved] * len(run.state.queries))
         if parts is None:
             return None
-        run = await _run(ctx)
-        run.state.clock.add("retrieval_ms", await ctx.store.get(_SEARCH_BEGUN))
+        run.state.clock.add("retrieval_ms", max(time.time() - ev.begun, 0.0))
         ordered = sorted(parts, key=lambda part: part.position)
-        found = sum(len(part.result.chunks) for part in ordered)
-        _reporter(ctx, run)("reranking", f"Reranking {found} chunks...")
-        await run.rank([(part.sub_query, part.result) for part in ordered])
+        failures = [part.failure for part in ordered if part.failure]
+        if failures:
+            await run.do_without_search(failures[0])
+        else:
+            retrieved = [(part.sub_query, part.result) for part in ordered if part.result]
+            found = sum(len(result.chunks) for _, result in retrieved)
+            _reporter(ctx, run)("reranking", f"Reranking {found} chunks...")
+            await run.rank(retrieved)
+        await _keep(ctx, run)
         return JudgementWanted()
 
     @step
     async def judge(self, ctx: Context, _ev: JudgementWanted) -> ExpansionWanted | AssembleWanted:
         """Decide whether the evidence is enough."""
-        run = await _run(ctx)
+        run = await self._run(ctx)
         decision = await judge(run)
+        await _keep(ctx, run)
         ctx.write_event_to_stream(DecisionEvent(decision=decision, iteration=run.state.iteration))
         return AssembleWanted() if decision.action == "stop" else ExpansionWanted(decision=decision)
 
     @step
     async def expand(self, ctx: Context, ev: ExpansionWanted) -> SearchWanted | JudgementWanted:
         """Follow links, rephrase or retrieve more; when there was nothing to do, judge again."""
-        run = await _run(ctx)
+        run = await self._run(ctx)
         acted = await act(run, ev.decision, _reporter(ctx, run, in_loop=True))
+        await _keep(ctx, run)
         return SearchWanted() if acted else JudgementWanted()
 
     @step
     async def assemble(self, ctx: Context, _ev: AssembleWanted) -> StopEvent:
         """Put the result together."""
-        run = await _run(ctx)
-        return StopEvent(result=await assemble(run, _reporter(ctx, run)))
+        run = await self._run(ctx)
+        return StopEvent(result=await build_result(run, _reporter(ctx, run)))
+
+    async def _run(self, ctx: Context) -> ResearchRun:
+        """The run with a state of the step's own, so that a step half done leaves no trace."""
+        saved: SavedRun = await ctx.store.get(_RUN)
+        return ResearchRun(self._components, saved.state.copy())
 
 
-async def _run(ctx: Context) -> ResearchRun:
-    run: ResearchRun = await ctx.store.get(_RUN)
-    return run
+async def _keep(ctx: Context, run: ResearchRun) -> None:
+    await ctx.store.set(_RUN, SavedRun.of(run.state))
 
 
 def _reporter(ctx: Context, run: ResearchRun, *, in_loop: bool = False) -> Report:
@@ -129,5 +155,7 @@ def _reporter(ctx: Context, run: ResearchRun, *, in_loop: bool = False) -> Repor
 
 def _report_search(ctx: Context, run: ResearchRun) -> None:
     urls = run.state.searched_urls
-    where = "the whole corpus" if urls is None else f"{len(urls)} documents"
+    sites = run.state.searched_sites
+    where = "the whole corpus" if sites is None else f"what is stored of {', '.join(sites)}"
+    where = where if urls is None else f"{len(urls)} documents"
     _reporter(ctx, run)("retrieval", f"Searching {where}...")

@@ -38,7 +38,9 @@ def expansion_trace(result: OrchestrationResult) -> str:
     lines = [f"Base: {base}", ""]
     for root in roots:
         lines += _drawn(root)
-    lines.append(f"    [stopped: {one_line(result.final_decision.reason)}]")
+    decision = result.final_decision
+    rule = f"rule {decision.rule_number}, " if decision.rule_number else ""
+    lines.append(f"    [stopped by {rule}{decision.rule}: {one_line(decision.reason)}]")
     return "\n".join(lines)
 
 

@@ -15,11 +15,11 @@ from psycopg.rows import TupleRow
 from webrag.errors import ProviderError
 from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
-from webrag.retrieval.assembly import matched_result, whole_result
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult
 from webrag.retrieval.plans import Found, Plan, find_chunks, read_totals, read_whole
 from webrag.retrieval.request import RetrievalMode, RetrievalRequest, check_request
+from webrag.retrieval.retrieval_result import matched_result, whole_result
 
 __all__ = ["Searcher"]
 

@@ -126,8 +126,8 @@ class AnalysisSettings(BaseModel):
 
     decomposition_mode: Literal["llm", "rule_based", "none"] = setting(
         "llm",
-        "How questions are split; `llm` needs `ORCHESTRATION_LLM_API_KEY` and is `rule_based` "
-        "without.",
+        "How questions are split; `llm` needs `ORCHESTRATION_LLM_API_KEY`, or a server of your own "
+        "in `ORCHESTRATION_LLM_BASE_URL`, and is `rule_based` without.",
         read_by="query analyser",
     )
     orchestration_llm_base_url: HttpUrl = setting(
@@ -206,7 +206,7 @@ class ExpansionSettings(BaseModel):
     )
     max_bytes_per_run: int = setting(
         20_000_000,
-        "Text obtained at most in one run after the pages you named.",
+        "Read from the network at most in one run after the pages you named.",
         read_by="expander",
         unit="bytes",
         ge=1,

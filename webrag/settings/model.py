@@ -28,9 +28,8 @@ from webrag.settings.evidence_settings import (
 )
 from webrag.settings.explain import explain
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, mask_url
-from webrag.settings.planned import PLANNED
 from webrag.settings.serving_settings import AnswerSettings, McpSettings, TracingSettings
-from webrag.settings.sources import Variables, VariablesSource, extra_of
+from webrag.settings.sources import Variables, VariablesSource
 
 __all__ = ["Settings", "load_settings"]
 
@@ -91,10 +90,6 @@ class Settings(
         finally:
             _VARIABLES.reset(token)
         self.origins.update(dict.fromkeys(values, "argument"))
-        for field in sorted(PLANNED & self.origins.keys()):
-            if extra_of(type(self).model_fields[field])["shared"]:
-                continue
-            _LOG.warning("%s is set, but nothing in this version acts on it.", field.upper())
 
     @override
     @classmethod

@@ -9,7 +9,6 @@ from pydantic_settings import BaseSettings
 
 from webrag.settings.explain import allowed_text
 from webrag.settings.model import Settings
-from webrag.settings.planned import PLANNED
 from webrag.settings.sources import extra_of, is_secret, variable_names
 
 __all__ = ["SettingReference", "configuration_page", "env_example", "sections"]
@@ -40,9 +39,6 @@ A value that does not fit stops WebRAG at start with a sentence that names the v
 and what is allowed, and exit code 2. The variables marked *shared* are ones that other software
 reads too, for example with another unit; a value of theirs that does not fit is ignored with a
 warning, unless it was given with the prefix.
-
-Where "Read by" says "nothing yet", the setting is checked but has no effect in this version;
-setting it gives a warning unless the variable is shared.
 
 Lists are comma-separated. Truth values are `true` or `false`, also `1` or `0`, `yes` or `no`.
 """
@@ -120,7 +116,7 @@ def _reference(field: str, info: FieldInfo) -> SettingReference:
         unit=extra["unit"],
         allowed=allowed_text(info),
         description=info.description or "",
-        read_by="nothing yet" if field in PLANNED else extra["read_by"],
+        read_by=extra["read_by"],
         shared=extra["shared"],
     )
 

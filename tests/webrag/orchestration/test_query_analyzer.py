@@ -202,12 +202,13 @@ async def test_model_offers_only_what_is_new() -> None:
     assert "Low scores." in llm.asked[0]
 
 
-async def test_failing_model_offers_nothing_and_says_so() -> None:
+async def test_patterns_offer_wordings_when_the_model_fails_and_it_is_named() -> None:
     analyzer, _ = scripted(RuntimeError("503"))
-    analysis, _ = await QueryAnalyzer().analyze("What about snapshots?")
+    query = "How do snapshots expire?"
+    analysis, _ = await QueryAnalyzer().analyze(query)
 
-    offered, degraded = await analyzer.alternatives("What about snapshots?", analysis)
+    offered, degraded = await analyzer.alternatives(query, analysis)
 
-    assert offered == ()
+    assert offered == ("snapshots expire",)
     assert degraded is not None
     assert "503" in degraded

@@ -131,18 +131,25 @@ def test_first_search_is_limited_to_the_named_pages() -> None:
     assert run.searched_urls == (URL,)
 
 
-def test_later_searches_add_stored_pages_inside_the_scope() -> None:
+def test_later_searches_are_of_all_stored_pages_inside_the_scope() -> None:
     run = state(asked())
-    run.pages[URL], run.joined, run.is_widened = None, ("https://docs.test/b",), True
+    run.pages[URL], run.is_widened = None, True
 
-    assert run.searched_urls == (URL, "https://docs.test/b")
+    assert (run.searched_urls, run.searched_sites) == (None, ("docs.test",))
+
+
+def test_later_searches_see_fetched_pages_of_subdomains_that_are_allowed() -> None:
+    run = state(asked())
+    run.pages["https://api.docs.test/b"], run.is_widened = None, True
+
+    assert run.searched_sites == ("docs.test", "api.docs.test")
 
 
 def test_scope_any_searches_everything_once_widened() -> None:
     run = state(asked(), scope="any")
     run.is_widened = True
 
-    assert run.searched_urls is None
+    assert (run.searched_urls, run.searched_sites) == (None, None)
 
 
 def test_search_is_limited_to_what_was_asked_for() -> None:

@@ -22,7 +22,7 @@ def test_trace_shows_searches_that_fetched_nothing(
     assert expansion_trace(result).splitlines()[2:] == [
         "/install (seed, score: 0.42 → 0.42)",
         "└── (searched again with other words, score: 0.42 → 0.81, 35ms)",
-        "    [stopped: The best results are good and alike.]",
+        "    [stopped by rule 4, good_plateau: The best results are good and alike.]",
     ]
 
 

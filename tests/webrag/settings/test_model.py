@@ -348,15 +348,3 @@ def test_configurations_carry_the_users_values() -> None:
     assert settings.brief_config(caller="cli") == BriefConfig(token_budget=5000, caller="cli")
     assert settings.database_config().url == "postgresql://db/x"
     assert settings.database_config().collection == "mine"
-
-
-def test_setting_that_nothing_acts_on_yet_is_named_in_a_warning(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("ORCHESTRATION_LLM_MODEL", "small")
-
-    Settings()
-
-    assert (
-        "ORCHESTRATION_LLM_MODEL is set, but nothing in this version acts on it." in caplog.messages
-    )

@@ -12,10 +12,10 @@ from webrag.orchestration.research import Report, ResearchRun
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult
 
-__all__ = ["assemble"]
+__all__ = ["build_result"]
 
 
-async def assemble(run: ResearchRun, report: Report) -> OrchestrationResult:
+async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
     """The result of a run that has been judged at least once.
 
     Matched evidence comes first into the token budget; neighbours take what is left.
@@ -49,7 +49,7 @@ async def assemble(run: ResearchRun, report: Report) -> OrchestrationResult:
         page_sources={url: source for url, source in state.fetched.items() if source},
         expansion_budget=request.expansion_budget,
         rounds_allowed=request.max_iterations,
-        rounds_ceiling=run.parts.config.expansion.max_depth,
+        rounds_ceiling=run.components.config.expansion.max_depth,
         confidence=state.confidence,
         confidence_band=band(state.confidence),
         degraded=tuple(state.degraded),
@@ -64,11 +64,11 @@ async def _evidence(
     state, request = run.state, run.state.request
     if request.retrieval_mode != "chunk":
         with state.clock.timed("retrieval_ms"):
-            whole = await run.parts.searcher.retrieve(
+            whole = await run.components.searcher.retrieve(
                 request.query,
                 filters=state.filters,
                 mode=request.retrieval_mode,
-                context_budget=run.parts.config.context_budget,
+                context_budget=run.components.config.context_budget,
             )
         state.warn(*whole.warnings)
         if whole.mode == "full_context":
@@ -100,7 +100,7 @@ def _whole(whole: RetrievalResult, ranked: Sequence[RankedChunk]) -> tuple[Ranke
 async def _adjacent(
     run: ResearchRun, matched: Sequence[RankedChunk], report: Report
 ) -> tuple[RankedChunk, ...]:
-    config, state = run.parts.config, run.state
+    config, state = run.components.config, run.state
     if not config.locality_enabled or state.request.is_search or not matched:
         return ()
     report("locality", "Grabbing adjacent context...")
@@ -108,7 +108,7 @@ async def _adjacent(
     with state.clock.timed("locality_ms"):
         return await neighbours(
             matched,
-            run.parts.corpus,
+            run.components.corpus,
             radius=config.locality_radius,
             min_score=run.profile.mediocre_score_floor,
             token_budget=config.context_budget - used,

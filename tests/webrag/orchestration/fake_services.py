@@ -1,0 +1,135 @@
+"""Chat, embedding and reranking services on one loopback port, as their interfaces are published.
+
+Faults are set per service and stay until they are taken away. `open_requests` counts requests that
+have been read but not answered and whose client is still there.
+"""
+
+import json
+import select
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+__all__ = ["FakeServices", "running_services"]
+
+_SERVICES = {
+    "/v1/chat/completions": "chat",
+    "/v1/embeddings": "embeddings",
+    "/v1/rerank": "rerank",
+}
+
+
+class FakeServices:
+    """What the services answer, and what they were asked.
+
+    Attributes:
+        texts: Answers of the chat model, in turn; the last one is repeated.
+        faults: Service to an HTTP status, or `slow`, `garbage`, `empty`, `broken`.
+        asked: Decoded requests by service.
+        vector: Vector of every text.
+        delay_s: What an answer takes.
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.texts: list[str] = []
+        self.faults: dict[str, int | str] = {}
+        self.asked: dict[str, list[Any]] = {name: [] for name in _SERVICES.values()}
+        self.vector: Any = lambda _text: [1.0] * 8
+        self.delay_s = 0.0
+        self.open_requests = 0
+        self.released = threading.Event()
+        self.mutex = threading.Lock()
+
+    def answer(self, service: str, body: Any) -> dict[str, Any]:
+        if service == "chat":
+            turn = min(len(self.asked["chat"]), len(self.texts)) - 1
+            message = {"role": "assistant", "content": self.texts[turn]}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 1,
+                "model": body["model"],
+                "choices": [choice],
+            }
+        if service == "embeddings":
+            texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+            data = [
+                {"object": "embedding", "index": n, "embedding": self.vector(text)}
+                for n, text in enumerate(texts)
+            ]
+            usage = {"prompt_tokens": 1, "total_tokens": 1}
+            return {"object": "list", "model": body["model"], "data": data, "usage": usage}
+        results = [
+            {"index": n, "relevance_score": 1 / (n + 2)} for n in range(len(body["documents"]))
+        ]
+        return {"model": body["model"], "usage": {"total_tokens": 1}, "results": results}
+
+
+@contextmanager
+def running_services() -> Iterator[FakeServices]:
+    """Run them while the block runs; `url` ends with `/v1`."""
+    services = FakeServices()
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Handler", (_Handler,), {"services": services})
+    )
+    server.daemon_threads = False
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    services.url = f"http://127.0.0.1:{server.server_port}/v1"
+    try:
+        yield services
+    finally:
+        services.released.set()
+        server.shutdown()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    services: FakeServices
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        service = _SERVICES[self.path]
+        with self.services.mutex:
+            self.services.asked[service].append(body)
+            self.services.open_requests += 1
+        try:
+            self._serve(service, body)
+        finally:
+            with self.services.mutex:
+                self.services.open_requests -= 1
+
+    def _serve(self, service: str, body: Any) -> None:
+        fault = self.services.faults.get(service)
+        if fault == "slow":
+            self._wait_for_the_client_to_leave()
+            return
+        if fault == "broken":
+            self.connection.close()
+            return
+        if isinstance(fault, int):
+            self._send(fault, json.dumps({"error": {"message": "as documented"}}))
+            return
+        time.sleep(self.services.delay_s)
+        strange = {"garbage": "<html>a proxy</html>", "empty": "{}"}
+        self._send(200, strange.get(str(fault)) or json.dumps(self.services.answer(service, body)))
+
+    def _wait_for_the_client_to_leave(self) -> None:
+        while not self.services.released.is_set():
+            readable, _, _ = select.select([self.connection], [], [], 0.005)
+            if readable and not self.connection.recv(1):
+                return
+
+    def _send(self, status: int, text: str) -> None:
+        with suppress(OSError):
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+    def log_message(self, *_: Any) -> None:
+        """Keep the test output quiet."""
