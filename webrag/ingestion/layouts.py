@@ -167,11 +167,11 @@ def _next_element(node: LexborNode) -> LexborNode | None:
 
 
 def _drop_lone_dots(root: LexborNode) -> None:
-    """Rustdoc sets a dot between a version and the link to the source, which was removed."""
-    for box in select(root, ".rightside, .sub-heading"):
-        for child in list(box.iter(include_text=True)):
-            if child.is_text_node and (child.text_content or "").strip() == "·":
-                child.remove()
+    """Rustdoc sets dots between a version and controls that were removed."""
+    for version in select(root, "span.since"):
+        for beside in list(version.parent.iter(include_text=True)) if version.parent else []:
+            if beside.is_text_node and not (beside.text_content or "").strip("· \n"):
+                beside.remove()
 
 
 def _flatten_headings(root: LexborNode) -> None:

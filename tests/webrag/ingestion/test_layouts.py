@@ -80,7 +80,7 @@ KEPT = {
         "[1]  \nAlso threads.",
     ],
     "rustdoc": [
-        "# Struct Ring\n\n```rust\npub struct Ring<T> {\n    pub capacity: usize,",
+        "# Struct Ring\n\n0.1\n\n```rust\npub struct Ring<T> {\n    pub capacity: usize,",
         "## Examples\n\n```rust\nlet mut r = Ring::new(4);\nr.push(1);\n```",
         "## Fields\n\n`capacity: usize`\n\nElements at most.",
         "### impl<T> Ring<T>",
