@@ -1,7 +1,7 @@
 """Turns what generators lay out with neutral elements into the elements it stands for.
 
-It works on the main content before anything is read from it, and removes no text but labels that
-repeat what stands beside them.
+It works on the main content before anything is read from it. The only text it removes is what
+removed controls leave behind: empty rows, titles without their contents, lone separators.
 """
 
 import re
