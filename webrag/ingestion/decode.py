@@ -5,7 +5,9 @@ import re
 
 from charset_normalizer import from_bytes
 
-__all__ = ["charset_of_header", "decode", "python_codec", "readable"]
+from webrag.ingestion.charset_labels import python_codec
+
+__all__ = ["charset_of_header", "decode", "readable"]
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -20,29 +22,6 @@ _XML_ENCODING = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\"']+
 _META_SEARCHED_BYTES = 1_024
 _DETECTION_SAMPLE_BYTES = 65_536
 _NUL_OR_SURROGATE = re.compile(r"[\x00\ud800-\udfff]")
-
-# The WHATWG encoding standard reads these labels as supersets; Python takes them literally.
-_WHATWG = {
-    "cp1252": "ansi_x3.4-1968 ascii us-ascii iso-8859-1 iso8859-1 iso88591 iso_8859-1 latin1 l1"
-    " latin-1 cp819 ibm819 windows-1252 x-cp1252 cp1252",
-    "gb18030": "gb2312 gb_2312 gb_2312-80 gbk x-gbk chinese csgb2312 iso-ir-58 gb18030",
-    "cp932": "shift_jis shift-jis sjis x-sjis ms_kanji ms932 windows-31j csshiftjis",
-    "cp949": "euc-kr euckr ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 korean windows-949",
-    "big5hkscs": "big5 big5-hkscs cn-big5 x-x-big5 csbig5",
-    "cp1254": "iso-8859-9 iso8859-9 iso88599 latin5 l5 windows-1254 x-cp1254",
-    "cp874": "iso-8859-11 iso8859-11 tis-620 dos-874 windows-874",
-    "iso8859-8": "iso-8859-8-i iso-8859-8-e logical visual hebrew",
-    "utf-16-le": "utf-16 utf-16le ucs-2 unicode iso-10646-ucs-2 csunicode unicodefeff",
-    "utf-16-be": "utf-16be unicodefffe",
-    "utf-8": "utf8 utf-8 unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8",
-    "mac_roman": "macintosh mac csmacintosh x-mac-roman",
-    "mac_cyrillic": "x-mac-cyrillic x-mac-ukrainian",
-    "koi8-u": "koi8-ru koi8-u",
-    "cp866": "866 cp866 csibm866 ibm866",
-}
-_CODEC_BY_LABEL = {label: codec for codec, labels in _WHATWG.items() for label in labels.split()}
-# Not text encodings, or ones browsers refuse because they hide markup from filters.
-_REFUSED_CODECS = frozenset({"utf_7", "punycode", "idna", "unicode_escape", "raw_unicode_escape"})
 
 
 def decode(body: bytes, *, header_charset: str | None = None) -> str:
@@ -70,23 +49,6 @@ def charset_of_header(content_type: str) -> str | None:
     """Return the charset parameter of a Content-Type header, None when it names none."""
     match = _HEADER_CHARSET.search(content_type)
     return match.group(1) if match else None
-
-
-def python_codec(label: str | None) -> str | None:
-    """Return the Python codec for a charset label, None when it is unknown or refused."""
-    name = (label or "").strip().lower()
-    if not name:
-        return None
-    if name in _CODEC_BY_LABEL:
-        return _CODEC_BY_LABEL[name]
-    try:
-        codec = codecs.lookup(name)
-    except (LookupError, ValueError):
-        return None
-    # `lookup` also knows hex, zip and the like, which do not decode to text.
-    is_text = getattr(codec, "_is_text_encoding", True)
-    is_refused = codec.name.replace("-", "_") in _REFUSED_CODECS
-    return codec.name if is_text and not is_refused else None
 
 
 def _declared(body: bytes) -> str | None:

@@ -4,6 +4,7 @@ Started as `python -m webrag.ingestion.extraction_worker SECONDS` by the extract
 no state between pages and ends when its parent does.
 """
 
+import contextlib
 import importlib
 import json
 import signal
@@ -32,14 +33,20 @@ def main() -> int:
     requests, results = sys.stdin.buffer, sys.stdout.buffer
     # Whatever a library prints must not mix with the results.
     sys.stdout = sys.stderr
+    # A parent that was killed reads nothing any more, and nobody else wants to hear of it.
+    with contextlib.suppress(BrokenPipeError):
+        _serve(requests, results, int(allowed_s) + _GRACE_S)
+    return 0
+
+
+def _serve(requests: BinaryIO, results: BinaryIO, limit_s: int) -> None:
     _send(results, READY)
     while (payload := _receive(requests)) is not None:
         # The parent kills a late worker; the alarm does it when the parent is gone.
-        _alarm(int(allowed_s) + _GRACE_S)
+        _alarm(limit_s)
         result = _convert(payload)
         _alarm(0)
         _send(results, result)
-    return 0
 
 
 def _convert(payload: bytes) -> bytes:

@@ -10,7 +10,12 @@ from datetime import UTC, datetime
 import httpcore2
 from ada_url import URL
 
-from webrag.errors import FetchError, RefusedAddressError, RobotsDisallowedError
+from webrag.errors import (
+    FetchError,
+    RefusedAddressError,
+    RobotsDisallowedError,
+    UnusablePageError,
+)
 from webrag.ingestion.answers import (
     BUSY,
     fetched_page,
@@ -101,7 +106,7 @@ class HttpFetcher:
             RefusedAddressError: The address, or one it redirects to, is not public.
             RobotsDisallowedError: The site's robots.txt forbids the page.
             PageGoneError: The site answers 404 or 410.
-            UnusablePageError: Too large, binary or empty.
+            UnusablePageError: Too large, binary or empty, a wall, or redirects without end.
             FetchError: Any other status, no answer, or none within `timeout_s`.
         """
         del fresh
@@ -160,15 +165,12 @@ class HttpFetcher:
             if target is None:
                 return answer
             if target in seen:
-                raise FetchError(
-                    f"{requested} redirects in a circle, by way of {target}.",
-                    url=requested,
-                    status=answer.status,
-                    hint="The site may want a cookie or a login first.",
+                raise _endless(
+                    requested, f"redirects in a circle, by way of {target}", answer.status
                 )
             seen.append(target)
-        raise FetchError(
-            f"{requested} redirects more than {self._config.max_redirects} times.", url=requested
+        raise _endless(
+            requested, f"redirects more than {self._config.max_redirects} times", answer.status
         )
 
     async def _ask_politely(
@@ -195,8 +197,11 @@ class HttpFetcher:
             answer = await self._client.get(url, headers=headers, caps=caps)
         except BrokenConnectionError:
             return await self._client.get(url, headers=headers, caps=caps)
+        if answer.status not in BUSY:
+            return answer
         wait = retry_after_s(answer.headers.get("retry-after"))
-        if answer.status not in BUSY or time.monotonic() + wait >= deadline:
+        self._gate.hold(URL(url).host, wait)
+        if time.monotonic() + wait >= deadline:
             return answer
         _log.info("%s answered HTTP %d; asking again in %.1f s", url, answer.status, wait)
         await asyncio.sleep(wait)
@@ -254,6 +259,16 @@ def _robots_redirect(answer: Answer) -> str | None:
     except FetchError as error:
         _log.info("the robots.txt is not followed further: %s", error)
         return None
+
+
+def _endless(url: str, what: str, status: int) -> UnusablePageError:
+    return UnusablePageError(
+        f"{url} {what}.",
+        url=url,
+        status=status,
+        hint="The site may want a cookie or a login first.",
+        kind="endless_redirect",
+    )
 
 
 def _late(url: str, budget: _Budget) -> FetchError:

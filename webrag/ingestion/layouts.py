@@ -1,10 +1,12 @@
 """Turns what generators lay out with neutral elements into the elements it stands for.
 
-It works on the main content before anything is read from it, and removes no text but labels that
-repeat what stands beside them.
+It works on the main content before anything is read from it. The only text it removes is what
+removed controls leave behind: empty rows, titles without their contents, lone separators.
 """
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from selectolax.lexbor import LexborNode
 
@@ -14,6 +16,7 @@ __all__ = ["rewrite_layouts"]
 
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _MOST_COLUMNS = 12
+_TOC_TITLE: Final = re.compile(r"(?:table of )?contents:?|on this page:?", re.IGNORECASE)
 
 
 def rewrite_layouts(root: LexborNode) -> None:
@@ -29,6 +32,9 @@ def rewrite_layouts(root: LexborNode) -> None:
     for grid in reversed(select(root, "div[role=table], div[role=grid]")):
         _tabulate_roles(grid)
     _drop_empty_items(root)
+    _drop_contents_titles(root)
+    _drop_lone_dots(root)
+    _flatten_headings(root)
 
 
 def _name_page(root: LexborNode) -> None:
@@ -134,6 +140,49 @@ def _drop_empty_items(root: LexborNode) -> None:
         for item in items
         if not inline_text(item) and item.css_first("img, pre, table, math, input") is None
     )
+
+
+def _drop_contents_titles(root: LexborNode) -> None:
+    """The title of a table of contents that was removed with the page's navigation."""
+    drop(box for box in select(root, "details") if _is_title_only(box))
+    for heading in select(root, _HEADINGS):
+        following = _next_element(heading)
+        ends = following is None or following.tag in _HEADINGS.split(", ")
+        if ends and _TOC_TITLE.fullmatch(inline_text(heading)):
+            heading.decompose()
+
+
+def _is_title_only(box: LexborNode) -> bool:
+    title = box.css_first("summary")
+    if title is None or not _TOC_TITLE.fullmatch(inline_text(title)):
+        return False
+    return inline_text(box) == inline_text(title)
+
+
+def _next_element(node: LexborNode) -> LexborNode | None:
+    following = node.next
+    while following is not None and not following.is_element_node:
+        following = following.next
+    return following
+
+
+def _drop_lone_dots(root: LexborNode) -> None:
+    """Rustdoc sets dots between a version and controls that were removed."""
+    for version in select(root, "span.since"):
+        for beside in list(version.parent.iter(include_text=True)) if version.parent else []:
+            if beside.is_text_node and not (beside.text_content or "").strip("· \n"):
+                beside.remove()
+
+
+def _flatten_headings(root: LexborNode) -> None:
+    """GitBook builds headings of boxes, one of them for the mark that links to the heading."""
+    for heading in select(root, _HEADINGS):
+        boxes = select(heading, "div, p")
+        drop(box for box in boxes if not inline_text(box) and box.css_first("img") is None)
+        for box in select(heading, "div, p"):
+            if box.prev is not None:
+                box.insert_before(" ")
+            box.unwrap()
 
 
 def _renamed(node: LexborNode, tag: str) -> None:

@@ -17,6 +17,7 @@ class _Host:
     def __init__(self, concurrency: int) -> None:
         self.slots = asyncio.Semaphore(concurrency)
         self.next_start = 0.0
+        self.held_until = 0.0
         self.users = 0
 
 
@@ -56,12 +57,30 @@ class HostGate:
             state.users -= 1
             self._forget_idle()
 
+    def hold(self, host: str, seconds: float) -> None:
+        """Begin no request to a host for a while: it says that it is busy.
+
+        Args:
+            host: As for `turn`; one that never had a turn is not held.
+            seconds: What the host asks for, honoured up to `MAX_CRAWL_DELAY_S`.
+        """
+        state = self._hosts.get(host)
+        if state is None:
+            return
+        until = time.monotonic() + min(seconds, MAX_CRAWL_DELAY_S)
+        state.held_until = max(state.held_until, until)
+        state.next_start = max(state.next_start, until)
+
     async def _wait_for_start(self, state: _Host, delay: float) -> None:
         now = time.monotonic()
         start = max(now, state.next_start)
         state.next_start = start + delay
         if start > now:
             await asyncio.sleep(start - now)
+        # The host may have asked for a pause meanwhile.
+        held = state.held_until - time.monotonic()
+        if held > 0:
+            await asyncio.sleep(held)
 
     def _state(self, host: str) -> _Host:
         state = self._hosts.get(host)

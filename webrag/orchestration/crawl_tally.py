@@ -40,6 +40,7 @@ _UNUSABLE_KINDS: Final = {
     "empty": "empty",
     "not_text": "not text",
     "too_large": "too large",
+    "endless_redirect": "redirects without end",
 }
 
 

@@ -1,6 +1,5 @@
 """The whole configuration, and the configurations of the layers below made from it."""
 
-import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -33,7 +32,6 @@ from webrag.settings.sources import Variables, VariablesSource
 
 __all__ = ["Settings", "load_settings"]
 
-_LOG = logging.getLogger(__name__)
 
 # pydantic-settings asks a class method for its sources; this tells it which file to read.
 _VARIABLES: ContextVar[Variables] = ContextVar("webrag_variables")

@@ -1,3 +1,4 @@
+import gzip
 import json
 import signal
 import subprocess
@@ -117,6 +118,28 @@ def test_crawl_options_reach_the_crawl(linked_site: Any, corpus_command: Run) ->
     shown = json.loads(result.stdout)
     assert (shown["pages"], shown["ended"]) == ({"indexed": 3}, "complete")
     assert shown["skipped"]["excluded by a pattern"] == 1
+
+
+def test_crawl_finds_pages_that_only_the_sitemaps_list(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    pages: dict[str, Any] = {
+        "/": LINKED.format("start", ""),
+        "/hidden": LINKED.format("apples", ""),
+    }
+    site = static_site(pages)
+    index = f"<sitemapindex><sitemap><loc>{site}/all.xml.gz</loc></sitemap></sitemapindex>"
+    listed = f"<urlset><url><loc>{site}/hidden</loc></url></urlset>"
+    pages["/robots.txt"] = f"Sitemap: {site}/index.xml\n"
+    pages["/index.xml"] = lambda _: (200, {"Content-Type": "application/xml"}, index)
+    pages["/all.xml.gz"] = lambda _: (
+        200, {"Content-Type": "application/gzip"}, gzip.compress(listed.encode()),
+    )  # fmt: skip
+
+    result = corpus_command(site, "ingest", f"{site}/", "--max-pages", "9", "--json")
+
+    assert json.loads(result.stdout)["pages"] == {"indexed": 2}
+    assert "/hidden" in site.paths
 
 
 def test_crawl_without_a_terminal_tells_its_progress_in_lines(

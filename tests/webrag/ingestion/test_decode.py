@@ -1,10 +1,10 @@
 import codecs
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webrag.ingestion.decode import charset_of_header, decode, python_codec
+from webrag.ingestion.decode import charset_of_header, decode
 
 TEXT = "Żółć — naïve “quotes”"
 
@@ -53,11 +53,6 @@ def test_broken_bytes_become_replacement_characters() -> None:
     assert decode(b"a\xff\xfeb\xe2\x28", header_charset="utf-8") == "a\ufffd\ufffdb\ufffd("
 
 
-@pytest.mark.parametrize("label", ["utf-7", "hex", "zip", "unicode_escape", "idna", "", None])
-def test_codecs_that_are_no_charsets_are_refused(label: str | None) -> None:
-    assert python_codec(label) is None
-
-
 @pytest.mark.parametrize(
     ("header", "charset"),
     [
@@ -71,6 +66,7 @@ def test_charset_is_read_from_the_content_type(header: str, charset: str | None)
     assert charset_of_header(header) == charset
 
 
+@settings(deadline=None)  # detection loads its tables at its first use
 @given(st.binary(max_size=300), st.sampled_from([None, "utf-8", "utf-16", "gbk", "x", "euc-jp"]))
 def test_any_bytes_become_storable_text(body: bytes, header: str | None) -> None:
     text = decode(body, header_charset=header)

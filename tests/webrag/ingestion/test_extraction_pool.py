@@ -134,6 +134,18 @@ def test_worker_ends_when_its_input_ends() -> None:
     assert (result.returncode, result.stdout[4:]) == (0, b"\x00ready")
 
 
+def test_worker_whose_parent_was_killed_ends_without_a_word() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "webrag.ingestion.extraction_worker", "5"]
+    result = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
 def test_worker_starts_without_heavy_imports() -> None:
     code = (
         "import sys, webrag.ingestion.extraction_worker;"

@@ -1,10 +1,13 @@
+import asyncio
 import gzip
 import socket
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpcore2
 import pytest
 
 from webrag.errors import (
@@ -16,7 +19,7 @@ from webrag.errors import (
     UnusablePageError,
 )
 from webrag.ingestion.fetcher import HttpFetcher
-from webrag.ingestion.models import FetchedPage, NotModified, Validators
+from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
 
 Make = Callable[..., HttpFetcher]
 PAGE = "<html><body><p>Hello there.</p></body></html>"
@@ -65,9 +68,10 @@ async def test_endless_redirect_ends_at_the_cap(make_fetcher: Make, static_site:
     steps = {f"/{n}": lambda _, n=n: (302, {"Location": f"/{n + 1}"}, "") for n in range(9)}
     site = static_site(steps)
 
-    with pytest.raises(FetchError, match="redirects more than 3 times"):
+    with pytest.raises(UnusablePageError, match="redirects more than 3 times") as caught:
         await make_fetcher(max_redirects=3).fetch(f"{site}/0")
 
+    assert caught.value.kind == "endless_redirect"
     assert site.paths == ["/0", "/1", "/2", "/3"]
 
 
@@ -79,9 +83,10 @@ async def test_redirects_in_a_circle_end_at_once(make_fetcher: Make, static_site
         }
     )
 
-    with pytest.raises(FetchError, match="in a circle") as caught:
+    with pytest.raises(UnusablePageError, match="in a circle") as caught:
         await make_fetcher().fetch(f"{site}/a")
 
+    assert caught.value.kind == "endless_redirect"
     assert "cookie" in str(caught.value.hint)
     assert site.paths == ["/a", "/b"]
 
@@ -96,6 +101,15 @@ async def test_fetcher_refuses_redirect_to_private_address(
 
     with pytest.raises(RefusedAddressError):
         await make_fetcher().fetch(f"{site}/a")
+
+
+async def test_every_request_names_its_sender(make_fetcher: Make, static_site: Any) -> None:
+    site = static_site({"/robots.txt": "", "/a": PAGE})
+
+    await make_fetcher(user_agent="Me/1 (+https://me.test/bot)").fetch(f"{site}/a")
+
+    senders = [request.headers["user-agent"] for request in site.requests]
+    assert senders == ["Me/1 (+https://me.test/bot)"] * 2
 
 
 async def test_private_address_is_refused_without_a_request(
@@ -355,3 +369,64 @@ async def test_large_robots_txt_is_cut_not_refused(make_fetcher: Make, static_si
     site = static_site({"/robots.txt": robots, "/a": PAGE})
 
     assert (await fetched(make_fetcher(), f"{site}/a")).text == PAGE
+
+
+class LoopbackDialer(httpcore2.AsyncNetworkBackend):
+    """Connects to a site on loopback whichever address it is told."""
+
+    def __init__(self, site: str) -> None:
+        self._port = urlsplit(site).port or 80
+        self._network = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(self, host: str, port: int, *args: Any, **kwargs: Any) -> Any:
+        del host, port
+        return await self._network.connect_tcp("127.0.0.1", self._port, *args, **kwargs)
+
+
+@pytest.fixture
+async def public_fetcher() -> AsyncIterator[Callable[..., HttpFetcher]]:
+    """Makes fetchers for which a site on loopback is the public host `docs.test`."""
+    made: list[HttpFetcher] = []
+
+    async def resolver(_host: str, _port: int) -> list[str]:
+        return ["93.184.215.14"]
+
+    def make(site: str, **options: Any) -> HttpFetcher:
+        config = FetchConfig(**{"host_delay_s": 0.0, **options})
+        made.append(HttpFetcher(config, resolver=resolver, dialer=LoopbackDialer(site)))
+        return made[-1]
+
+    yield make
+    for fetcher in made:
+        await fetcher.aclose()
+
+
+async def test_crawl_delay_of_the_robots_txt_is_kept(
+    public_fetcher: Callable[..., HttpFetcher], static_site: Any
+) -> None:
+    site = static_site({"/robots.txt": "User-agent: *\nCrawl-delay: 0.3\n", "/a": PAGE, "/b": PAGE})
+    fetcher = public_fetcher(site)
+    await fetcher.fetch("http://docs.test/a")
+    started = time.monotonic()
+
+    await fetcher.fetch("http://docs.test/b")
+
+    assert time.monotonic() - started > 0.2
+
+
+async def test_site_that_is_busy_is_not_asked_for_other_pages_meanwhile(
+    public_fetcher: Callable[..., HttpFetcher], static_site: Any
+) -> None:
+    answers = iter([(429, {"Retry-After": "1"}, ""), (200, HTML, PAGE)])
+    site = static_site({"/a": lambda _: next(answers), "/b": PAGE})
+    fetcher = public_fetcher(site)
+    busy = asyncio.create_task(fetcher.fetch("http://docs.test/a"))
+    while "/a" not in site.paths:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.2)
+    started = time.monotonic()
+
+    await fetcher.fetch("http://docs.test/b")
+
+    assert time.monotonic() - started > 0.4
+    assert isinstance(await busy, FetchedPage)

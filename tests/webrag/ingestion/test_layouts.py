@@ -40,6 +40,7 @@ KEPT = {
     ],
     "gitbook": [
         "# Webhooks\n",
+        "\n## Retries\n",
         "Answer within 8 seconds.",
         '```json\n{ "attempts": 5,\n  "wait": 30 }\n```',
         "- First after a minute.",
@@ -79,7 +80,7 @@ KEPT = {
         "[1]  \nAlso threads.",
     ],
     "rustdoc": [
-        "# Struct Ring\n\n```rust\npub struct Ring<T> {\n    pub capacity: usize,",
+        "# Struct Ring\n\n0.1\n\n```rust\npub struct Ring<T> {\n    pub capacity: usize,",
         "## Examples\n\n```rust\nlet mut r = Ring::new(4);\nr.push(1);\n```",
         "## Fields\n\n`capacity: usize`\n\nElements at most.",
         "### impl<T> Ring<T>",
@@ -110,6 +111,29 @@ def test_page_of_a_generator_loses_what_is_around_its_text(convert: Convert, nam
 
     assert "NAV" not in document.markdown
     assert "NAV" not in document.html
+
+
+@pytest.mark.parametrize(
+    ("name", "left_over"),
+    [("just-the-docs", "contents"), ("rustdoc", "·"), ("gitbook", "#  ")],
+)
+def test_page_of_a_generator_has_no_remains_of_its_controls(
+    convert: Convert, name: str, left_over: str
+) -> None:
+    assert left_over not in convert((PAGES / f"{name}.html").read_text()).markdown
+
+
+@pytest.mark.parametrize(
+    ("html", "kept"),
+    [
+        ("<h2>Contents</h2><p>A box and a cable.</p>", "## Contents"),
+        ("<details><summary>Contents</summary><p>A box.</p></details>", "**Contents**"),
+        ("<details><summary>Licence</summary></details>", "**Licence**"),
+        ("<h2><div>Retries</div><div>Beta</div></h2>", "## Retries Beta"),
+    ],
+)
+def test_what_only_looks_like_a_control_stays(convert: Convert, html: str, kept: str) -> None:
+    assert kept in convert(f"<main><h1>A</h1><p>Text of the page.</p>{html}</main>").markdown
 
 
 def test_list_that_only_names_things_stays_a_list(convert: Convert) -> None:

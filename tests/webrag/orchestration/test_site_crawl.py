@@ -1,6 +1,5 @@
 import asyncio
 import random
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -237,17 +236,47 @@ async def test_failures_are_counted_by_reason_and_shown_in_status(
     crawl_lab: CrawlLab, static_site: Callable[..., Any]
 ) -> None:
     site = static_site(
-        {"/": page("start", "/gone", "/broken"), "/broken": lambda _: (500, {}, "no")}
+        {
+            "/": page("start", "/gone", "/broken", "/loop/1"),
+            "/broken": lambda _: (500, {}, "no"),
+            "/loop/1": loop,
+            "/loop/2": loop,
+        }
     )
 
     report = await crawl_lab.crawl(f"{site}/")
 
     failures = (await crawl_lab.lab.corpus.status()).failures
-    assert report.failed == {"not found (404 or 410)": 1, "HTTP 500": 1}
+    assert report.failed == {
+        "not found (404 or 410)": 1,
+        "HTTP 500": 1,
+        "redirects without end": 1,
+    }
     assert {failure.url: failure.status for failure in failures} == {
         f"{site}/gone": 404,
         f"{site}/broken": 500,
+        f"{site}/loop/1": 302,
     }
+
+
+async def test_known_page_whose_site_says_not_found_with_status_200_keeps_its_text(
+    crawl_lab: CrawlLab, static_site: Callable[..., Any]
+) -> None:
+    pages = {"/": page("start", "/a"), "/a": page("a")}
+    site = static_site(pages)
+    await crawl_lab.crawl(f"{site}/")
+    pages["/a"] = (
+        "<html><head><title>Page not found</title></head><body><main><h1>Page not found</h1>"
+        "<p>The page you are looking for does not exist.</p></main></body></html>"
+    )
+
+    report = await crawl_lab.crawl(f"{site}/", refresh=True)
+
+    status = await crawl_lab.lab.corpus.status()
+    assert report.failed == {"not found, although answered as if it were": 1}
+    assert await crawl_lab.stored() == {f"{site}/", f"{site}/a"}
+    assert status.gone == 0
+    assert "About a." in (await crawl_lab.lab.corpus.markdown(f"{site}/a") or "")
 
 
 async def test_repeating_a_crawl_of_fresh_pages_makes_no_request(
@@ -498,11 +527,9 @@ async def test_every_trap_ends_under_its_cap_and_the_good_pages_are_found(
     crawl_lab: CrawlLab, static_site: Callable[..., Any]
 ) -> None:
     site = static_site(TrapSite())
-    started = time.monotonic()
 
     report = await crawl_lab.crawl(f"{site}/", max_pages=360)
 
-    seconds = time.monotonic() - started
     asked = {name: sum(path.split("/")[1] == start.split("/")[1] for path in site.paths)
              for name, (start, _, _) in TRAPS.items()}  # fmt: skip
     asked["404 maze"] = sum(path.startswith("/dead/") for path in site.paths)
@@ -510,7 +537,6 @@ async def test_every_trap_ends_under_its_cap_and_the_good_pages_are_found(
     over = {name: asked[name] for name, (_, _, most) in TRAPS.items() if asked[name] > most}
     assert (over, len(good), asked["404 maze"] <= 40) == ({}, 20, True), (asked, report)
     assert report.ended == "complete"
-    assert seconds < 30, (seconds, asked)
 
 
 async def test_site_without_end_stops_at_the_limit(
