@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.utils import get_tokenizer
 from llama_index.node_parser.webrag import ParentChildNodeParser
@@ -25,6 +26,7 @@ from webrag.ingestion.service import IngestionService
 from webrag.ingestion.sitemap import SitemapReader
 from webrag.orchestration.discovery import LinkDiscovery
 from webrag.orchestration.engine import OrchestratorEngine
+from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.site_crawl import SiteCrawler
@@ -71,6 +73,7 @@ async def assemble(
     *,
     soft_deadline_s: float | None,
     page_source: PageSource | BaseReader | None = None,
+    reranker: tuple[BaseNodePostprocessor | None, ScoreProfile | str | None] = (None, None),
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
@@ -79,6 +82,7 @@ async def assemble(
         stack: Closes everything, the page source included.
         soft_deadline_s: Time of one answer; None for all that is configured.
         page_source: Where pages come from; None for what the settings say.
+        reranker: What ranks and its thresholds; None for what the settings say.
 
     Raises:
         ConfigurationError: Settings contradict each other or the corpus.
@@ -100,14 +104,14 @@ async def assemble(
         corpus,
         recrawl_after_s=settings.recrawl_after,
     )
-    reranker, profile = choose_reranker(settings, bundled)
-    if isinstance(reranker, AbstractAsyncContextManager):
-        await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
+    ranks, profile = choose_reranker(settings, bundled, *reranker)
+    if isinstance(ranks, AbstractAsyncContextManager):
+        await stack.enter_async_context(ranks)  # keeps its connections open meanwhile
     engine = OrchestratorEngine(
         acquirer=acquirer,
         corpus=corpus,
         searcher=Searcher(database, embedder, settings.retrieval_config()),
-        reranker=ChunkReranker(reranker, profile, top_n=settings.reranker_top_n),
+        reranker=ChunkReranker(ranks, profile, top_n=settings.reranker_top_n),
         analyzer=QueryAnalyzer(mode=settings.decomposition_mode, llm=None),
         encoder=bundled,
         config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
