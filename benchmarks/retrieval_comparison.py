@@ -30,6 +30,7 @@ Texts = list[str]
 Rows = dict[str, dict[str, Texts]]  # pipeline to question id to results, best first
 RESULTS = 20
 WHOLE = 2
+_OPEN: list[object] = []
 
 
 def product_orders(judged: Judged, query: str) -> dict[str, tuple[Candidates, np.ndarray]]:
@@ -103,6 +104,7 @@ def _connection(data_dir: Path, driver: str) -> str:
     from webrag.settings import load_settings
 
     database = Database(load_settings(data_dir=data_dir).database_config())
+    _OPEN.append(database)  # the server stops with the last one that uses it
     parts = conninfo_to_dict(database._conninfo())
     where = f"host={parts['host']}&port={parts.get('port', 5432)}"
     secret = f":{parts['password']}" if parts.get("password") else ""
