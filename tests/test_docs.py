@@ -18,6 +18,13 @@ def test_scoring_page_lists_the_rules_in_the_order_they_are_tried() -> None:
     assert re.findall(r"^\| `(\w+)` \|", page("scoring.md"), re.M) == [rule.name for rule in RULES]
 
 
+def test_scoring_page_states_the_weights_that_are_used() -> None:
+    weights = json.loads(WEIGHTS.read_text(encoding="utf-8"))["weights"]
+    stated = re.findall(r"^\| [\w, ]+ \| (\d\.\d+) \|$", page("scoring.md"), re.M)
+
+    assert stated == [str(weight) for weight in weights.values()]
+
+
 def test_scoring_page_states_the_curve_that_is_used() -> None:
     curve = json.loads(WEIGHTS.read_text(encoding="utf-8"))["calibration"]
 

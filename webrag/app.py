@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
     from uuid import UUID
 
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
 
     from webrag.answering.models import EventListener, ManagerResult
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from webrag.indexing.page_texts import PageText, PassageText
     from webrag.ingestion.models import PageSource
     from webrag.orchestration.engine import OrchestratorEngine
+    from webrag.orchestration.models import ScoreProfile
     from webrag.presentation.evidence import EvidenceBlock
     from webrag.presentation.models import BriefConfig
 
@@ -80,6 +82,10 @@ class WebRAG(CorpusOperations, LlamaIndexComponents):
         page_source: Where pages come from: a `PageSource`, which is closed with the rest, or a
             LlamaIndex web reader; None for Firecrawl or the built-in fetcher, as the settings say.
             One with a `map` method is asked for more links of a site, too.
+        reranker: Any LlamaIndex postprocessor that scores from 0 to 1; None for the one the
+            settings name.
+        score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
+            those of cross-encoders.
     """
 
     def __init__(
@@ -88,9 +94,12 @@ class WebRAG(CorpusOperations, LlamaIndexComponents):
         *,
         soft_deadline_s: float | None = None,
         page_source: "PageSource | BaseReader | None" = None,
+        reranker: "BaseNodePostprocessor | None" = None,
+        score_profile: "ScoreProfile | str | None" = None,
     ) -> None:
         self.settings = settings or load_settings()
         self._page_source = page_source
+        self._reranker = (reranker, score_profile)
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
@@ -125,6 +134,7 @@ class WebRAG(CorpusOperations, LlamaIndexComponents):
                 stack,
                 soft_deadline_s=self._soft_deadline_s,
                 page_source=self._page_source,
+                reranker=self._reranker,
             )
             self._stack = stack.pop_all()
 
@@ -488,6 +498,7 @@ class WebRAG(CorpusOperations, LlamaIndexComponents):
                     self._stack,
                     soft_deadline_s=self._soft_deadline_s,
                     page_source=self._page_source,
+                    reranker=self._reranker,
                 )
         return self._open_parts
 

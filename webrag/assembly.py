@@ -38,6 +38,7 @@ from webrag.ingestion.service import IngestionService
 from webrag.ingestion.sitemap import SitemapReader
 from webrag.orchestration.discovery import LinkDiscovery
 from webrag.orchestration.engine import OrchestratorEngine
+from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.site_crawl import SiteCrawler
@@ -96,6 +97,7 @@ async def assemble(
     *,
     soft_deadline_s: float | None,
     page_source: PageSource | BaseReader | None = None,
+    reranker: tuple[BaseNodePostprocessor | None, ScoreProfile | str | None] = (None, None),
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
@@ -104,6 +106,7 @@ async def assemble(
         stack: Closes everything, the page source included.
         soft_deadline_s: Time of one answer; None for all that is configured.
         page_source: Where pages come from; None for what the settings say.
+        reranker: What ranks and its thresholds; None for what the settings say.
 
     Raises:
         ConfigurationError: Settings contradict each other or the corpus.
@@ -131,11 +134,11 @@ async def assemble(
         corpus,
         recrawl_after_s=settings.recrawl_after,
     )
-    reranker, profile = choose_reranker(settings, bundled)
-    if isinstance(reranker, AbstractAsyncContextManager):
-        await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
+    ranks, profile = choose_reranker(settings, bundled, *reranker)
+    if isinstance(ranks, AbstractAsyncContextManager):
+        await stack.enter_async_context(ranks)  # keeps its connections open meanwhile
     searcher = Searcher(database, embedder, settings.retrieval_config())
-    chunk_reranker = ChunkReranker(reranker, profile, top_n=settings.reranker_top_n)
+    chunk_reranker = ChunkReranker(ranks, profile, top_n=settings.reranker_top_n)
     analyzer = await asyncio.to_thread(_analyzer, settings)
     engine = OrchestratorEngine(
         acquirer=acquirer,
@@ -157,7 +160,7 @@ async def assemble(
         searcher=searcher,
         embedder=embedder,
         node_parser=node_parser,
-        reranker=reranker,
+        reranker=ranks,
         manager=await _manager(
             settings,
             stack,

@@ -54,6 +54,7 @@ def texts(nodes: Sequence[NodeWithScore]) -> list[str]:
     return [each.node.get_content() for each in nodes]
 
 
+ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz")
 PORT = "The server listens on port 5432. Set port in the configuration file to change it."
 COLOUR = "Colours of the interface follow the theme."
 LICENCE = "The licence permits redistribution."
@@ -116,7 +117,7 @@ def test_what_is_added_to_the_metadata_stays_out_of_prompts_and_embeddings() -> 
 
 
 @pytest.mark.parametrize(
-    ("raw", "expected"), [(7, 0.1), (9.5, 0.4), (12, 0.85), (15, 0.98)], ids=str
+    ("raw", "expected"), [(6.5, 0.1), (8.6, 0.4), (10.7, 0.85), (13, 0.98)], ids=str
 )
 def test_the_score_is_calibrated(raw: float, expected: float) -> None:
     assert calibrated(raw) == pytest.approx(expected, abs=0.05)
@@ -234,7 +235,38 @@ def test_candidates_are_encoded_once_however_often_they_are_ranked() -> None:
 
     rerank.postprocess_nodes(nodes, query_str=QUESTION)
 
-    assert set(encoder.encoded) == {QUESTION}
+    assert set(encoder.encoded) == {QUESTION, *QUESTION.split()}
+
+
+class TableEncoder(LetterEncoder):
+    """Embeds by the same letters, with one token for each letter, all texts at once."""
+
+    token_table = np.eye(26, dtype=np.float32)
+
+    def encode_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
+        letters = [{ord(c) - ord("a") for c in text.lower() if c in ALPHABET} for text in texts]
+        return self.encode(texts), [np.array(sorted(each), np.int64) for each in letters]
+
+    def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
+        letters = sorted({c for c in text.lower() if c in ALPHABET})
+        return letters, self.token_table[[ord(c) - ord("a") for c in letters]]
+
+
+def test_rare_words_of_the_question_weigh_more_token_by_token() -> None:
+    nodes = [node("zzz", term_idf={"zzz": 9.0, "abc": 0.1}), node("abc")]
+
+    first, second = LocalRerank(encoder=TableEncoder()).postprocess_nodes(
+        nodes, query_str="zzz abc"
+    )
+
+    assert texts([first, second]) == ["zzz", "abc"]
+    assert similarity_of(first) > 0.9 > 0.1 > similarity_of(second)
+
+
+def similarity_of(ranked: NodeWithScore) -> float:
+    return float(ranked.node.metadata["rerank_features"]["token_similarity"])
 
 
 @settings(max_examples=50)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.postprocessor.webrag.token_vocabulary import TokenVocabulary
+from llama_index.postprocessor.webrag.token_vocabulary import TokenVocabulary, best_cosines
 
 
 def vectors(*rows: list[float]) -> np.ndarray:
@@ -14,7 +14,7 @@ def test_the_best_cosine_within_a_passage_counts() -> None:
     near = vocabulary.number(["a", "b"], vectors([3.0, 0.0], [1.0, 1.0]))
     far = vocabulary.number(["c"], vectors([0.0, 2.0]))
 
-    best = vocabulary.best_cosines(vectors([5.0, 0.0]), [near, far])
+    best = best_cosines(vectors([5.0, 0.0]), [near, far], vocabulary.vectors)
 
     assert best.tolist() == [[1.0, 0.0]]
 
@@ -41,7 +41,7 @@ def test_a_passage_without_tokens_is_close_to_nothing() -> None:
     empty = vocabulary.number([], np.zeros((0, 2), np.float32))
     full = vocabulary.number(["a"], vectors([1.0, 0.0]))
 
-    best = vocabulary.best_cosines(vectors([1.0, 0.0]), [empty, full, empty])
+    best = best_cosines(vectors([1.0, 0.0]), [empty, full, empty], vocabulary.vectors)
 
     assert best.tolist() == [[0.0, 1.0, 0.0]]
 
@@ -56,7 +56,7 @@ def test_the_result_is_that_of_comparing_all_vectors(passages: list[list[int]], 
     numbers = [vocabulary.number([str(i) for i in tokens], every[tokens]) for tokens in passages]
     unit = every / np.linalg.norm(every, axis=1, keepdims=True)
 
-    best = vocabulary.best_cosines(every[:3], numbers)
+    best = best_cosines(every[:3], numbers, vocabulary.vectors)
 
     expected = np.stack([(unit[:3] @ unit[tokens].T).max(axis=1) for tokens in passages], axis=1)
     assert best == pytest.approx(expected, abs=1e-5)

@@ -56,12 +56,30 @@ class BundledEmbedding(BaseEmbedding):
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed many texts at once, as an array of shape (len(texts), 256)."""
+        return self.encode_with_tokens(texts)[0]
+
+    def encode_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
+        """Embed many texts at once, and give the tokens of each for the price of one tokenising.
+
+        Returns:
+            The array of `encode`, and per text its distinct alphanumeric tokens as ascending
+            rows of `token_table`.
+        """
         vectors = np.zeros((len(texts), BUNDLED_DIMENSIONS), np.float32)
+        tokens: list[NDArray[np.int64]] = []
         model = _load_model()
         for start in range(0, len(texts), _TEXTS_PER_STEP):
             batch = list(texts[start : start + _TEXTS_PER_STEP])
-            vectors[start : start + len(batch)] = model.pool(batch)
-        return vectors
+            vectors[start : start + len(batch)], found = model.pool(batch)
+            tokens += found
+        return vectors, tokens
+
+    @property
+    def token_table(self) -> NDArray[np.float32]:
+        """Vector of every token, not normalised; shared, not to be written to."""
+        return _load_model().vectors
 
     def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
         """Give the distinct alphanumeric tokens of a text and their vectors, for MaxSim.
@@ -126,7 +144,7 @@ class _Model:
         kept: NDArray[np.int64] = ids[self.is_alphanumeric[ids]]
         return kept if len(kept) else ids[self.is_visible[ids]]
 
-    def pool(self, texts: list[str]) -> NDArray[np.float32]:
+    def pool(self, texts: list[str]) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
         ids_per_text = [self.counted_ids(encoding) for encoding in self.encode(texts)]
         owners = np.repeat(np.arange(len(texts)), [len(ids) for ids in ids_per_text])
         keys = owners * len(self.vectors) + np.concatenate(ids_per_text)
@@ -140,7 +158,9 @@ class _Model:
             pooled[filled] = np.add.reduceat(weighted, starts, axis=0)
         norms = np.linalg.norm(pooled, axis=1, keepdims=True)
         np.divide(pooled, norms, out=pooled, where=norms > 0)
-        return pooled
+        stops = np.searchsorted(owner, np.arange(1, len(texts)))
+        tokens = [ids[self.is_alphanumeric[ids]] for ids in np.split(token, stops)]
+        return pooled, tokens
 
 
 def _is_alphanumeric(piece: str) -> bool:

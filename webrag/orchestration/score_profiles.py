@@ -27,11 +27,18 @@ LOCAL: Final = ScoreProfile(name="local", answered_score=0.8)
 COHERE: Final = ScoreProfile(name="cohere", mediocre_score_floor=0.4, answered_score=0.85)
 JINA: Final = ScoreProfile(name="jina", mediocre_score_floor=0.3, answered_score=0.75)
 
+# A cross-encoder's logistic scores lie near 0 or 1; what answers the question is seldom below .9.
+# Taken from how such models are trained, not measured here.
+CROSS_ENCODER: Final = ScoreProfile(
+    name="cross_encoder", mediocre_score_floor=0.3, answered_score=0.9
+)
+
 PROFILES: Final[dict[str, ScoreProfile]] = {
     "zeroentropy": ZEROENTROPY,
     "cohere": COHERE,
     "jina": JINA,
     "local": LOCAL,
+    "cross_encoder": CROSS_ENCODER,
     "none": SIMILARITY,
 }
 

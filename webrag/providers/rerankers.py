@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from webrag.errors import ConfigurationError
-from webrag.orchestration.score_profiles import profile_for
+from webrag.orchestration.score_profiles import PROFILES, profile_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,21 +26,30 @@ _RERANK_SERVICES = ("zeroentropy", "cohere", "jina")
 
 
 def choose_reranker(
-    settings: "Settings", bundled: "BundledEmbedding"
+    settings: "Settings",
+    bundled: "BundledEmbedding",
+    own: "BaseNodePostprocessor | None" = None,
+    own_profile: "ScoreProfile | str | None" = None,
 ) -> "tuple[BaseNodePostprocessor | None, ScoreProfile]":
     """Choose the reranker and the thresholds that fit its scores; None keeps retrieval's order.
 
     Args:
         settings: `RERANKER_PROVIDER` and what belongs to it.
         bundled: The model the local reranker looks words up in.
+        own: Used instead of what the settings name, as it is.
+        own_profile: Thresholds for its scores, or the name of a profile; None for those of
+            cross-encoders.
 
     Returns:
         With `auto`, the first of ZeroEntropy, Cohere and Jina whose key is set, else the local
         one. No request is made.
 
     Raises:
-        ConfigurationError: The provider needs a key that is missing.
+        ConfigurationError: The provider needs a key that is missing, or there are thresholds
+            without a reranker or of an unknown name.
     """
+    if own is not None or own_profile is not None:
+        return _own_rerank(own, own_profile)
     provider: str = settings.reranker_provider
     if provider == "auto":
         provider = next((name for name in _RERANK_SERVICES if _own_key(settings, name)), "local")
@@ -51,6 +60,23 @@ def choose_reranker(
     if provider == "local":
         return _local_rerank(bundled), profile
     return _remote_rerank(settings, provider), profile
+
+
+def _own_rerank(
+    own: "BaseNodePostprocessor | None", profile: "ScoreProfile | str | None"
+) -> "tuple[BaseNodePostprocessor, ScoreProfile]":
+    if own is None:
+        raise ConfigurationError(
+            "score_profile belongs to a reranker passed with it; pass reranker=... too."
+        )
+    if profile is not None and not isinstance(profile, str):
+        return own, profile
+    name = profile or "cross_encoder"
+    if name not in PROFILES:
+        raise ConfigurationError(
+            f"There is no score profile {name!r}; there are {', '.join(sorted(PROFILES))}."
+        )
+    return own, profile_for(name)
 
 
 def _own_key(settings: "Settings", provider: str) -> "SecretStr | None":

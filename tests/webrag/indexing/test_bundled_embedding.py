@@ -152,3 +152,15 @@ def test_many_threads_can_embed_at_once(model: BundledEmbedding) -> None:
         thread.join()
 
     assert all(np.array_equal(result, expected) for result in results)
+
+
+def test_tokens_of_many_texts_are_those_of_each() -> None:
+    model = BundledEmbedding()
+    texts = ["storage of data", "", "-> ...", "data, data and Speicher"]
+
+    vectors, tokens = model.encode_with_tokens(texts)
+
+    assert np.array_equal(vectors, model.encode(texts))
+    for text, own in zip(texts, tokens, strict=True):
+        _, expected = model.token_vectors(text)
+        assert sorted(model.token_table[own].tolist()) == sorted(expected.tolist())

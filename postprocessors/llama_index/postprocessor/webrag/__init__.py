@@ -18,6 +18,7 @@ from llama_index.postprocessor.webrag.rerank_errors import (
     RerankUnavailableError,
 )
 from llama_index.postprocessor.webrag.rerank_features import TokenEncoder
+from llama_index.postprocessor.webrag.scaled_scores import ScaledScores
 from llama_index.postprocessor.webrag.token_budget import TokenBudget
 from llama_index.postprocessor.webrag.zeroentropy_rerank import ZeroEntropyRerank
 
@@ -37,6 +38,7 @@ __all__ = [
     "RerankResponseError",
     "RerankTimeoutError",
     "RerankUnavailableError",
+    "ScaledScores",
     "TokenBudget",
     "TokenEncoder",
     "ZeroEntropyRerank",

@@ -14,14 +14,13 @@ import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.passage_words import simple_question_terms, simple_terms
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
     Passage,
     Question,
     TokenEncoder,
-    simple_question_terms,
-    simple_terms,
 )
 from numpy.typing import NDArray
 from typing_extensions import override
@@ -158,7 +157,7 @@ def calibrated(raw: float) -> float:
 
 
 @lru_cache(maxsize=1)
-def _model() -> Mapping[str, Mapping[str, float]]:
+def _model() -> Mapping[str, Mapping[str, Any]]:
     text = files(__package__).joinpath("local_rerank.json").read_text("utf-8")
-    model: Mapping[str, Mapping[str, float]] = json.loads(text)
+    model: Mapping[str, Mapping[str, Any]] = json.loads(text)
     return model

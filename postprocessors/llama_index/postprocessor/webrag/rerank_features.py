@@ -1,6 +1,5 @@
 """What the local reranker sees of a question and a passage: eight numbers; it ranks nothing."""
 
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -9,17 +8,21 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from llama_index.postprocessor.webrag.token_vocabulary import TokenVocabulary
+from llama_index.postprocessor.webrag.passage_words import sentence_windows
+from llama_index.postprocessor.webrag.token_vocabulary import (
+    TokenVocabulary,
+    best_cosines,
+    normalised,
+)
 from numpy.typing import NDArray
 
 __all__ = [
     "FEATURES",
+    "BatchTokenEncoder",
     "FeatureExtractor",
     "Passage",
     "Question",
     "TokenEncoder",
-    "simple_question_terms",
-    "simple_terms",
 ]
 
 FEATURES = (
@@ -36,18 +39,6 @@ FEATURES = (
 Analyze = Callable[[str], Sequence[str]]
 Matrix = NDArray[np.float32]
 
-# About two sentences: the span in which an answer usually stands. One sentence loses references,
-# whole chunks dilute it.
-_WINDOW_CHARS = 220
-_BREAK = re.compile(r"(?<=[.!?])\s+|\s*\n\s*|(?<=[\u3002\uff01\uff1f])")
-_WORD = re.compile(r"\w+")
-_SMALL_TALK = """
-a about an and any are as at be been by can could did do does for from get had has have how i if in
-into is it its me my of on or should so some than that the their them then there these they this to
-was we were what when where which who why will with would you your
-"""
-_QUESTION_WORDS = frozenset(_SMALL_TALK.split())
-
 
 @runtime_checkable
 class TokenEncoder(Protocol):
@@ -58,6 +49,20 @@ class TokenEncoder(Protocol):
 
     def token_vectors(self, text: str) -> tuple[Sequence[str], Matrix]:
         """Give the distinct tokens of a text and their vectors, not normalised."""
+
+
+@runtime_checkable
+class BatchTokenEncoder(TokenEncoder, Protocol):
+    """One that tokenises many texts at once; a cold call then takes a third of the time."""
+
+    @property
+    def token_table(self) -> Matrix:
+        """Vector of every token, not normalised."""
+
+    def encode_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
+        """As `encode`, and per text its distinct tokens as rows of `token_table`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +123,7 @@ class _Profile(NamedTuple):
 class FeatureExtractor:
     """Computes features, remembering what does not depend on the question.
 
-    Thread-safe. Everything is computed for the whole list at once, so a cold call costs little
-    more than its tokenising.
+    Thread-safe. The whole list is read at once: a cold call costs little more than tokenising.
 
     Args:
         analyze: Turns a text into index terms, in order.
@@ -156,42 +160,58 @@ class FeatureExtractor:
         for name, values in columns.items():
             table[:, FEATURES.index(name)] = values
         if self._encoder is not None and len(passages):
-            self._add_meaning(self._encoder, table, question.text, passages, profiles)
+            self._add_meaning(self._encoder, table, question, passages, profiles)
         return table
 
     def _add_meaning(
         self,
         encoder: TokenEncoder,
         table: NDArray[np.float64],
-        question: str,
+        question: Question,
         passages: Sequence[Passage],
         profiles: Sequence[_Profile],
     ) -> None:
-        vector = encoder.encode([question])[0]
+        vector = encoder.encode([question.text])[0]
         starts = np.cumsum([0, *(len(profile.windows) for profile in profiles)])[:-1]
         cosines = np.concatenate([profile.window_vectors for profile in profiles]) @ vector
         table[:, FEATURES.index("window_similarity")] = np.maximum.reduceat(cosines, starts)
         titles = np.stack([profile.title_vector for profile in profiles])
         table[:, FEATURES.index("title_similarity")] = titles @ vector
-        _, wanted = encoder.token_vectors(question)
-        table[:, FEATURES.index("token_similarity")] = self._token_similarity(wanted, profiles)
+        table[:, FEATURES.index("token_similarity")] = self._token_similarity(
+            encoder, question, profiles
+        )
         column = table[:, FEATURES.index("similarity")]
         unknown = np.flatnonzero(np.isnan(column)).tolist()
         if unknown:
             column[unknown] = encoder.encode([passages[i].context for i in unknown]) @ vector
 
     def _token_similarity(
-        self, wanted: Matrix, profiles: Sequence[_Profile]
+        self, encoder: TokenEncoder, question: Question, profiles: Sequence[_Profile]
     ) -> NDArray[np.float64]:
-        """Mean over the question's tokens of the best cosine in the passage, weighted by length.
-
-        Long static vectors belong to rare, meaningful tokens.
-        """
-        importance = np.linalg.norm(wanted, axis=1)
-        if not importance.sum():
+        """Mean over the question's tokens of the best cosine in the passage, weighted by word."""
+        wanted, weights = self._weighted_tokens(encoder, question, profiles)
+        if not weights.sum():
             return np.zeros(len(profiles))
-        best = self._vocabulary.best_cosines(wanted, [profile.tokens for profile in profiles])
-        return np.asarray(importance / importance.sum() @ best, dtype=np.float64)
+        tokens = [profile.tokens for profile in profiles]
+        best = best_cosines(wanted, tokens, self._normalised_tokens)
+        return np.asarray(weights / weights.sum() @ best, dtype=np.float64)
+
+    def _weighted_tokens(
+        self, encoder: TokenEncoder, question: Question, profiles: Sequence[_Profile]
+    ) -> tuple[Matrix, NDArray[np.float64]]:
+        """Vectors of the question's tokens, each with the weight of its word.
+
+        Small talk has no weight, unless there is nothing else.
+        """
+        idf = _weights(question, profiles)
+        vectors, weights = [], []
+        for word in dict.fromkeys(question.text.split()):
+            _, found = encoder.token_vectors(word)
+            weight = max((idf.get(term, 0.0) for term in self._analyze(word)), default=0.0)
+            vectors.append(found)
+            weights += [weight] * len(found)
+        wanted = np.concatenate(vectors) if vectors else np.zeros((0, 0), np.float32)
+        return wanted, np.array(weights) if any(weights) else np.ones(len(wanted))
 
     def _profiles(self, passages: Sequence[Passage]) -> list[_Profile]:
         keys = [(passage.title, passage.context) for passage in passages]
@@ -212,58 +232,45 @@ class FeatureExtractor:
     def _build(
         self, passages: Mapping[tuple[str, str], Passage]
     ) -> dict[tuple[str, str], _Profile]:
-        windows = [_windows(passage.text) for passage in passages.values()]
-        vectors = self._vectors([part for parts in windows for part in parts])
+        windows = [sentence_windows(passage.text) for passage in passages.values()]
+        headers = [passage.header for passage in passages.values()]
+        vectors, tokens = self._read([part for parts in windows for part in parts] + headers)
         titles = self._vectors([passage.title for passage in passages.values()])
         stops = np.cumsum([0, *(len(parts) for parts in windows)])
         built = {}
-        for i, (key, passage) in enumerate(passages.items()):
+        for i, key in enumerate(passages):
             parts = [self._analyze(part) for part in windows[i]]
-            terms = [term for part in [self._analyze(passage.header), *parts] for term in part]
+            terms = [term for part in [self._analyze(headers[i]), *parts] for term in part]
+            own = slice(int(stops[i]), int(stops[i + 1]))
             built[key] = _Profile(
                 terms=frozenset(terms),
                 bigrams=frozenset(pairwise(terms)),
                 windows=tuple(map(frozenset, parts)),
-                window_vectors=vectors[stops[i] : stops[i + 1]],
+                window_vectors=vectors[own],
                 title_vector=titles[i],
-                tokens=self._tokens(passage.context),
+                tokens=np.unique(np.concatenate([tokens[stops[-1] + i], *tokens[own]])),
             )
         return built
 
-    def _tokens(self, text: str) -> NDArray[np.int64]:
-        if self._encoder is None:
-            return np.zeros(0, np.int64)
-        return self._vocabulary.number(*self._encoder.token_vectors(text))
+    def _read(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
+        """Vectors and token numbers of texts."""
+        encoder = self._encoder
+        if isinstance(encoder, BatchTokenEncoder):
+            return encoder.encode_with_tokens(texts)
+        if encoder is None:
+            return self._vectors(texts), [np.zeros(0, np.int64)] * len(texts)
+        number = self._vocabulary.number
+        return self._vectors(texts), [number(*encoder.token_vectors(text)) for text in texts]
+
+    def _normalised_tokens(self, numbers: NDArray[np.int64]) -> Matrix:
+        if isinstance(self._encoder, BatchTokenEncoder):
+            return normalised(self._encoder.token_table[numbers])
+        return self._vocabulary.vectors(numbers)
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         if self._encoder is None or not texts:
             return np.zeros((len(texts), 0), np.float32)
         return self._encoder.encode(texts)
-
-
-def simple_terms(text: str) -> list[str]:
-    """Words of a text, case-folded."""
-    return _WORD.findall(text.casefold())
-
-
-def simple_question_terms(text: str) -> list[str]:
-    """Distinct words of a question without the words questions are put in, if others are left."""
-    words = simple_terms(text)
-    return list(dict.fromkeys([word for word in words if word not in _QUESTION_WORDS] or words))
-
-
-def _windows(text: str) -> list[str]:
-    """Neighbouring sentences or lines, joined up to the window size; at least one window."""
-    windows: list[str] = []
-    current = ""
-    for sentence in _BREAK.split(text):
-        joined = f"{current} {sentence}".strip()
-        if current and len(joined) > _WINDOW_CHARS:
-            windows.append(current)
-            current = sentence
-        else:
-            current = joined
-    return [*windows, current] if current or not windows else windows
 
 
 def _weights(question: Question, profiles: Sequence[_Profile]) -> dict[str, float]:

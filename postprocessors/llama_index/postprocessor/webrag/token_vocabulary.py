@@ -1,12 +1,12 @@
 """Remembers token vectors, so that passages are compared token by token without fetching them."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TokenVocabulary"]
+__all__ = ["TokenVocabulary", "best_cosines", "normalised"]
 
 Matrix = NDArray[np.float32]
 
@@ -38,29 +38,11 @@ class TokenVocabulary:
                 self._add(list(new), vectors[list(new.values())])
             return np.array([self._numbers[key] for key in keys], np.int64)
 
-    def best_cosines(self, wanted: Matrix, passages: Sequence[NDArray[np.int64]]) -> Matrix:
-        """The best cosine of each wanted token within each passage; 0 in a passage without tokens.
-
-        Args:
-            wanted: One row per token, of any length.
-            passages: Numbers of each passage's tokens.
-
-        Returns:
-            Array of shape (wanted tokens, passages).
-        """
-        best = np.zeros((len(wanted), len(passages)), np.float32)
-        counts = np.array([len(numbers) for numbers in passages])
-        filled = counts > 0
-        if not filled.any():
-            return best
-        # Passages share most tokens: a few thousand differ among those of eighty passages.
-        distinct, places = np.unique(np.concatenate(passages), return_inverse=True)
+    def vectors(self, numbers: NDArray[np.int64]) -> Matrix:
+        """Normalised vectors of tokens by their numbers."""
         with self._lock:
-            offered = self._vectors[distinct]
-        cosines = _normalised(wanted) @ offered.T
-        starts = (np.cumsum(counts) - counts)[filled]
-        best[:, filled] = np.maximum.reduceat(cosines[:, places], starts, axis=1)
-        return best
+            found: Matrix = self._vectors[numbers]
+        return found
 
     def _add(self, keys: Sequence[tuple[str, float]], vectors: Matrix) -> None:
         start = len(self._numbers)
@@ -70,9 +52,38 @@ class TokenVocabulary:
             grown = np.zeros((max(1024, 2 * end), vectors.shape[1]), np.float32)
             grown[:start] = self._vectors[:start] if start else 0
             self._vectors = grown
-        self._vectors[start:end] = _normalised(vectors)
+        self._vectors[start:end] = normalised(vectors)
 
 
-def _normalised(vectors: Matrix) -> Matrix:
+def best_cosines(
+    wanted: Matrix,
+    passages: Sequence[NDArray[np.int64]],
+    vectors: Callable[[NDArray[np.int64]], Matrix],
+) -> Matrix:
+    """The best cosine of each wanted token within each passage; 0 in a passage without tokens.
+
+    Args:
+        wanted: One row per token, of any length.
+        passages: Numbers of each passage's tokens.
+        vectors: Gives the normalised vectors of numbers.
+
+    Returns:
+        Array of shape (wanted tokens, passages).
+    """
+    best = np.zeros((len(wanted), len(passages)), np.float32)
+    counts = np.array([len(numbers) for numbers in passages])
+    filled = counts > 0
+    if not filled.any():
+        return best
+    # Passages share most tokens: a few thousand differ among those of eighty passages.
+    distinct, places = np.unique(np.concatenate(passages), return_inverse=True)
+    cosines = normalised(wanted) @ vectors(distinct).T
+    starts = (np.cumsum(counts) - counts)[filled]
+    best[:, filled] = np.maximum.reduceat(cosines[:, places], starts, axis=1)
+    return best
+
+
+def normalised(vectors: Matrix) -> Matrix:
+    """Rows of length one; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)

@@ -1,0 +1,68 @@
+"""Milliseconds that LocalRerank takes for candidates it has and has not seen before.
+
+Usage: python benchmarks/rerank_speed.py FOLDER [--candidates 80]   (HTML files below FOLDER)
+
+Each time is also given as a multiple of embedding the same candidates once, which is the least an
+encoder has to do; the multiples hardly depend on how busy the machine is.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.postprocessor.webrag import LocalRerank
+from memory_corpus import EMBEDDING, load_site
+
+from webrag.indexing.lexical import analyze, query_terms
+
+QUESTION = "How is the size of the cache limited when the server runs out of memory?"
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("folder", type=Path)
+    options.add_argument("--candidates", type=int, default=80)
+    given = options.parse_args()
+    children = load_site(given.folder, []).corpus.children
+    EMBEDDING.encode(["load the weights"])
+    rows = []
+    for start in range(0, len(children) - given.candidates, given.candidates):
+        batch = children[start : start + given.candidates]
+        nodes = [
+            NodeWithScore(
+                node=TextNode(
+                    text=child.text,
+                    metadata={"title": child.title, "heading_path": list(child.headings)},
+                )
+            )
+            for child in batch
+        ]
+        rerank = LocalRerank(encoder=EMBEDDING, analyze=analyze, analyze_question=query_terms)
+        embed = milliseconds(lambda batch=batch: EMBEDDING.encode([c.text for c in batch]))
+        times = [
+            milliseconds(
+                lambda nodes=nodes, rerank=rerank: rerank.postprocess_nodes(
+                    nodes, query_str=QUESTION
+                )
+            )
+            for _ in range(2)
+        ]
+        rows.append((embed, *times))
+    embed, cold, warm = (statistics.median(column) for column in zip(*rows, strict=True))
+    print(f"{given.candidates} candidates, {len(rows)} batches, medians")
+    print(f"embedding alone  {embed:7.1f} ms")
+    print(f"not seen before  {cold:7.1f} ms  {cold / embed:5.2f} x")
+    print(f"seen before      {warm:7.1f} ms  {warm / embed:5.2f} x")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""Evidence recall of each stage of retrieval, beside BM25 and LlamaIndex's stock pipeline.
+
+Usage: python benchmarks/retrieval_comparison.py --questions FILE --site-root FOLDER
+           [--reference SCRIPT SPLIT] [--stock] [--data-dir DIR]
+       python benchmarks/retrieval_comparison.py --collections FOLDER [--per-set 75]
+
+FILE has one question a line, FOLDER one folder of HTML files per site; every site is indexed whole
+and searched for its own questions. A result is a parent chunk for the two best of the product's
+own rows and the best child for the others, as a brief prints them. --reference runs a script that
+writes a run file (`SCRIPT SPLIT OUT`), --stock LlamaIndex's HierarchicalNodeParser, PGVectorStore
+in hybrid mode and AutoMergingRetriever with the bundled embedding, on the embedded Postgres of
+DIR. With --collections: nDCG@10 over test collections, beside bm25s.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from fit_local_rerank import COLLECTIONS, Bm25, gain
+from llama_index.postprocessor.webrag.local_rerank import _weighted_sum
+from memory_corpus import EMBEDDING, Candidates, Judged, letters, load_collection, load_site
+
+Texts = list[str]
+Rows = dict[str, dict[str, Texts]]  # pipeline to question id to results, best first
+RESULTS = 20
+WHOLE = 2
+_OPEN: list[object] = []
+
+
+def product_orders(judged: Judged, query: str) -> dict[str, tuple[Candidates, np.ndarray]]:
+    found = judged.corpus.candidates(query)
+    reranked = _weighted_sum(judged.corpus.features(query, found)) if len(found.rows) else []
+    return {
+        "lexical only": (found, np.where(found.lexical > 0, found.lexical, -np.inf)),
+        "dense only": (found, found.similarity),
+        "fused": (found, found.fused),
+        "fused + local rerank": (found, np.asarray(reranked)),
+    }
+
+
+def product_results(judged: Judged, found: Candidates, scores: np.ndarray) -> Texts:
+    corpus = judged.corpus
+    best: dict[str, str] = {}
+    for place in np.argsort(-scores, kind="stable"):
+        if np.isfinite(scores[place]):
+            child = corpus.children[found.rows[place]]
+            best.setdefault(child.parent, child.text)
+    return [
+        corpus.parents.get(parent, text) if rank < WHOLE else text
+        for rank, (parent, text) in enumerate(list(best.items())[:RESULTS])
+    ]
+
+
+def reference_results(script: Path, split: str) -> dict[str, Texts]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run.jsonl"
+        subprocess.run([sys.executable, script, split, out], check=True)
+        lines = map(json.loads, out.read_text("utf-8").splitlines())
+        return {line["id"]: [each["text"] for each in line["retrieved"]] for line in lines}
+
+
+def stock_search(judged: Judged, data_dir: Path) -> Callable[[str], Texts]:
+    """LlamaIndex as its documentation puts these parts together, one table per site."""
+    from llama_index.core import Document, StorageContext, VectorStoreIndex
+    from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
+    from llama_index.core.retrievers import AutoMergingRetriever
+    from llama_index.core.storage.docstore import SimpleDocumentStore
+    from llama_index.vector_stores.postgres import PGVectorStore
+
+    documents = [
+        Document(text=page.markdown, metadata={"title": page.title})
+        for page in judged.corpus.pages
+        if page.markdown.strip()
+    ]
+    nodes = HierarchicalNodeParser.from_defaults().get_nodes_from_documents(documents)
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(nodes)
+    store = PGVectorStore.from_params(
+        connection_string=_connection(data_dir, "psycopg2"),
+        async_connection_string=_connection(data_dir, "asyncpg"),
+        table_name=f"stock_{uuid.uuid4().hex[:12]}",
+        embed_dim=EMBEDDING.dimensions,
+        hybrid_search=True,
+    )
+    context = StorageContext.from_defaults(vector_store=store, docstore=docstore)
+    index = VectorStoreIndex(get_leaf_nodes(nodes), storage_context=context, embed_model=EMBEDDING)
+    base = index.as_retriever(
+        similarity_top_k=RESULTS, sparse_top_k=RESULTS, vector_store_query_mode="hybrid"
+    )
+    merging = AutoMergingRetriever(base, context)
+    return lambda query: [found.node.get_content() for found in merging.retrieve(query)]
+
+
+def _connection(data_dir: Path, driver: str) -> str:
+    from psycopg.conninfo import conninfo_to_dict
+
+    from webrag.indexing.database import Database
+    from webrag.settings import load_settings
+
+    database = Database(load_settings(data_dir=data_dir).database_config())
+    _OPEN.append(database)  # the server stops with the last one that uses it
+    parts = conninfo_to_dict(database._conninfo())
+    where = f"host={parts['host']}&port={parts.get('port', 5432)}"
+    secret = f":{parts['password']}" if parts.get("password") else ""
+    return f"postgresql+{driver}://{parts['user']}{secret}@/{parts['dbname']}?{where}"
+
+
+def scored(gold: Sequence[Sequence[str]], texts: Texts) -> dict[str, float]:
+    keys = [letters(text) for text in texts]
+
+    def share(shown: Sequence[str]) -> float:
+        return float(np.mean([any(q in t for q in group for t in shown) for group in gold]))
+
+    words = " ".join(" ".join(texts).split()[:1000])
+    hits = [rank for rank, key in enumerate(keys, 1) if any(q in key for g in gold for q in g)]
+    return {
+        **{f"@{k}": share(keys[:k]) for k in (1, 3, 5, 10)},
+        "1000 words": share([letters(words)]),
+        "MRR": 1 / hits[0] if hits else 0.0,
+    }
+
+
+def on_sites(options: argparse.Namespace) -> None:
+    lines = options.questions.read_text("utf-8").splitlines()
+    questions = [question for line in lines if (question := json.loads(line)).get("gold")]
+    rows: Rows = {}
+    gold: dict[str, list[list[str]]] = {}
+    for site in dict.fromkeys(question["site"] for question in questions):
+        own = [question for question in questions if question["site"] == site]
+        judged = load_site(options.site_root / site, own)
+        gold |= judged.gold
+        stock = stock_search(judged, options.data_dir) if options.stock else None
+        for name, query in judged.queries.items():
+            for label, order in product_orders(judged, query).items():
+                rows.setdefault(label, {})[name] = product_results(judged, *order)
+            if stock:
+                rows.setdefault("LlamaIndex stock", {})[name] = stock(query)
+    if options.reference:
+        rows["BM25 reference"] = reference_results(Path(options.reference[0]), options.reference[1])
+    judgements = {
+        label: {name: scored(gold[name], found.get(name, [])) for name in gold}
+        for label, found in rows.items()
+    }
+    kinds = {"all": lambda _: True}
+    for kind in dict.fromkeys(question["type"] for question in questions):
+        kinds[kind] = lambda question, kind=kind: question["type"] == kind
+    kinds["wording unlike the page's"] = lambda question: question["vocab_mismatch"]
+    kinds["wording like the page's"] = lambda question: not question["vocab_mismatch"]
+    for title, fits in kinds.items():
+        chosen = [question["id"] for question in questions if fits(question)]
+        print(f"\n{title} ({len(chosen)})")
+        for label, by in judgements.items():
+            print(f"  {label:<22}" + figures([by[name] for name in chosen]))
+
+
+def figures(rows: Sequence[dict[str, float]]) -> str:
+    return "  ".join(f"{key} {np.mean([row[key] for row in rows]):.3f}" for key in rows[0])
+
+
+def on_collections(options: argparse.Namespace) -> None:
+    print(f"{'nDCG@10':<12}{'bm25s':>10}", end="")
+    for number, name in enumerate(COLLECTIONS):
+        path = options.collections / f"{name}.json"
+        total = len(json.loads(path.read_text("utf-8"))["qrels"])
+        judged = load_collection(path, max(1, total // options.per_set))
+        bm25 = Bm25(judged)
+        rows: dict[str, list[float]] = {"bm25s": []}
+        for query_id, query in judged.queries.items():
+            relevant = judged.relevant[query_id]
+            rows["bm25s"].append(bm25.ndcg(query, relevant))
+            for label, (found, scores) in product_orders(judged, query).items():
+                order = [judged.unit_of(found.rows[p]) for p in np.argsort(-scores, kind="stable")]
+                grades = [relevant.get(unit, 0) for unit in list(dict.fromkeys(order))[:10]]
+                ideal = sorted(relevant.values(), reverse=True)[:10]
+                rows.setdefault(label, []).append(gain(grades) / gain(ideal))
+        if not number:
+            print("".join(f"{label:>22}" for label in rows if label != "bm25s"))
+        values = [np.mean(each) for each in rows.values()]
+        print(f"{name:<12}{values[0]:>10.4f}" + "".join(f"{v:>22.4f}" for v in values[1:]))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--questions", type=Path)
+    options.add_argument("--site-root", type=Path)
+    options.add_argument("--reference", nargs=2, metavar=("SCRIPT", "SPLIT"))
+    options.add_argument("--stock", action="store_true")
+    options.add_argument("--data-dir", type=Path)
+    options.add_argument("--collections", type=Path)
+    options.add_argument("--per-set", type=int, default=75)
+    given = options.parse_args()
+    if given.stock and given.data_dir is None:
+        options.error("--stock needs --data-dir.")
+    if given.questions and given.site_root:
+        on_sites(given)
+    if given.collections:
+        on_collections(given)
+
+
+if __name__ == "__main__":
+    main()
