@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from webrag.orchestration.workflow import WebRAGWorkflow
     from webrag.retrieval.retriever import WebRAGRetriever
     from webrag.settings import Settings, load_settings
+    from webrag.tool_spec import WebRAGToolSpec
 
 __all__ = [
     "CorpusVectorStore",
@@ -28,6 +29,7 @@ __all__ = [
     "WebRAGError",
     "WebRAGQueryEngine",
     "WebRAGRetriever",
+    "WebRAGToolSpec",
     "WebRAGWorkflow",
     "__version__",
     "load_settings",
@@ -49,6 +51,7 @@ _HOMES = {
     "WebRAGError": "webrag.errors",
     "WebRAGQueryEngine": "webrag.orchestration.query_engine",
     "WebRAGRetriever": "webrag.retrieval.retriever",
+    "WebRAGToolSpec": "webrag.tool_spec",
     "WebRAGWorkflow": "webrag.orchestration.workflow",
     "load_settings": "webrag.settings",
 }

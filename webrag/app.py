@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
@@ -120,6 +121,8 @@ class WebRAG(CorpusOperations):
                 page_source=self._page_source,
             )
             self._stack = stack.pop_all()
+        if "IPython" in sys.modules:
+            import_module("webrag.presentation.notebook").register_displays()
 
     async def close(self) -> None:
         """Release connections, worker processes and the database lease."""
