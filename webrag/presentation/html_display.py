@@ -74,7 +74,8 @@ def _header(result: OrchestrationResult) -> str:
 
 def _passage(number: int, block: EvidenceBlock, item: RankedChunk, *, is_open: bool) -> str:
     chunk = item.chunk
-    place = " / ".join(part for part in (block.title, block.heading) if part) or block.url
+    names = dict.fromkeys(part for part in (block.title, block.heading) if part)
+    place = " / ".join(names) or block.url
     score = (
         '<span class="muted">adjacent context</span>'
         if block.is_adjacent
