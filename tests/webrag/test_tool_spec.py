@@ -81,7 +81,7 @@ async def test_a_page_that_cannot_be_used_raises_a_sentence(tools: dict[str, Fun
 
 
 # LlamaIndex's agents list the members of their own models, deprecated ones included.
-@pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20")
+@pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
 async def test_an_agent_researches_with_the_tools(rag: WebRAG, site: Any) -> None:
     def play(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
         if messages[-1].role == "tool":
