@@ -32,6 +32,7 @@ WITHOUT_MODULE = {
     "tests/webrag/ingestion/test_page_forms.py",
     "tests/webrag/mcp_server/test_stdio.py",
     "tests/webrag/orchestration/test_firecrawl_runs.py",
+    "tests/webrag/retrieval/test_questions.py",
 }
 
 

@@ -5,19 +5,22 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from datetime import datetime
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from webrag.components import LlamaIndexComponents
 from webrag.errors import InputError, WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus, LinkCandidate
-from webrag.ingestion.links import canonical_url, site_of
+from webrag.ingestion.links import canonical_url
 from webrag.ingestion.notices import listening
 from webrag.operations import CorpusOperations
 from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
+from webrag.retrieval.filters import NO_FILTERS, ContentKind, SearchFilters
 from webrag.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ class IngestReport(BaseModel):
     degraded: tuple[str, ...] = ()
 
 
-class WebRAG(CorpusOperations):
+class WebRAG(CorpusOperations, LlamaIndexComponents):
     """Research memory: answers from pages with verbatim, located quotations.
 
     Use it as an async context manager; opening it starts the embedded Postgres unless a
@@ -190,8 +193,12 @@ class WebRAG(CorpusOperations):
         *,
         source_urls: Sequence[str] | None = None,
         sites: Sequence[str] | None = None,
+        years: Sequence[int] | None = None,
+        fetched_since: datetime | None = None,
+        has: Sequence[ContentKind] = (),
         intent: QueryType | None = None,
         top_k: int | None = None,
+        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
         on_progress: ProgressCallback | None = None,
     ) -> OrchestrationResult:
         """Find evidence in what is stored; nothing is fetched.
@@ -200,32 +207,39 @@ class WebRAG(CorpusOperations):
             question: At most `MAX_QUESTION_CHARS` characters.
             source_urls: Only these pages.
             sites: Only pages of these hosts (`host` or `host:port`).
+            years: Only pages published in these years; pages without a date are left out.
+            fetched_since: Only pages that their site delivered or confirmed then or later; UTC
+                without a time zone.
+            has: Only passages that hold each of these: `table`, `code`, `math`,
+                `definition_list`, `admonition`, `steps`.
             intent: Kind of question, when the caller knows it.
             top_k: Results at most.
+            retrieval_mode: `chunk` selects passages, `full_context` returns everything the
+                filters leave, up to the context budget, `auto` decides by size.
             on_progress: Told what is being done.
 
         Raises:
-            InputError: The question, a URL or `top_k` cannot be used.
+            InputError: The question, a filter or `top_k` cannot be used.
             StorageError: The database failed.
         """
         check_question(question)
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k is {top_k}; it must be 1 or more.")
-        urls = None if source_urls is None else [canonical_url(url) for url in source_urls]
-        hosts = None if sites is None else [_host(site) for site in sites]
+        filters = SearchFilters.of(
+            source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
+        )
         parts = await self._current_parts()
         result = await parts.engine.search(
             question,
-            source_urls=urls,
-            sites=hosts,
+            filters=filters,
             intent=intent,
             top_k=top_k,
+            retrieval_mode=retrieval_mode,
             on_progress=on_progress,
         )
-        if result.corpus_stats.total_documents or (urls is None and hosts is None):
+        if result.corpus_stats.total_parent_chunks or filters == NO_FILTERS:
             return result
-        named = ", ".join([*(urls or ()), *(hosts or ())])
-        warning = f"No stored page matches {named}; `status` lists what is stored."
+        warning = f"No stored page matches {filters.description}; `status` lists what is stored."
         return result.model_copy(update={"warnings": (*result.warnings, warning)})
 
     async def ingest(
@@ -399,12 +413,6 @@ class WebRAG(CorpusOperations):
                 )
         return self._open_parts
 
-    @property
-    def _open_parts(self) -> "Parts":
-        if self._parts is None:
-            raise InputError("WebRAG is not open: use it in an `async with` block, or call open().")
-        return self._parts
-
 
 def check_question(question: str) -> None:
     """Refuse what cannot be a question.
@@ -423,21 +431,6 @@ def check_question(question: str) -> None:
             f"The question has {len(question):,} characters; "
             f"at most {MAX_QUESTION_CHARS:,} are allowed."
         )
-
-
-def _host(site: str) -> str:
-    """The site as pages are filed under it.
-
-    Raises:
-        InputError: It is not a host.
-    """
-    try:
-        found = site_of(canonical_url(f"http://{site}/"))
-    except InputError:
-        found = ""
-    if not found or "/" in site:
-        raise InputError(f"The site {site!r} is not a host; give one such as docs.example.com.")
-    return found
 
 
 async def _gather(works: "Iterable[Coroutine[Any, Any, T]]") -> list[T]:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.readers.base import BaseReader
-from llama_index.core.utils import get_tokenizer
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.indexing.acquirer import PageAcquirer
@@ -34,6 +35,7 @@ from webrag.providers import (
     choose_embedding,
     choose_page_source,
     choose_reranker,
+    choose_tokenizer,
 )
 from webrag.retrieval.search import Searcher
 from webrag.settings import Settings
@@ -48,6 +50,7 @@ class Parts:
     """The concrete objects behind an open WebRAG.
 
     Attributes:
+        reranker: None when retrieval's order is kept.
         page_source: Name of where pages come from.
         embedding: What the corpus is used with.
         other_embedding: Name of the model that a new corpus would get, when it is another one.
@@ -59,6 +62,10 @@ class Parts:
     acquirer: PageAcquirer
     crawler: SiteCrawler
     engine: OrchestratorEngine
+    searcher: Searcher
+    embedder: Embedder
+    node_parser: NodeParser
+    reranker: BaseNodePostprocessor | None
     page_source: str
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
@@ -90,10 +97,16 @@ async def assemble(
     await database.open()
     choice, other = await _open_corpus(settings, database, bundled)
     model = await asyncio.to_thread(choice.load)
-    embedder = Embedder(model, choice.dimensions)
+    tokenize = await asyncio.to_thread(choose_tokenizer, settings)
+
+    def count_tokens(text: str) -> int:
+        return len(tokenize(text))
+
+    embedder = Embedder(model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens)
     corpus = Corpus(database, embedding=(choice.name, choice.dimensions))
     ingestion, site_list, pages = _ingestion(settings, stack, page_source)
-    indexer = Indexer(corpus, ParentChildNodeParser(), embedder)
+    node_parser = ParentChildNodeParser(tokenizer=tokenize)
+    indexer = Indexer(corpus, node_parser, embedder)
     acquirer = PageAcquirer(
         ingestion,
         indexer,
@@ -103,17 +116,17 @@ async def assemble(
     reranker, profile = choose_reranker(settings, bundled)
     if isinstance(reranker, AbstractAsyncContextManager):
         await stack.enter_async_context(reranker)  # keeps its connections open meanwhile
+    searcher = Searcher(database, embedder, settings.retrieval_config())
     engine = OrchestratorEngine(
         acquirer=acquirer,
         corpus=corpus,
-        searcher=Searcher(database, embedder, settings.retrieval_config()),
+        searcher=searcher,
         reranker=ChunkReranker(reranker, profile, top_n=settings.reranker_top_n),
         analyzer=QueryAnalyzer(mode=settings.decomposition_mode, llm=None),
         encoder=bundled,
         config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
     )
-    encode = await asyncio.to_thread(get_tokenizer)
     return Parts(
         database=database,
         corpus=corpus,
@@ -121,8 +134,12 @@ async def assemble(
         acquirer=acquirer,
         crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
         engine=engine,
+        searcher=searcher,
+        embedder=embedder,
+        node_parser=node_parser,
+        reranker=reranker,
         page_source=pages.source.name,
-        count_tokens=lambda text: len(encode(text)),
+        count_tokens=count_tokens,
         embedding=choice,
         other_embedding=other,
     )
@@ -132,10 +149,12 @@ async def _open_corpus(
     settings: Settings, database: Database, bundled: BundledEmbedding
 ) -> tuple[EmbeddingChoice, str | None]:
     existing = await corpus_embedding(database)
-    choice = choose_embedding(settings, existing, bundled)
+    choice = await asyncio.to_thread(choose_embedding, settings, existing, bundled)
     await ensure_schema(
         database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
     )
+    if settings.embedding_provider != "auto":
+        return choice, None
     fresh = choose_embedding(settings, None, bundled).name
     return choice, fresh if fresh != choice.name else None
 

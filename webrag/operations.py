@@ -128,7 +128,9 @@ class CorpusOperations:
 
         wanted = None
         if self.settings.embedding_provider != "auto":
-            choice = choose_embedding(self.settings, None, BundledEmbedding())
+            choice = await asyncio.to_thread(
+                choose_embedding, self.settings, None, BundledEmbedding()
+            )
             wanted = (choice.name, choice.dimensions)
         async with self._some_database() as database:
             return await check_corpus(
@@ -159,15 +161,23 @@ class CorpusOperations:
         from webrag.indexing.embedder import Embedder
         from webrag.indexing.reembedding import reembed
         from webrag.indexing.schema import corpus_embedding
-        from webrag.providers import choose_embedding
+        from webrag.providers import choose_embedding, choose_tokenizer
 
         async with self._some_database() as database:
             existing = await corpus_embedding(database) if force else None
-            choice = choose_embedding(self.settings, existing, BundledEmbedding())
+            choice = await asyncio.to_thread(
+                choose_embedding, self.settings, existing, BundledEmbedding()
+            )
             model = await asyncio.to_thread(choice.load)
+            tokenize = await asyncio.to_thread(choose_tokenizer, self.settings)
             return await reembed(
                 database,
-                Embedder(model, choice.dimensions),
+                Embedder(
+                    model,
+                    choice.dimensions,
+                    limits=choice.limits,
+                    count_tokens=lambda text: len(tokenize(text)),
+                ),
                 choice.name,
                 force=force,
                 on_progress=on_progress,

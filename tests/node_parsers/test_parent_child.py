@@ -178,6 +178,62 @@ def test_every_invariant_holds_for_awkward_text(text: str, sizes: tuple[int, int
     assert_invariants(text, parse(text, sizes), sizes)
 
 
+def test_line_of_a_megabyte_keeps_every_invariant() -> None:
+    text = "Replicas follow the primary, e.g. node\u0301 7; 日本語です。 " * 20_000
+
+    nodes = parse(text)
+
+    assert len(text.encode()) > 1_000_000
+    assert "\n" not in text
+    parents, children = by_level(nodes, "parent"), by_level(nodes, "child")
+    assert all(text[n.start_char_idx : n.end_char_idx] == n.text for n in [*parents, *children])
+    assert_covered(text, 0, len(text), spans(parents))
+    assert_covered(text, 0, len(text), spans(children))
+
+
+# One sample of ours for each construct that the CommonMark specification has a section on.
+CONSTRUCTS = {
+    "tabs": "\tcode by tab\n\n-\titem\n\n\t\tcode in it\n",
+    "escapes": "\\# no heading \\*no stress\\* \\[none\\](/x) \\\\ end\\\nnext",
+    "entities": "&copy; &#35; &#x22; &nbsp; &unknown; caf&eacute;",
+    "precedence": "- `one\n- two`\n",
+    "thematic breaks": "above\n\n***\n- - -\n____\n\nbelow\n",
+    "ATX headings": "# one #\n####### none\n## two ##  \n#none\n###\n",
+    "setext headings": "Title *of*\ntwo lines\n===\n\nlower\n---\nnone\n\n===\n",
+    "indented code": "text\n\n    code\n\n      more\n    \n    end\ntext\n",
+    "fenced code": "~~~ py x\n# no heading\n```\n~~~~\n\n````\n```\n````\n",
+    "fence in a quote": "> ```\n> # code\n\nout\n",
+    "HTML blocks": "<div>\n# no heading\n</div>\n\n<!-- # none\n\n-->\n<pre>\n\n# x\n</pre>\n",
+    "reference definitions": "[a]: /x 'one\ntwo'\n[A]: <my url>\n\n[a] and [b][A]\n# [a]\n",
+    "paragraphs": "one\n   two\n\n\n  three  \nfour\\\nfive\n",
+    "tables": "| a | b |\n|:--|--:|\n| `x|` | \\| |\n| lone |\n\nafter\n",
+    "quotes": "> # A\n> text\nlazy\n\n> > deep\n> - item\n",
+    "bullet lists": "- one\n\n  more\n+ other\n* third\n  - inner\n\n\n    code\n",
+    "ordered lists": "3. three\n4) four\n0. zero\n1234567890. none\n",
+    "tasks": "- [ ] open\n- [x] done\n",
+    "heading in a list": "- # A\n  - ## B\n    text\n- Setext\n  ---\n",
+    "code spans": "`` a ` b `` `\nx\n` ` unclosed\n",
+    "emphasis": "*a **b** c* __d_ e__ ***f*** intra*wor*d _no_t\n",
+    "links": "[a](<b c> 'd') [e](f(g)h) [i][] [j]\n\n[i]: /i\n[j]: /j\n",
+    "images": "![alt *x*](/a.png 'T') ![b][c] [![d](/e)](/f)\n\n[c]: /c.png\n",
+    "autolinks": "<https://a.test/?b=c> <me@a.test> <not one> https://b.test\n",
+    "raw HTML": "a <b class='x'>c</b> <!-- d --> <?e?> <![CDATA[f]]> <bad\n",
+    "hard breaks": "one  \ntwo\\\nthree \nfour\n",
+    "strikethrough": "~~gone~~ ~one~ ~~~no~~~\n",
+    "footnotes": "text[^1] and[^2]\n\n[^1]: note\n    more\n[^2]: last\n",
+    "front matter": "---\ntitle: x\n---\n\n# A\n",
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("text", CONSTRUCTS.values(), ids=CONSTRUCTS.keys())
+def test_every_invariant_holds_for_each_construct(text: str, end: str) -> None:
+    for repeated in (1, 12):
+        document = (text * repeated).replace("\n", end)
+        for sizes in ((1000, 256), (50, 20)):
+            assert_invariants(document, parse(document, sizes), sizes)
+
+
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(text=MARKDOWN, sizes=SIZES)
 def test_parents_never_cross_a_heading_of_their_own_or_a_higher_level(

@@ -9,7 +9,9 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
 from tests.webrag.ingestion.fake_firecrawl import KEY, FakeFirecrawl, document, failing
+from tests.webrag.ingestion.test_pdf import make_pdf
 from webrag import WebRAG
+from webrag.orchestration.crawl_models import CrawlOptions
 from webrag.settings import Settings
 
 PAGE = (
@@ -77,6 +79,83 @@ async def test_firecrawl_is_used_when_the_settings_name_it(
     assert "95 seconds" in result.chunks[0].chunk.text
     assert status.page_source == "firecrawl, else builtin"
     assert "Fetched by: firecrawl (1)" in brief
+
+
+@pytest.mark.parametrize(("refresh", "oldest_ms"), [(False, 604_800_000), (True, 0)])
+async def test_refreshing_a_site_reads_it_anew_at_firecrawl(
+    opened: Open, firecrawl: FakeFirecrawl, refresh: bool, oldest_ms: int
+) -> None:
+    firecrawl.pages["http://127.0.0.1/limits"] = document(PAGE)
+    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+    settings["recrawl_after"] = 604_800
+
+    async with opened(**settings) as rag:
+        await rag.ingest_site("http://127.0.0.1/limits", CrawlOptions(max_pages=1, refresh=refresh))
+
+    assert [call.body["maxAge"] for call in firecrawl.asked("scrape")] == [oldest_ms]
+
+
+async def test_crawl_reports_that_another_source_had_to_be_used(
+    opened: Open, firecrawl: FakeFirecrawl, static_site: Callable[..., Any]
+) -> None:
+    more = PAGE.replace("95", "96")
+    site = static_site({"/limits": PAGE.replace("</p>", ' <a href="/more">More</a></p>'),
+                        "/more": more})  # fmt: skip
+    firecrawl.queue("scrape", *[failing(401, "Unauthorized: Invalid token")] * 5)
+    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+
+    async with opened(**settings) as rag:
+        report = await rag.ingest_site(f"{site}/limits", CrawlOptions(max_pages=2))
+
+    assert report.pages == {"indexed": 2}
+    assert len(report.degraded) == 1
+    assert "Pages were fetched by the built-in fetcher instead." in report.degraded[0]
+
+
+SPANNED = "<table><tr><th>Size</th><th>Price</th></tr>" + (
+    "<tr><td rowspan='2'>{0} small</td><td>{0} one</td></tr><tr><td>{0} two</td></tr></table>"
+)
+
+
+@pytest.mark.parametrize("form", ["rawHtml", "html", "markdown"])
+async def test_sections_read_through_firecrawl_come_with_their_own_html(
+    opened: Open, firecrawl: FakeFirecrawl, form: str
+) -> None:
+    words = "These words say what the table below is about, and to whom it may be of use. " * 45
+    body = "".join(f"<h2>{n}</h2><p>{n}: {words}</p>{SPANNED.format(n)}" for n in ("Ash", "Elm"))
+    markdown = "".join(
+        f"## {n}\n\n{n}: {words}\n\n| Size | Price |\n| - | - |\n| {n} small | {n} two |\n\n"
+        for n in ("Ash", "Elm")
+    )
+    page = document(f"<h1>Trees</h1>{body}", markdown=f"# Trees\n\n{markdown}")
+    for other in {"rawHtml", "html"} - {form}:
+        page[other] = None
+    firecrawl.pages["http://127.0.0.1/limits"] = page
+    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+
+    async with opened(**settings) as rag:
+        result = await rag.answer("http://127.0.0.1/limits", "What does the small Elm cost?")
+
+    chunks = [item.chunk for item in result.chunks if item.chunk.has_table]
+    assert [chunk.surface for chunk in chunks] == ["html", "html"]
+    for chunk in chunks:
+        shown = [name for name in ("Ash", "Elm") if f"{name} two" in chunk.selected_text]
+        assert len(shown) == 1
+        assert f"{shown[0]} two" in chunk.text
+
+
+async def test_quotation_of_a_pdf_links_to_its_page(
+    opened: Open, static_site: Callable[..., Any]
+) -> None:
+    pages = [["The broker has nine queues."], ["A connection idle for 95 seconds is closed."]]
+    body = make_pdf([[*lines, *["More words stand below them."] * 3] for lines in pages])
+    site = static_site({"/manual.pdf": body})
+
+    async with opened() as rag:
+        result = await rag.answer(f"{site}/manual.pdf", QUESTION)
+        brief = rag.brief(result)
+
+    assert f"passage: {site}/manual.pdf#page=2" in brief
 
 
 async def test_page_is_there_although_firecrawl_refuses_the_key_and_everybody_is_told(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webrag.cli.moments import parse_moment
 from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.output import print_brief, print_json
 from webrag.cli.progress import run_progress
@@ -11,6 +12,7 @@ from webrag.cli.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from webrag.app import WebRAG
     from webrag.orchestration.models import OrchestrationResult
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["answer_command", "print_result", "search_command"]
 
 _INTENTS = click.Choice(["factual", "comparison", "how_to", "exploratory"])
+_mode_option = click.option(
+    "--mode",
+    type=click.Choice(["chunk", "full_context", "auto"]),
+    default="chunk",
+    show_default=True,
+    help="Select passages, return the pages whole, or decide by size.",
+)
 _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question, if you know it.")
 
 
@@ -32,13 +41,7 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 @click.option(
     "--budget", type=click.IntRange(min=0), metavar="N", help="Rounds of link following at most."
 )
-@click.option(
-    "--mode",
-    type=click.Choice(["chunk", "full_context", "auto"]),
-    default="chunk",
-    show_default=True,
-    help="Select passages, return the pages whole, or decide by size.",
-)
+@_mode_option
 @_intent_option
 @json_option
 @click.pass_context
@@ -57,7 +60,27 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
 @click.argument("question")
 @click.option("--url", multiple=True, metavar="URL", help="Only this page. Repeatable.")
 @click.option("--site", multiple=True, metavar="HOST", help="Only this host. Repeatable.")
+@click.option(
+    "--year",
+    type=click.IntRange(1, 9999),
+    multiple=True,
+    metavar="YEAR",
+    help="Only pages published in this year. Repeatable.",
+)
+@click.option(
+    "--fetched-since",
+    callback=parse_moment,
+    metavar="DATE|AGE",
+    help="Only pages confirmed since: 2026-05-31, 7d.",
+)
+@click.option(
+    "--has",
+    type=click.Choice(["table", "code", "math", "definition_list", "admonition", "steps"]),
+    multiple=True,
+    help="Only passages that hold this. Repeatable; all must hold.",
+)
 @click.option("--top-k", type=click.IntRange(min=1), metavar="N", help="Results at most.")
+@_mode_option
 @_intent_option
 @json_option
 @click.pass_context
@@ -116,7 +139,11 @@ async def _search(
     *,
     url: tuple[str, ...],
     site: tuple[str, ...],
+    year: tuple[int, ...],
+    fetched_since: "datetime | None",
+    has: tuple[Any, ...],
     top_k: int | None,
+    mode: Any,
     intent: Any,
 ) -> None:
     options = run_options(ctx)
@@ -128,8 +155,12 @@ async def _search(
                 question,
                 source_urls=url or None,
                 sites=site or None,
+                years=year or None,
+                fetched_since=fetched_since,
+                has=has,
                 intent=intent,
                 top_k=top_k,
+                retrieval_mode=mode,
                 on_progress=progress,
             )
             text, evidence = rag.brief(result), rag.evidence(result)

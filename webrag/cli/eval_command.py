@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from webrag.cli.output import write_text
 from webrag.cli.running import run
 from webrag.errors import InputError
 
@@ -52,6 +53,11 @@ __all__ = ["eval_command"]
     required=True,
     help="Run file to write, one JSON object per question.",
 )
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write a readable report, in Markdown.",
+)
 @click.pass_obj
 def eval_command(
     settings: "Settings",
@@ -63,6 +69,7 @@ def eval_command(
     limit: int | None,
     max_pages: int,
     out: Path,
+    report: Path | None,
 ) -> None:
     """Ask every question in QUESTIONS and report how good the evidence was.
 
@@ -72,7 +79,7 @@ def eval_command(
     from webrag.cli.tables import print_figures
     from webrag.evaluation.metrics import score_question
     from webrag.evaluation.questions import load_questions
-    from webrag.evaluation.report import figures, figures_by_type
+    from webrag.evaluation.report import figures, figures_by_type, render_report
 
     if (site_root is None) == (base_url is None):
         raise InputError("Give either --site-root or --base-url.")
@@ -84,9 +91,15 @@ def eval_command(
         _run_file(out) as file,
         evaluation_progress() as progress,
     ):
-        records = run(_run(settings, asked, sites, setting, deep, max_pages, file, progress))
+        work = _run(settings, asked, sites, setting, deep, max_pages, file, progress)
+        records, warnings = run(work)
     scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
     print_figures(figures(scores), figures_by_type(scores))
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if report is not None:
+        title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}"
+        write_text(report, render_report(title, asked, records, scores, warnings))
 
 
 async def _run(
@@ -98,7 +111,7 @@ async def _run(
     max_pages: int,
     file: TextIO,
     progress: "EvaluationProgress",
-) -> "list[RunRecord]":
+) -> "tuple[list[RunRecord], list[str]]":
     from webrag.app import WebRAG
     from webrag.evaluation.runner import Evaluation
 
@@ -114,8 +127,10 @@ async def _run(
         run = Evaluation(sites, open_fresh=open_fresh, out=file, on_progress=progress)
         try:
             if setting == "whole":
-                return await run.run_whole(questions, max_pages=max_pages)
-            return await run.run_seed(questions, deep=deep)
+                records = await run.run_whole(questions, max_pages=max_pages)
+            else:
+                records = await run.run_seed(questions, deep=deep)
+            return records, run.warnings
         finally:
             await rag.drop_collection()
 

@@ -129,7 +129,7 @@ def _print_report(report: "IngestReport") -> None:
     from webrag.presentation.status import format_ingest
 
     if report.pages:
-        print_brief(format_ingest(report.pages, report.failed))
+        print_brief(format_ingest(report.pages, report.failed, degraded=report.degraded))
     if report.failed:
         click.echo(f"Error: {_failure(report)}", err=True)
 

@@ -9,6 +9,7 @@ import click
 from typing_extensions import override
 
 from webrag.cli.answer_command import answer_command, search_command
+from webrag.cli.compare_command import compare_command
 from webrag.cli.config_command import config_command
 from webrag.cli.demo_command import demo_command
 from webrag.cli.eval_command import eval_command
@@ -83,6 +84,7 @@ main.add_command(drop_command)
 main.add_command(config_command)
 main.add_command(mcp_command)
 main.add_command(with_settings(eval_command))
+main.add_command(compare_command)
 
 
 def _never_fail_on_output() -> None:

@@ -1,12 +1,12 @@
 """`webrag forget`, `reindex`, `doctor` and `drop`: looking after what is stored."""
 
-import re
 import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from webrag.cli.moments import parse_age
 from webrag.cli.options import RunOptions, json_option, run_options, with_settings
 from webrag.cli.output import print_columns, print_json
 from webrag.cli.progress import count_progress
@@ -24,17 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor_command", "drop_command", "forget_command", "reindex_command"]
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SHOWN = 10
-
-
-def _age(_ctx: click.Context, _param: click.Parameter, value: str | None) -> timedelta | None:
-    if value is None:
-        return None
-    match = re.fullmatch(r"([0-9]{1,6})([smhdw])", value)
-    if match is None:
-        raise click.BadParameter(f"{value!r} is not a number with s, m, h, d or w, such as 30d.")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 @with_settings
@@ -43,7 +33,7 @@ def _age(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tim
 @click.option("--site", metavar="HOST", help="All pages of this host.")
 @click.option(
     "--older-than",
-    callback=_age,
+    callback=parse_age,
     metavar="AGE",
     help="Pages not confirmed for this long: 30d, 12h.",
 )

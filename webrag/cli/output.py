@@ -1,13 +1,16 @@
-"""Writes results to standard output: text as it is, tables in columns, JSON."""
+"""Writes results to standard output, as text, tables in columns or JSON, or to a file."""
 
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-__all__ = ["print_brief", "print_columns", "print_json"]
+from webrag.errors import InputError
+
+__all__ = ["print_brief", "print_columns", "print_json", "write_text"]
 
 _SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
 
@@ -25,6 +28,18 @@ def print_brief(text: str) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, in place of one that is there.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def print_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:

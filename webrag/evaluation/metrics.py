@@ -9,12 +9,14 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict
 
 from webrag.evaluation.questions import Gold, Question
+from webrag.evaluation.ranking import hit_rate, ndcg, reciprocal_rank
 from webrag.evaluation.runs import RunRecord
 
 __all__ = ["QuestionScore", "Summary", "comparison_key", "score_question", "summarise"]
 
 RANKS = (1, 3, 5, 10)
 WORD_BUDGETS = (500, 1000, 2000)
+_RANKING_DEPTH = 10
 
 
 def comparison_key(text: str) -> str:
@@ -31,6 +33,8 @@ class QuestionScore(BaseModel):
         pages: Rank to share of the gold pages among them.
         words: Word budget to share of the gold quotes within the first so many words.
         reciprocal_rank: 1 / rank of the first result that holds a gold quote, else 0.
+        hit_rate: 1.0 when any of the first 10 results holds a gold quote.
+        ndcg: How early the gold quotes come among the first 10 results, against the best order.
         all_evidence: Rank to 1.0 when every gold quote is within the first so many results.
     """
 
@@ -44,6 +48,8 @@ class QuestionScore(BaseModel):
     pages: dict[int, float] = {}
     words: dict[int, float] = {}
     reciprocal_rank: float | None = None
+    hit_rate: float | None = None
+    ndcg: float | None = None
     citations: int = 0
     citations_verbatim: int = 0
     pages_fetched: int = 0
@@ -69,6 +75,8 @@ def score_question(question: Question, record: RunRecord) -> QuestionScore:
         return base
     texts = [comparison_key(result.text) for result in record.retrieved]
     urls = [result.url for result in record.retrieved]
+    expected = {f"gold {number}" for number in range(len(question.gold))}
+    first = _found_in_order(question.gold, texts[:_RANKING_DEPTH])
     return base.model_copy(
         update={
             "evidence": {k: _share(question.gold, _quote_in(texts[:k])) for k in RANKS},
@@ -83,7 +91,9 @@ def score_question(question: Question, record: RunRecord) -> QuestionScore:
                 )
                 for budget in WORD_BUDGETS
             },
-            "reciprocal_rank": _reciprocal_rank(question.gold, texts),
+            "reciprocal_rank": reciprocal_rank(expected, _found_in_order(question.gold, texts)),
+            "hit_rate": hit_rate(expected, first),
+            "ndcg": ndcg(expected, first),
         }
     )
 
@@ -118,11 +128,18 @@ def _first_words(texts: Iterable[str], budget: int) -> list[str]:
     return kept
 
 
-def _reciprocal_rank(gold: Sequence[Gold], texts: Sequence[str]) -> float:
-    for rank, text in enumerate(texts, start=1):
-        if any(_quote_in([text])(item) for item in gold):
-            return 1 / rank
-    return 0.0
+def _found_in_order(gold: Sequence[Gold], texts: Sequence[str]) -> list[str]:
+    """Ids for ranking figures: each gold passage where it is first found, other ids elsewhere.
+
+    Passages found in one result follow each other, as if they were results of their own.
+    """
+    ids: list[str] = []
+    found: set[str] = set()
+    for rank, text in enumerate(texts):
+        held = {f"gold {n}" for n, item in enumerate(gold) if _quote_in([text])(item)} - found
+        ids += sorted(held) or [f"result {rank}"]
+        found |= held
+    return ids
 
 
 class Summary(BaseModel):
@@ -144,6 +161,8 @@ class Summary(BaseModel):
     pages: dict[int, float]
     words: dict[int, float]
     mrr: float
+    hit_rate: float
+    ndcg: float
     citations: int
     citation_fidelity: float
     abstained_unanswerable: float
@@ -168,6 +187,8 @@ def summarise(scores: Sequence[QuestionScore]) -> Summary:
         pages=_means(RANKS, [score.pages for score in judged]),
         words=_means(WORD_BUDGETS, [score.words for score in judged]),
         mrr=_mean([score.reciprocal_rank or 0.0 for score in judged]),
+        hit_rate=_mean([score.hit_rate or 0.0 for score in judged]),
+        ndcg=_mean([score.ndcg or 0.0 for score in judged]),
         citations=citations,
         citation_fidelity=(
             sum(score.citations_verbatim for score in scores) / citations if citations else math.nan

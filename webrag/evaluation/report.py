@@ -1,11 +1,18 @@
-"""The tables an evaluation prints, as rows of text; drawing them is the terminal's business."""
+"""What an evaluation tells: tables as rows of text, and a page in Markdown; it prints nothing."""
 
 import math
+import re
 from collections.abc import Sequence
 
+from webrag.evaluation.comparison import PairedFigure
 from webrag.evaluation.metrics import QuestionScore, Summary, summarise
+from webrag.evaluation.questions import Question
+from webrag.evaluation.runs import RunRecord
 
-__all__ = ["figures", "figures_by_type"]
+__all__ = ["comparison_rows", "figures", "figures_by_type", "render_report"]
+
+_SHOWN_RESULTS = 3
+_SHOWN_CHARS = 300
 
 
 def figures(scores: Sequence[QuestionScore]) -> list[tuple[str, str]]:
@@ -20,7 +27,9 @@ def figures(scores: Sequence[QuestionScore]) -> list[tuple[str, str]]:
     rows += [(f"evidence recall in {k} words", _share(v)) for k, v in summary.words.items()]
     rows += [(f"page recall @{k}", _share(v)) for k, v in summary.pages.items()]
     rows += [
+        ("hit rate @10", _share(summary.hit_rate)),
         ("mean reciprocal rank", _share(summary.mrr)),
+        ("nDCG @10", _share(summary.ndcg)),
         ("citations", str(summary.citations)),
         ("citation fidelity", _share(summary.citation_fidelity)),
         ("abstained, no answer on the site", _share(summary.abstained_unanswerable)),
@@ -41,6 +50,89 @@ def figures_by_type(scores: Sequence[QuestionScore]) -> list[tuple[str, ...]]:
         group = [score for score in scores if score.type == kind]
         rows.append(_row(kind, summarise(group)))
     return rows
+
+
+def comparison_rows(figures: Sequence[PairedFigure]) -> list[tuple[str, ...]]:
+    """Header and one row per figure of two runs."""
+    header = ("figure", "first", "second", "change", "95 %", "better", "worse", "p", "p (sign)")
+    return [header, *map(_comparison_row, figures)]
+
+
+def render_report(
+    title: str,
+    questions: Sequence[Question],
+    records: Sequence[RunRecord],
+    scores: Sequence[QuestionScore],
+    warnings: Sequence[str] = (),
+) -> str:
+    """A run as a Markdown page: its figures, and every question that did not go well.
+
+    Args:
+        title: Its heading.
+        questions: In the order asked.
+        records: One per question, in the same order.
+        scores: Likewise.
+        warnings: What makes the figures doubtful; they come first.
+    """
+    asked = list(zip(questions, records, scores, strict=True))
+    missed = [each for each in asked if each[2].answerable and each[2].evidence[10] < 1]
+    believed = [each for each in asked if each[2].answerable is False and not each[1].abstained]
+    failed = [each for each in asked if each[1].error is not None]
+    parts = [f"# {title}"]
+    parts += [f"> **Warning:** {warning}" for warning in warnings]
+    parts += ["## Figures", _table([("figure", "value"), *figures(scores)])]
+    by_type = figures_by_type(scores)
+    parts += ["## By type", _table(by_type)] if len(by_type) > 1 else []
+    parts += _questions("Evidence missing from the first 10 passages", missed)
+    parts += _questions("Answered although the site does not say it", believed)
+    parts += _questions("Failed", failed)
+    return "\n\n".join(parts) + "\n"
+
+
+def _questions(
+    heading: str, asked: Sequence[tuple[Question, RunRecord, QuestionScore]]
+) -> list[str]:
+    if not asked:
+        return []
+    return [f"## {heading}", *(_question(question, record) for question, record, _ in asked)]
+
+
+def _question(question: Question, record: RunRecord) -> str:
+    lines = [f"### {question.id}: {_inline(question.query)}", ""]
+    lines += [f"- wanted on {gold.page}: {_inline(gold.quote)}" for gold in question.gold or ()]
+    lines += [f"- error: {_inline(record.error)}"] if record.error else []
+    lines += [
+        f"- result {rank}: {result.url}: {_inline(result.text)}"
+        for rank, result in enumerate(record.retrieved[:_SHOWN_RESULTS], start=1)
+    ]
+    return "\n".join(lines)
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    header, *body = rows
+    lines = [header, ("---",) * len(header), *body]
+    return "\n".join("| " + " | ".join(map(_inline, cells)) + " |" for cells in lines)
+
+
+def _inline(text: str) -> str:
+    """One line of plain text in Markdown, shortened."""
+    line = " ".join(text.split())
+    shown = line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", shown)
+
+
+def _comparison_row(figure: PairedFigure) -> tuple[str, ...]:
+    return (
+        figure.name,
+        f"{figure.first:.3f}",
+        f"{figure.second:.3f}",
+        f"{figure.difference:+.3f}",
+        f"{figure.low:+.3f} to {figure.high:+.3f}",
+        str(figure.better),
+        str(figure.worse),
+        f"{figure.p_permutation:.3f}",
+        f"{figure.p_sign:.3f}",
+    )
 
 
 def _row(kind: str, summary: Summary) -> tuple[str, ...]:

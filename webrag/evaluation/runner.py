@@ -13,12 +13,20 @@ from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, write_record
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.links import site_of
-from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback
+from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.evidence import EvidenceBlock
 from webrag.retrieval.models import CitationSpan
 
 __all__ = ["Evaluation", "EvaluationProgress", "OpenResearcher", "Researcher", "Site"]
+
+
+class Ingested(Protocol):
+    """What ingesting a list of pages did."""
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """URL to reason."""
 
 
 class Researcher(Protocol):
@@ -29,7 +37,7 @@ class Researcher(Protocol):
         urls: str | Sequence[str],
         *,
         on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
-    ) -> object:
+    ) -> Ingested:
         """Fetch and index pages."""
 
     async def ingest_site(
@@ -38,7 +46,7 @@ class Researcher(Protocol):
         options: CrawlOptions | None = None,
         *,
         on_progress: CrawlProgressCallback | None = None,
-    ) -> object:
+    ) -> SiteReport:
         """Fetch and index the pages of a site."""
 
     async def answer(
@@ -95,6 +103,9 @@ class Evaluation:
         open_fresh: Opens WebRAG on an empty corpus of its own.
         out: The run file; a line is written as soon as a question is done.
         on_progress: Told after each page and each question.
+
+    Attributes:
+        warnings: Sentences about what makes the figures doubtful, such as pages left out.
     """
 
     def __init__(
@@ -109,6 +120,7 @@ class Evaluation:
         self._open_fresh = open_fresh
         self._out = out
         self._on_progress = on_progress
+        self.warnings: list[str] = []
 
     async def run_whole(
         self, questions: Sequence[Question], *, max_pages: int = 1000
@@ -160,11 +172,12 @@ class Evaluation:
         site = self._sites[name]
         stage = f"ingest {name or site.base_url}"
         if site.pages is None:
-            await researcher.ingest_site(
+            crawled = await researcher.ingest_site(
                 site.base_url,
                 CrawlOptions(max_pages=max_pages),
                 on_progress=lambda at: self._on_progress(stage, at.done, at.done + at.queued),
             )
+            self.warnings += _crawl_warnings(site.base_url, crawled, max_pages)
             return
         urls = [urljoin(site.base_url, page) for page in site.pages]
         done = 0
@@ -174,7 +187,13 @@ class Evaluation:
             done += 1
             self._on_progress(stage, done, len(urls))
 
-        await researcher.ingest(urls, on_page=count)
+        report = await researcher.ingest(urls, on_page=count)
+        if report.failed:
+            url, reason = next(iter(report.failed.items()))
+            self.warnings.append(
+                f"{len(report.failed)} of {len(urls)} pages of {name or site.base_url} could not be"
+                f" ingested, for example {url}: {reason}"
+            )
 
     async def _record(
         self, researcher: Researcher, question: Question, ask: Awaitable[OrchestrationResult]
@@ -220,6 +239,22 @@ class Evaluation:
             partial=result.partial,
             degraded=result.degraded,
         )
+
+
+def _crawl_warnings(base_url: str, crawled: SiteReport, max_pages: int) -> list[str]:
+    warnings = []
+    if crawled.ended == "limit":
+        warnings.append(
+            f"The crawl of {base_url} stopped after {max_pages} pages with {crawled.queued} more"
+            " known; evidence on pages left out counts as missed. Raise --max-pages."
+        )
+    if crawled.ended == "unreachable":
+        warnings.append(f"{base_url} stopped answering before it was crawled completely.")
+    if crawled.failures:
+        url, reason = next(iter(crawled.failures.items()))
+        count = sum(crawled.failed.values())
+        warnings.append(f"{count} pages could not be ingested, for example {url}: {reason}")
+    return warnings
 
 
 async def _check(

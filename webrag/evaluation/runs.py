@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import TextIO
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from webrag.errors import InputError
 
 __all__ = ["CitationRecord", "ResultRecord", "RunRecord", "read_run", "write_record"]
 
@@ -69,10 +71,26 @@ def write_record(file: TextIO, record: RunRecord) -> None:
 
 
 def read_run(path: Path) -> dict[str, RunRecord]:
-    """Read a run file by question id; a later line for an id replaces an earlier one."""
-    records = (
-        RunRecord.model_validate_json(line)
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.strip()
-    )
-    return {record.id: record for record in records}
+    """Read a run file by question id; a later line for an id replaces an earlier one.
+
+    Raises:
+        InputError: The file cannot be read, or a line is not a record.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The run file {path} cannot be read: {error}.") from error
+    records = {}
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            record = _parse(line, f"{path.name} line {number}")
+            records[record.id] = record
+    return records
+
+
+def _parse(line: str, where: str) -> RunRecord:
+    try:
+        return RunRecord.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{where} is not a record of a run: {first['msg']}.") from error

@@ -40,6 +40,7 @@ class _Request(NamedTuple):
     refresh: bool
     since: datetime | None
     admits: AdmitPage | None
+    fresh: bool
 
 
 class _Key(NamedTuple):
@@ -87,6 +88,7 @@ class PageAcquirer:
         refresh: bool = False,
         since: datetime | None = None,
         admits: AdmitPage | None = None,
+        fresh: bool | None = None,
     ) -> AcquiredPage:
         """Give a page of the corpus, fetched first when it is missing, stale or gone.
 
@@ -101,6 +103,8 @@ class PageAcquirer:
             since: With `refresh`, a version the site has confirmed since then is fresh enough.
             admits: Tells whether the page behind the address may be stored, given its canonical
                 URL; redirects can lead anywhere.
+            fresh: Take no copy that a scraping service keeps; None for just that when `refresh`
+                is asked for without `since`.
 
         Returns:
             The page; its `url` is the canonical one, which may differ from what was asked for.
@@ -114,7 +118,13 @@ class PageAcquirer:
             ProviderError: It could not be embedded.
             StorageError: It could not be stored.
         """
-        request = _Request(canonical_url(url), refresh, since, admits)
+        request = _Request(
+            canonical_url(url),
+            refresh,
+            since,
+            admits,
+            fresh=(refresh and since is None) if fresh is None else fresh,
+        )
         page = await self._shared(request, depth)
         if depth >= page.depth:
             return page
@@ -150,7 +160,9 @@ class PageAcquirer:
             return acquired_page(stored, url, "stored")
         asked_at = datetime.now(UTC)
         try:
-            answer = await self._ingestion.ingest(url, validators=_validators(stored, url))
+            answer = await self._ingestion.ingest(
+                url, validators=_validators(stored, url), fresh=request.fresh
+            )
         except FetchError as error:
             await self._note_failure(error, url, stored, asked_at)
             gone = isinstance(error, PageGoneError)
@@ -188,10 +200,15 @@ class PageAcquirer:
             await self._corpus.mark_gone(url, at, reason=str(error), status=error.status)
             return
         known = stored is not None and url in (stored.url, stored.requested_url)
+        reason = str(error)
+        if stored is not None and known and stored.gone_at is None:
+            # Also when the site shows a page that says so with the status 200: that may pass, and
+            # marking a page as gone takes it out of every answer.
+            reason = f"{reason} The stored version stays in use."
         await self._corpus.note_failure(
             stored.url if stored is not None and known else url,
             at,
-            reason=str(error),
+            reason=reason,
             status=error.status,
         )
 

@@ -1,6 +1,9 @@
 """What the driver's failures mean to a user, without passwords; it opens no connections."""
 
+import errno
+import os
 import re
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -9,7 +12,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from webrag.errors import ConfigurationError, DatabaseUnavailableError, StorageError
 
-__all__ = ["checked_dsn", "closed_error", "is_lost", "storage_error", "unreachable_error"]
+__all__ = [
+    "checked_dsn",
+    "closed_error",
+    "is_lost",
+    "start_error",
+    "storage_error",
+    "unreachable_error",
+]
 
 _CONNECT_TIMEOUT_S = 10
 _LOST = (
@@ -19,6 +29,38 @@ _LOST = (
     # The server has undone the whole transaction: trying again is what it asks for.
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
+)
+_EXPLAINED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
+    (
+        psycopg.errors.DiskFull,
+        "The disk of the database is full",
+        "Free space on it and try again; what was stored before is intact.",
+    ),
+    (
+        psycopg.errors.InsufficientPrivilege,
+        "The database user may not do this",
+        "Use a user who may write, or have the owner of the collection grant it.",
+    ),
+    (
+        psycopg.errors.ReadOnlySqlTransaction,
+        "The database accepts no writes",
+        "Set DATABASE_URL to the primary server, or to a user who may write.",
+    ),
+    (
+        psycopg.errors.LockNotAvailable,
+        "Another process kept the database from this for too long",
+        "Wait until it is done, for example a `webrag reindex`, then try again.",
+    ),
+    (
+        psycopg.errors.QueryCanceled,
+        "The database took too long",
+        "Try again when it has less to do, or allow more with WEBRAG_DATABASE_STATEMENT_TIMEOUT.",
+    ),
+    (
+        psycopg.errors.DataException,
+        "The database refused a value",
+        "Vectors must have the number of dimensions that the collection was made with.",
+    ),
 )
 
 
@@ -45,6 +87,9 @@ def storage_error(error: psycopg.Error) -> StorageError:
         )
     if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
         return StorageError(f"The collection is not there: {reason}.", hint="Ingest a page first.")
+    for kind, what, hint in _EXPLAINED:
+        if isinstance(error, kind):
+            return StorageError(f"{what}: {reason}.", hint=hint)
     code = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
     return StorageError(f"The database refused the operation: {reason}{code}.")
 
@@ -83,6 +128,20 @@ def unreachable_error(conninfo: str, error: psycopg.OperationalError) -> Databas
     return DatabaseUnavailableError(
         f"PostgreSQL on {given.get('host') or 'the default host'} cannot be reached: {reason}",
         hint="Check that the server runs and that DATABASE_URL is right.",
+    )
+
+
+def start_error(folder: Path, log: Path, reason: str) -> DatabaseUnavailableError:
+    """The embedded server did not start, for the reason that its log gives."""
+    if os.strerror(errno.ENOSPC) in reason:
+        return DatabaseUnavailableError(
+            f"The disk of the embedded PostgreSQL in {folder} is full: {reason}",
+            hint="Free space on it and try again; what was stored before is intact.",
+        )
+    return DatabaseUnavailableError(
+        f"The embedded PostgreSQL in {folder} did not start: {reason}",
+        hint=f"The log is {log}. If the data is damaged, move {folder} away;"
+        " WebRAG makes a new one and fetches pages again.",
     )
 
 

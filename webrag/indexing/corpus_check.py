@@ -13,6 +13,7 @@ from webrag.indexing.page_check import PageFaults, check_pages
 from webrag.indexing.reembedding_table import unfinished_model
 from webrag.indexing.schema import SCHEMA_VERSION, CorpusMeta, read_meta, table
 from webrag.indexing.tables import FIRST_TABLES, TABLES, index_statements
+from webrag.indexing.timeouts import lift_timeouts
 
 __all__ = ["Check", "CorpusCheck", "check_corpus"]
 
@@ -110,6 +111,7 @@ async def check_corpus(
     collection = database.config.collection
 
     async def examine(connection: _Connection) -> list[Check]:
+        await lift_timeouts(connection)
         meta = await read_meta(connection, collection)
         found = [await _server(connection, database)]
         if meta is None:

@@ -20,6 +20,7 @@ from webrag.indexing.portable_corpus import (
     open_for_writing,
 )
 from webrag.indexing.schema import read_embedding, table
+from webrag.indexing.timeouts import lift_timeouts
 
 __all__ = ["ExportReport", "export_corpus"]
 
@@ -33,7 +34,8 @@ from {documents}
 """
 _DOCUMENTS = """
 select id, url, requested_url, aliases, title, description, language, published_at, modified_at,
-       fetched_at, depth, markdown, html, content_hash, etag, last_modified, status, source, gone_at
+       fetched_at, depth, markdown, html, content_hash, etag, last_modified, status, source,
+       gone_at, anchors
 from {documents} where site <> '' order by id
 """
 _LINKS = """
@@ -88,6 +90,7 @@ async def export_corpus(
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     async def work(connection: AsyncConnection[Any]) -> tuple[int, int]:
+        await lift_timeouts(connection)
         with open_for_writing(partial, compress=path.suffix == ".gz") as file:
             return await _write(connection, collection, file, on_progress)
 

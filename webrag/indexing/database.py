@@ -261,7 +261,7 @@ class Database:
         except psycopg.OperationalError as error:
             raise unreachable_error(conninfo, error) from error
         async with connection:
-            await configure_async(connection)
+            await configure_async(connection, self.config)
             yield connection
 
     def _connect_kwargs(self) -> dict[str, Any]:

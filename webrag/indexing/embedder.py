@@ -10,7 +10,8 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
 
-from webrag.errors import ProviderError
+from webrag.errors import InputError, ProviderError, WebRAGError
+from webrag.indexing.embedding_batches import EmbeddingLimits, plan_batches
 
 __all__ = ["Embedder"]
 
@@ -26,9 +27,9 @@ class Embedder:
     Args:
         model: Any LlamaIndex embedding.
         dimensions: Vector size the corpus was made with.
-        batch_size: Texts per call of the model; None takes the model's own `embed_batch_size`.
-        concurrency: Calls under way at once.
-        timeout_s: Longest wait for one call.
+        limits: What one call may hold.
+        count_tokens: Counts as the model does, or more; needed where a limit is in tokens.
+        timeout_s: Longest wait for one call, with the retries the model makes itself.
     """
 
     def __init__(
@@ -36,16 +37,17 @@ class Embedder:
         model: BaseEmbedding,
         dimensions: int,
         *,
-        batch_size: int | None = None,
-        concurrency: int = 4,
+        limits: EmbeddingLimits = EmbeddingLimits(),  # noqa: B008 - frozen
+        count_tokens: Callable[[str], int] | None = None,
         timeout_s: float = 60.0,
     ) -> None:
         self.model = model
         self.dimensions = dimensions
-        self._batch_size = min(batch_size or model.embed_batch_size, model.embed_batch_size)
-        self._concurrency = concurrency
+        self._limits = limits
+        self._batch_size = min(limits.texts or model.embed_batch_size, model.embed_batch_size)
+        self._count_tokens = count_tokens if limits.counts_tokens else None
         self._timeout_s = timeout_s
-        self._is_async_text = _overrides(model, "_aget_text_embeddings", "_aget_text_embedding")
+        self._is_async_text = _embeds_batches_async(model)
 
     @property
     def model_name(self) -> str:
@@ -56,19 +58,21 @@ class Embedder:
         """Embed texts, as an array of shape (len(texts), dimensions) in their order.
 
         Raises:
+            InputError: A text is longer than the model takes; nothing was sent.
             ProviderError: A call failed or took too long, or the answer has the wrong number or
                 size of vectors, or values that are not finite.
         """
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
-        slots = asyncio.Semaphore(self._concurrency)
+        sizes = await self._sizes(texts)
+        slots = asyncio.Semaphore(self._limits.concurrency)
 
         async def embed(batch: list[str]) -> NDArray[np.float32]:
             async with slots:
                 return await self._checked(lambda: self._embed_batch(batch), len(batch))
 
-        step = self._batch_size
-        batches = [list(texts[start : start + step]) for start in range(0, len(texts), step)]
+        plan = plan_batches(sizes, most_texts=self._batch_size, most_tokens=self._limits.tokens)
+        batches = [list(texts[part]) for part in plan]
         return np.concatenate(await _all_or_cancel([embed(batch) for batch in batches]))
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -77,12 +81,27 @@ class Embedder:
         Raises:
             ProviderError: As for `embed_documents`.
         """
+        await self._sizes([text])
 
         async def embed() -> _Vectors:
             return [await self.model.aget_query_embedding(text)]
 
         vectors: NDArray[np.float32] = (await self._checked(embed, 1))[0]
         return vectors
+
+    async def _sizes(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text; zeros where no limit asks for them."""
+        count = self._count_tokens
+        if count is None:
+            return [0] * len(texts)
+        sizes = await asyncio.to_thread(lambda: [count(text) for text in texts])
+        most = self._limits.text_tokens
+        if most is not None and max(sizes) > most:
+            raise InputError(
+                f"A text of {max(sizes)} tokens cannot be embedded; the model {self.model_name}"
+                f" takes {most} at most."
+            )
+        return sizes
 
     async def _embed_batch(self, batch: list[str]) -> _Vectors:
         if self._is_async_text:
@@ -97,6 +116,8 @@ class Embedder:
                 vectors = await call()
         except TimeoutError as error:
             raise self._error(f"did not answer within {self._timeout_s:g} s") from error
+        except WebRAGError:
+            raise  # says all there is to say
         except Exception as error:
             status = getattr(error, "status_code", None)
             message = f"failed: {error or type(error).__name__}"
@@ -139,6 +160,18 @@ async def _all_or_cancel(
         raise
 
 
-def _overrides(model: BaseEmbedding, *names: str) -> bool:
-    """LlamaIndex's default async methods run the sync ones on the event loop."""
-    return any(getattr(type(model), name) is not getattr(BaseEmbedding, name) for name in names)
+def _embeds_batches_async(model: BaseEmbedding) -> bool:
+    """Whether the model's own asynchronous code is the way to embed several texts.
+
+    LlamaIndex's default async methods run the sync ones on the event loop, or call the one for a
+    single text once for each, which loses a local model's batching.
+    """
+    if _overrides(model, "_aget_text_embeddings"):
+        return True
+    return _overrides(model, "_aget_text_embedding") and not _overrides(
+        model, "_get_text_embeddings"
+    )
+
+
+def _overrides(model: BaseEmbedding, name: str) -> bool:
+    return getattr(type(model), name) is not getattr(BaseEmbedding, name)

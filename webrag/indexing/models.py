@@ -36,6 +36,8 @@ class DatabaseConfig(_Frozen):
         pool_min_size: Connections kept open per event loop.
         pool_max_size: Connections at most per event loop.
         acquire_timeout_s: Longest wait for a free connection.
+        statement_timeout_s: Longest time of one statement, half of it waiting for a lock; what
+            the server sets for this user or database wins.
     """
 
     url: str | None = None
@@ -44,6 +46,7 @@ class DatabaseConfig(_Frozen):
     pool_min_size: int = Field(default=1, ge=1)
     pool_max_size: int = Field(default=10, ge=1)
     acquire_timeout_s: float = Field(default=10.0, gt=0)
+    statement_timeout_s: float = Field(default=60.0, gt=0)
 
 
 class StoredPage(_Frozen):

@@ -15,6 +15,7 @@ from webrag.indexing.models import FailedPage, LinkCandidate, PageStatus, Stored
 from webrag.indexing.schema import table
 
 __all__ = [
+    "ANCHORS",
     "StoredParent",
     "find_pages",
     "read_counts",
@@ -35,6 +36,20 @@ _PAGE = """
 """
 
 
+ANCHORS = """(
+    select coalesce(
+        jsonb_agg(jsonb_build_object('char_start', a.char_start, 'fragment', a.fragment)
+                  order by a.number), '[]')
+    from (
+        select *, lead(char_start) over (order by number) as next_start
+        from rows from (jsonb_to_recordset(d.anchors) as (char_start int, fragment text))
+        with ordinality as anchors(char_start, fragment, number)
+    ) a
+    where a.char_start < p.char_end and (a.next_start is null or a.next_start > p.char_start)
+)"""
+"""The anchors of `documents d` that lead to some part of `parents p`, as JSON."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredParent:
     """A parent chunk as stored, with what is needed to cite it.
@@ -44,6 +59,7 @@ class StoredParent:
         text: `document.markdown[char_start:char_end]`.
         html: Aligned HTML where markdown is lossy, else None.
         images: url, alt, caption and position of each image.
+        anchors: Those of the page that lead to some part of the chunk, in order.
     """
 
     id: UUID
@@ -70,6 +86,7 @@ class StoredParent:
     has_admonition: bool
     has_steps: bool
     images: list[dict[str, Any]]
+    anchors: list[dict[str, Any]]
 
 
 async def find_pages(
@@ -148,12 +165,13 @@ async def read_parents(
 ) -> list[StoredParent]:
     """Give parents of one page by position, in page order; those that do not exist are absent."""
     statement = sql.SQL(
-        """
+        f"""
         select p.id, d.document_id, d.url, d.site, d.title, d.depth, d.published_at, d.fetched_at,
                p.chunk_index, p.heading, p.heading_path, p.text, p.html, p.char_start, p.char_end,
                p.token_start, p.token_end, p.has_table, p.has_code, p.has_math,
-               p.has_definition_list, p.has_admonition, p.has_steps, p.images
-        from {parents} p join {documents} d on d.id = p.document
+               p.has_definition_list, p.has_admonition, p.has_steps, p.images,
+               {ANCHORS} as anchors
+        from {{parents}} p join {{documents}} d on d.id = p.document
         where d.document_id = %s and p.chunk_index = any(%s)
         order by p.chunk_index
         """

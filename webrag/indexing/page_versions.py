@@ -67,6 +67,7 @@ async def read_versions(
     if known != (document.content_hash, document.title):
         return KnownVersions(previous, None)
     is_same = links == await _link_targets(connection, collection, previous.page_id)
+    is_same = is_same and await _has_anchors(connection, collection, previous.page_id, document)
     return KnownVersions(previous, previous if is_same else None)
 
 
@@ -92,6 +93,19 @@ async def read_chunks(
     )
     cursor = await connection.execute(statement, (page_id,))
     return KnownChunks(embeddings, {node_id for (node_id,) in await cursor.fetchall()})
+
+
+async def _has_anchors(
+    connection: AsyncConnection[Any], collection: str, page_id: int, document: NormalizedDocument
+) -> bool:
+    """Whether the stored version has the anchors; collections of earlier versions had none."""
+    if not document.anchors:
+        return True
+    statement = sql.SQL("select anchors from {} where id = %s").format(
+        table(collection, "documents")
+    )
+    row = await (await connection.execute(statement, (page_id,))).fetchone()
+    return row is not None and row[0] == [anchor.model_dump() for anchor in document.anchors]
 
 
 async def _twin(

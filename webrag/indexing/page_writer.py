@@ -125,6 +125,7 @@ def write_page(
         {
             **document.model_dump(include=set(_DOCUMENT_COLUMNS)),
             "document_id": rows.document_id,
+            "anchors": Jsonb([anchor.model_dump() for anchor in document.anchors]),
             "aliases": sorted((previous.aliases | urls) - {document.url}),
             "site": site_of(document.url),
             "publication_year": _year(document.published_at),

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, cast
 
 import psycopg
@@ -17,6 +18,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from webrag.indexing.models import DatabaseConfig
+from webrag.indexing.timeouts import LIMIT_SESSION, session_limits
 
 __all__ = ["AsyncPools", "configure", "configure_async", "make_sync_pool"]
 
@@ -34,16 +36,18 @@ where e.extname = 'vector' and n.nspname <> all (current_schemas(true))
 """)
 
 
-async def configure_async(connection: AsyncConnection[TupleRow]) -> None:
-    """Make pgvector's types and operators known to a new connection."""
+async def configure_async(connection: AsyncConnection[TupleRow], config: DatabaseConfig) -> None:
+    """Make pgvector's types and operators known to a new connection, and limit its statements."""
     await connection.execute(_EXTEND_PATH)
+    await connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
     await register_vector_async(connection)
     await connection.commit()
 
 
-def configure(connection: Connection[TupleRow]) -> None:
-    """Make pgvector's types and operators known to a new connection."""
+def configure(connection: Connection[TupleRow], config: DatabaseConfig) -> None:
+    """Make pgvector's types and operators known to a new connection, and limit its statements."""
     connection.execute(_EXTEND_PATH)
+    connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
     register_vector(connection)
     connection.commit()
 
@@ -134,7 +138,7 @@ class AsyncPools:
             min_size=self._config.pool_min_size,
             max_size=max(self._config.pool_min_size, self._config.pool_max_size),
             timeout=self._config.acquire_timeout_s,
-            configure=configure_async,
+            configure=partial(configure_async, config=self._config),
             check=check,
             open=False,
         )
@@ -159,7 +163,7 @@ def make_sync_pool(
         min_size=0,
         max_size=max(config.pool_min_size, config.pool_max_size),
         timeout=config.acquire_timeout_s,
-        configure=configure,
+        configure=partial(configure, config=config),
         check=check,
         open=True,
     )

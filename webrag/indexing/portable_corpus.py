@@ -16,10 +16,11 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from webrag.errors import InputError
 from webrag.ingestion.links import canonical_url, content_hash
-from webrag.ingestion.models import NormalizedDocument, OutgoingLink
+from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
 
 __all__ = [
     "FORMAT_VERSION",
+    "PortableAnchor",
     "PortableHeader",
     "PortableLink",
     "PortablePage",
@@ -72,6 +73,13 @@ class PortableLink(_Line):
     char_end: int | None = Field(default=None, ge=0)
 
 
+class PortableAnchor(_Line):
+    """Where a page of a PDF begins; fields as in `Anchor`."""
+
+    char_start: int = Field(ge=0, lt=2**31)
+    fragment: str
+
+
 class PortablePage(_Line):
     """One page; fields as in `NormalizedDocument`.
 
@@ -99,13 +107,15 @@ class PortablePage(_Line):
     status: int = 200
     source: str
     gone_at: AwareDatetime | None = None
+    anchors: tuple[PortableAnchor, ...] = ()
     links: tuple[PortableLink, ...] = ()
 
     def document(self) -> NormalizedDocument:
         """The page as ingestion would deliver it."""
-        values = self.model_dump(exclude={"aliases", "depth", "gone_at", "links"})
+        values = self.model_dump(exclude={"aliases", "depth", "gone_at", "links", "anchors"})
+        anchors = tuple(Anchor(**anchor.model_dump()) for anchor in self.anchors)
         links = tuple(OutgoingLink(**link.model_dump()) for link in self.links)
-        return NormalizedDocument(**values, links=links)
+        return NormalizedDocument(**values, links=links, anchors=anchors)
 
     @property
     def last_seen(self) -> datetime:

@@ -18,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import PGconn, Ping
 
 from webrag.errors import DatabaseUnavailableError
+from webrag.indexing.connection_errors import start_error
 from webrag.indexing.postgres_binaries import (
     POSTGRES_MAJOR,
     find_programs,
@@ -140,11 +141,7 @@ class PostgresCluster:
             if "shared memory block" not in reason and "already exists" not in reason:
                 break
             time.sleep(_START_PAUSE_S)
-        raise DatabaseUnavailableError(
-            f"The embedded PostgreSQL in {self._folder} did not start: {reason}",
-            hint=f"The log is {self._log}. If the data is damaged, move {self._folder} away;"
-            " WebRAG makes a new one and fetches pages again.",
-        )
+        raise start_error(self._folder, self._log, reason)
 
     def _privileges(self) -> tuple[list[str], int]:
         existing = self._cluster if self._cluster.exists() else self._folder

@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from webrag.indexing.schema import table
 from webrag.indexing.tables import NEXT_CHILDREN, children_statements
+from webrag.indexing.timeouts import lift_timeouts
 
 __all__ = [
     "PendingChunk",
@@ -112,6 +113,7 @@ async def prepare_next(connection: _Connection, collection: str, wanted: tuple[s
 
 async def remove_stale(connection: _Connection, collection: str) -> None:
     """Remove chunks that are no longer in the collection."""
+    await lift_timeouts(connection)
     await connection.execute(_compose(collection, _STALE))
 
 
@@ -122,6 +124,7 @@ delete from {next} n where not exists (select from {children} c where c.id = n.i
 
 async def count_chunks(connection: _Connection, collection: str) -> tuple[int, int]:
     """Chunks of the collection, and chunks of the second table."""
+    await lift_timeouts(connection)
     cursor = await connection.execute(
         _compose(
             collection, "select (select count(*) from {children}), (select count(*) from {next})"
@@ -173,6 +176,7 @@ async def insert_vectors(
 
 async def index_next(connection: _Connection, collection: str, dimensions: int) -> None:
     """Build the indexes that are missing, which is faster over a filled table."""
+    await lift_timeouts(connection)
     await connection.execute(
         "select set_config('maintenance_work_mem', %s, true)", (_BUILD_MEMORY,)
     )
@@ -188,6 +192,7 @@ async def switch(
 
     `busy` when others hold the tables for longer than readers should be kept waiting.
     """
+    await lift_timeouts(connection)
     try:
         async with connection.transaction():
             # Shorter than the deadlock check, so that it is never a reader who is sent away.

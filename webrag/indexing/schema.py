@@ -18,6 +18,7 @@ from webrag.indexing.tables import (
     create_statements,
     migrate_statements,
 )
+from webrag.indexing.timeouts import lift_timeouts
 
 if TYPE_CHECKING:
     from webrag.indexing.database import Database
@@ -241,6 +242,8 @@ async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> C
 
 
 async def _lock(connection: AsyncConnection[TupleRow], collection: str) -> None:
+    """Keep others from changing the tables; the transaction may then take as long as it needs."""
+    await lift_timeouts(connection)
     await connection.execute(
         "select pg_advisory_xact_lock(hashtextextended(%s, 41))", (f"webrag {collection}",)
     )

@@ -189,6 +189,12 @@ on {schema}.crawl_urls (crawl, outside, depth, id) where state = 0""",
 alter table {schema}.link_candidates
 add column if not exists origin text not null default 'page'""",
     ),
+    # Where the pages of a PDF begin, so that a citation can open the right one.
+    4: (
+        """
+alter table {schema}.documents
+add column if not exists anchors jsonb not null default '[]'""",
+    ),
 }
 
 SCHEMA_VERSION = max(_MIGRATIONS)

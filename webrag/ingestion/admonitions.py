@@ -9,9 +9,10 @@ from webrag.ingestion.tree import attribute, element, inline_text, replace_with_
 __all__ = ["rewrite_admonitions"]
 
 _ADMONITIONS = (
-    ".admonition, .admonitionblock, .theme-admonition, .markdown-alert, .callout, .custom-block,"
-    " .starlight-aside, .notecard, .nextra-callout, div.note, div.tip, div.warning, div.caution,"
-    " div.important, div.danger, div.NOTE, div.TIP, div.WARNING, div.CAUTION, div.IMPORTANT"
+    ".alert, .admonition, .admonitionblock, .theme-admonition, .markdown-alert, .callout,"
+    " .custom-block, .starlight-aside, .notecard, .nextra-callout, div.note, div.tip, div.warning,"
+    " div.caution, div.important, div.danger, div.NOTE, div.TIP, div.WARNING, div.CAUTION,"
+    " div.IMPORTANT"
 )
 # DocBook and AsciiDoc set the icon beside the text with a table.
 _ADMONITION_TABLES = (
@@ -19,8 +20,8 @@ _ADMONITION_TABLES = (
     " div.caution > table, div.important > table"
 )
 _ADMONITION_TITLES = (
-    ".admonition-title, .title, .markdown-alert-title, .callout-title, .admonition-heading,"
-    " .custom-block-title, .starlight-aside__title,"
+    ".admonition-title, .title, .markdown-alert-title, .callout-title, .alert-heading,"
+    " .admonition-heading, .custom-block-title, .starlight-aside__title,"
     " [class*=admonitionHeading], h2, h3, h4, h5, h6"
 )
 

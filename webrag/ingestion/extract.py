@@ -10,6 +10,7 @@ from webrag.ingestion.characters import collapse, normalize_characters, strip_pr
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formulas import rewrite_formulas
 from webrag.ingestion.language import page_language
+from webrag.ingestion.layouts import rewrite_layouts
 from webrag.ingestion.links import canonical_url, content_hash
 from webrag.ingestion.markdown import html_from_markdown, marked_markdown
 from webrag.ingestion.marks import HEADING, MAX_LINKS, Span, mark_start, read_marks
@@ -115,6 +116,7 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
     remove_chrome(body)
     root = main_content(body)
     remove_controls(root)
+    rewrite_layouts(root)
     shown = presentable(root, meta.base_url)
     rewrite_structure(root)
     for heading in select(root, "h1, h2, h3, h4, h5, h6"):

@@ -32,7 +32,7 @@ class FallbackSource:
         return f"{self._first.name}, else {self._second.name}"
 
     async def fetch(
-        self, url: str, *, validators: Validators | None = None
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
         """Get one page.
 
@@ -41,7 +41,7 @@ class FallbackSource:
             FetchError: The source that was asked last could not obtain it.
         """
         try:
-            page = await self._first.fetch(url, validators=validators)
+            page = await self._first.fetch(url, validators=validators, fresh=fresh)
         except SourceUnavailableError as error:
             self._tell(error)
         except RefusedAddressError:
@@ -49,7 +49,7 @@ class FallbackSource:
         else:
             self._logged = None
             return page
-        return await self._second.fetch(url, validators=validators)
+        return await self._second.fetch(url, validators=validators, fresh=fresh)
 
     async def aclose(self) -> None:
         """Close both sources."""

@@ -87,13 +87,14 @@ class HttpFetcher:
         )
 
     async def fetch(
-        self, url: str, *, validators: Validators | None = None
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
         """Get one page.
 
         Args:
             url: Absolute http(s) address.
             validators: Ask only for a version other than this one.
+            fresh: Not used: no copies are kept here.
 
         Raises:
             InputError: Not an address that can be fetched.
@@ -103,6 +104,7 @@ class HttpFetcher:
             UnusablePageError: Too large, binary or empty.
             FetchError: Any other status, no answer, or none within `timeout_s`.
         """
+        del fresh
         requested = canonical_url(url)
         answer = await self._final_answer(requested, self._caps, validators)
         now = datetime.now(UTC)

@@ -63,11 +63,12 @@ class FirecrawlClient:
         self._limit: Failure | None = None
         self._quiet_until = 0.0
 
-    async def scrape(self, url: str) -> ScrapedPage:
+    async def scrape(self, url: str, *, fresh: bool = False) -> ScrapedPage:
         """Get one page.
 
         Args:
             url: A canonical URL, judged already.
+            fresh: Take no copy from the service's cache.
 
         Raises:
             FetchError: The page cannot be had, also by asking somebody else.
@@ -75,7 +76,7 @@ class FirecrawlClient:
         """
 
         async def ask(sdk: Any, left_s: float) -> ScrapedPage:
-            options = self.scrape_options(left_s)
+            options = self.scrape_options(left_s, fresh=fresh)
             return scraped_page(await sdk.scrape(url, auto_resume=False, **options))
 
         return await self.call(ask, url=url, timeout_s=self.config.timeout_s)
@@ -115,12 +116,13 @@ class FirecrawlClient:
         """
         return await BatchRun(self, urls).run()
 
-    def scrape_options(self, left_s: float) -> dict[str, Any]:
+    def scrape_options(self, left_s: float, *, fresh: bool = False) -> dict[str, Any]:
         """The options of every scrape, single or in a batch.
 
         Args:
             left_s: Time the caller will wait; the service is told to give up a little earlier,
                 so that it can say why.
+            fresh: Take no copy from the service's cache.
         """
         age_s = _CACHE_KEPT_S if self.config.max_age_s is None else self.config.max_age_s
         kinds = ("markdown", "html", "rawHtml", "links")
@@ -129,7 +131,7 @@ class FirecrawlClient:
             "formats": [{"type": kind} for kind in kinds],
             "only_main_content": False,
             "skip_tls_verification": False,
-            "max_age": int(age_s * 1000),
+            "max_age": 0 if fresh else int(age_s * 1000),
             "timeout": _milliseconds(left_s),
         }
 

@@ -52,12 +52,15 @@ class FirecrawlSource:
         allowed = () if config.is_cloud else config.allowed_hosts
         self._addresses = AddressCheck(allowed, resolver=resolver)
 
-    async def fetch(self, url: str, *, validators: Validators | None = None) -> FetchedPage:
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage:
         """Get one page.
 
         Args:
             url: Absolute http(s) address.
             validators: Not used: Firecrawl offers no conditional requests.
+            fresh: Have Firecrawl read the page anew, whatever copy it keeps.
 
         Raises:
             InputError: Not an address that can be fetched.
@@ -71,7 +74,7 @@ class FirecrawlSource:
         requested = canonical_url(url)
         await self._addresses.check(requested)
         try:
-            scraped = await self._client.scrape(requested)
+            scraped = await self._client.scrape(requested, fresh=fresh)
         except ProviderError as error:
             raise SourceUnavailableError(str(error), url=requested, hint=error.hint) from error
         return await self._page(requested, scraped)

@@ -148,9 +148,14 @@ class PageSource(Protocol):
         """Recorded with each page."""
 
     async def fetch(
-        self, url: str, *, validators: Validators | None = None
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
         """Get one page.
+
+        Args:
+            url: Absolute http(s) address.
+            validators: Of the stored version; a source may answer that it is current.
+            fresh: Take no copy that the source or a service behind it keeps.
 
         Raises:
             FetchError: The page could not be obtained; the subclass says why.
@@ -205,8 +210,9 @@ class OutgoingLink(_Frozen):
         url: Canonical absolute target, without fragment.
         anchor_text: What the link says; may be empty.
         title: The link's title attribute.
-        sentence: Sentence or list item around the link, at most 300 characters; empty outside
-            the main content.
+        sentence: Sentence or list item around the link, at most 300 characters; of a link in a
+            definition list's term the beginning of the definition. Empty outside the main
+            content.
         heading: Nearest heading above the link.
         rel: Tokens of the rel attribute, lower case.
         char_start: Where the anchor text begins in the document's markdown; None for links

@@ -9,8 +9,8 @@ from webrag.ingestion.characters import collapse, normalize_characters, strip_pr
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.marks import MAX_LINKS, Span, link_marks, mark_end, mark_start
 from webrag.ingestion.models import OutgoingLink
-from webrag.ingestion.passages import Passages
-from webrag.ingestion.tree import attribute, inline_text, select
+from webrag.ingestion.passages import Passages, shortened
+from webrag.ingestion.tree import BLOCK_TAGS, ancestors, attribute, inline_text, select
 
 __all__ = ["FoundLink", "collect_links", "mark_links", "outgoing_links"]
 
@@ -19,13 +19,18 @@ _MAX_ANCHOR_CHARS = 500
 
 @dataclass(frozen=True)
 class FoundLink:
-    """One link of the page, before it is known whether it lies in the main content."""
+    """One link of the page, before it is known whether it lies in the main content.
+
+    Attributes:
+        definition: What is said of the term the link stands in, in a definition list.
+    """
 
     node_id: int
     url: str
     anchor_text: str
     title: str | None
     rel: tuple[str, ...]
+    definition: str = ""
 
 
 def collect_links(tree: LexborHTMLParser, base_url: str, page_url: str) -> list[FoundLink]:
@@ -60,7 +65,9 @@ def mark_links(root: LexborNode, found: list[FoundLink]) -> list[FoundLink]:
     for node in select(root, "a"):
         number = numbers.get(node.mem_id)
         if number is not None:
-            marked[number] = replace(found[number], anchor_text=_anchor_text(node))
+            marked[number] = replace(
+                found[number], anchor_text=_anchor_text(node), definition=_definition(node)
+            )
             before, after = link_marks(number)
             mark_end(node, after)
             mark_start(node, before)
@@ -85,7 +92,7 @@ def _outgoing(link: FoundLink, span: Span | None, passages: Passages) -> Outgoin
         url=link.url,
         anchor_text=link.anchor_text,
         title=link.title,
-        sentence=passages.sentence(text_span or span),
+        sentence=link.definition or passages.sentence(text_span or span),
         heading=passages.heading(span.start),
         rel=link.rel,
         char_start=text_span.start if text_span else None,
@@ -98,6 +105,29 @@ def _target(href: str, base_url: str) -> str | None:
         return canonical_url(href, base_url) if href.strip() else None
     except InputError:
         return None  # mailto:, javascript: and broken addresses are no pages
+
+
+def _definition(link: LexborNode) -> str:
+    """The beginning of the definition when the link stands in a term, else nothing."""
+    node = next((up for up in ancestors(link) if up.tag in ("dt", "dd")), None)
+    while node is not None and node.tag != "dd":
+        node = node.next
+    if node is None or any(up.mem_id == node.mem_id for up in ancestors(link)):
+        return ""
+    return shortened(_cleaned(_first_text(node)))
+
+
+def _first_text(definition: LexborNode) -> str:
+    """What comes first: loose text up to the first block, or the first block itself."""
+    loose = ""
+    for child in definition.iter(include_text=True):
+        if child.tag not in BLOCK_TAGS:
+            loose += inline_text(child) if child.is_element_node else child.text()
+        elif loose.strip() or child.tag in ("dl", "pre", "table"):
+            break
+        else:
+            return inline_text(child)
+    return loose
 
 
 def _anchor_text(node: LexborNode) -> str:

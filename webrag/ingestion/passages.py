@@ -6,13 +6,20 @@ import re
 from webrag.ingestion.characters import collapse
 from webrag.ingestion.marks import Span
 
-__all__ = ["Passages"]
+__all__ = ["Passages", "shortened"]
 
 _MAX_SENTENCE_CHARS = 300
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9`*])|[。！？]|\n")  # noqa: RUF001
 _LINE_MARKER = re.compile(r"^[\s>]*(?:[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,9}[.)]\s+|#{1,6}\s+|\|\s*)?")
 _MARKUP = re.compile(r"\\\||[`*|]+")
 _WRAPPERS = ("```", "**", "``", "~~", "`", "*", "_")
+
+
+def shortened(passage: str) -> str:
+    """The passage itself, or its first words within 300 characters."""
+    if len(passage) <= _MAX_SENTENCE_CHARS:
+        return passage
+    return passage[:_MAX_SENTENCE_CHARS].rpartition(" ")[0] or passage[:_MAX_SENTENCE_CHARS]
 
 
 class Passages:
@@ -47,9 +54,7 @@ class Passages:
         following = _SENTENCE_END.search(text, max(span.start, span.end - 1), high)
         end = following.end() if following else min(high, len(text))
         passage = collapse(_MARKUP.sub(" ", _LINE_MARKER.sub("", text[start:end], count=1)))
-        if len(passage) <= _MAX_SENTENCE_CHARS:
-            return passage
-        return passage[:_MAX_SENTENCE_CHARS].rpartition(" ")[0] or passage[:_MAX_SENTENCE_CHARS]
+        return shortened(passage)
 
     def heading(self, offset: int) -> str | None:
         """Return the nearest heading at or above a place, without markup."""

@@ -24,7 +24,11 @@ _CHROME = (
     " .skip-nav, .md-source-file, .newsletter-signup, .cookie-bar, #cookie-bar, #cookie-notice,"
     " #cookieConsent, #cookie-law-info-bar, #CybotCookiebotDialog, #usercentrics-root, .cc-window,"
     " .qc-cmp2-container, .osano-cm-window, .fc-consent-root, .cky-consent-container, .gdpr-banner,"
-    " [aria-label=breadcrumb], [aria-label=breadcrumbs]"
+    " [aria-label=breadcrumb], [aria-label=breadcrumbs], #markdown-toc, .rst-versions,"
+    " #titlearea, #main-nav, #nav-path, .navpath, #MSearchSelectWindow, #MSearchResultsWindow,"
+    " address.footer, div.header > div.summary, .td-page-meta__lastmod, .td-page-meta,"
+    " .feedback--title, .feedback--question, .feedback--response, .side-bar, .source-toolbox,"
+    " [class*=language-] > span.lang, .nav-container"
 )
 # Set beside the text, yet part of it: docutils and many themes use `aside` for these.
 _CONTENT_ASIDE = re.compile(

@@ -66,12 +66,15 @@ class ReaderSource:
         self._max_chars = max_chars
         self._addresses = AddressCheck(allowed_hosts, resolver=resolver)
 
-    async def fetch(self, url: str, *, validators: Validators | None = None) -> FetchedPage:
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage:
         """Get one page.
 
         Args:
             url: Absolute http(s) address.
             validators: Not used: readers make no conditional requests.
+            fresh: Not used: readers offer no such choice.
 
         Raises:
             InputError: Not an address that can be fetched.
@@ -79,7 +82,7 @@ class ReaderSource:
             UnusablePageError: The reader found nothing, or too much.
             FetchError: The reader failed or took too long.
         """
-        del validators
+        del validators, fresh
         requested = canonical_url(url)
         await self._addresses.check(requested)
         documents = await self._documents(requested)

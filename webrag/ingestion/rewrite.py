@@ -31,8 +31,8 @@ _PERMALINKS = (
 )
 # Small controls that documentation generators put into the text.
 _CONTROLS = (
-    "a.srclink, a.src, a.test-arrow, .hideme, .copybtn, .copy-button, #copy-path, .scraped-help,"
-    " #toggle-all-docs, .clipboard-button, clipboard-copy"
+    "a.srclink, a.src, a.test-arrow, span.permalink, .hideme, .copybtn, .copy-button, #copy-path,"
+    " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy"
 )
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
 

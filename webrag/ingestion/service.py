@@ -36,20 +36,21 @@ class IngestionService:
         self._pool = pool
 
     async def ingest(
-        self, url: str, *, validators: Validators | None = None
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> NormalizedDocument | NotModified:
         """Fetch one page and convert it.
 
         Args:
             url: Absolute http(s) address.
             validators: From the stored version; with them a current page is not transferred.
+            fresh: Take no copy that a service keeps.
 
         Raises:
             InputError: `url` is not an address that can be fetched.
             FetchError: The page could not be obtained or holds nothing readable; the subclass
                 says which.
         """
-        fetched = await self._source.fetch(canonical_url(url), validators=validators)
+        fetched = await self._source.fetch(canonical_url(url), validators=validators, fresh=fresh)
         if isinstance(fetched, NotModified):
             return fetched
         try:
@@ -58,18 +59,20 @@ class IngestionService:
             if error.alternative_url is None:
                 raise
             _log.info("%s; reading its Markdown version %s", error, error.alternative_url)
-            return await self._markdown_version(fetched, error.alternative_url)
+            return await self._markdown_version(fetched, error.alternative_url, fresh)
         other = markdown_version(document.alternates, fetched.url)
         if not self._prefer_markdown or other is None or fetched.kind != "html":
             return document
         try:
-            return _as_version_of(document, await self._markdown_version(fetched, other))
+            return _as_version_of(document, await self._markdown_version(fetched, other, fresh))
         except FetchError as error:
             _log.info("the Markdown version of %s was not read: %s", url, error)
             return document
 
-    async def _markdown_version(self, page: FetchedPage, url: str) -> NormalizedDocument:
-        other = await self._source.fetch(url)
+    async def _markdown_version(
+        self, page: FetchedPage, url: str, fresh: bool
+    ) -> NormalizedDocument:
+        other = await self._source.fetch(url, fresh=fresh)
         assert isinstance(other, FetchedPage)
         document = await self._pool.extract(other)
         # The page stays what was asked for, so later requests go to it, without the validators

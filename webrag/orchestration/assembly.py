@@ -66,12 +66,12 @@ async def _evidence(
         with state.clock.timed("retrieval_ms"):
             whole = await run.parts.searcher.retrieve(
                 request.query,
-                source_urls=state.searched_urls,
+                filters=state.filters,
                 mode=request.retrieval_mode,
                 context_budget=run.parts.config.context_budget,
             )
+        state.warn(*whole.warnings)
         if whole.mode == "full_context":
-            state.warn(*whole.warnings)
             return "full_context", _whole(whole, state.merged.chunks), whole.corpus_stats
     stats = next((r.retrieval.corpus_stats for r in state.results), None)
     matched = state.merged.chunks if request.top_k is None else state.merged.chunks[: request.top_k]

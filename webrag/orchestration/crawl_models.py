@@ -68,6 +68,8 @@ class SiteReport(_Frozen):
         failed: Number of pages that could not be obtained, by kind of reason.
         failures: Some of them: URL to the whole reason. `status` lists all.
         skipped: Number of addresses left alone although they are on the site, by reason.
+        degraded: Sentences about page sources that failed, so that another one was used; 20 at
+            most.
         chunks_embedded: Chunks that had to be embedded.
         queued: Pages known and not visited when the crawl ended.
         ended: `complete` everything was visited, `limit` as many pages as allowed,
@@ -81,6 +83,7 @@ class SiteReport(_Frozen):
     failed: dict[str, int] = Field(default_factory=dict)
     failures: dict[str, str] = Field(default_factory=dict)
     skipped: dict[str, int] = Field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
     chunks_embedded: int = 0
     queued: int = 0
     ended: Literal["complete", "limit", "unreachable"] = "complete"

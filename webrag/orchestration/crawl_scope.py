@@ -109,7 +109,7 @@ class CrawlScope:
         """Why a canonical URL is left alone, as a clause for users; None when it is covered."""
         if not self.admits(url):
             return "outside the folder of the start page" if self._on_site(url) else "another site"
-        reason = skip_reason(url)
+        reason = skip_reason(url, reads_pdf=True)
         if reason is not None:
             return reason
         if any(pattern.matches(url) for pattern in self.exclude):

@@ -19,6 +19,7 @@ from webrag.indexing.models import AcquiredPage
 __all__ = ["CrawlTally", "failure_kind", "is_no_answer"]
 
 _SHOWN_FAILURES: Final = 20
+_SHOWN_NOTES: Final = 20
 _REMEMBERED_SKIPS: Final = 50_000
 _UNREACHABLE_AFTER: Final = 20
 
@@ -76,6 +77,7 @@ class CrawlTally:
         self.failures: dict[str, str] = {}
         self.skipped: Counter[str] = Counter()
         self.chunks_embedded = 0
+        self.degraded: dict[str, None] = {}
         self.unanswered: list[str] = []
         self._seen_skips: set[int] = set()
         self._started = time.monotonic()
@@ -110,6 +112,11 @@ class CrawlTally:
         self.failed[failure_kind(error)] += 1
         if len(self.failures) < _SHOWN_FAILURES:
             self.failures[url] = str(error)
+
+    def note_degraded(self, sentence: str) -> None:
+        """Remember what a page source had to say, each sentence once, 20 at most."""
+        if len(self.degraded) < _SHOWN_NOTES:
+            self.degraded[sentence] = None
 
     def left_alone(self, url: str, reason: str) -> None:
         """Count an address that is not visited, once however often it is linked to.

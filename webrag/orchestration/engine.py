@@ -30,6 +30,8 @@ from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.research import Parts, ResearchRun
 from webrag.orchestration.run_state import RunClock, RunRequest, RunState
 from webrag.orchestration.workflow import WebRAGWorkflow
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
+from webrag.retrieval.request import RetrievalMode
 from webrag.retrieval.search import Searcher
 
 __all__ = ["OrchestratorEngine"]
@@ -183,20 +185,21 @@ class OrchestratorEngine:
         self,
         query: str,
         *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
+        filters: SearchFilters = NO_FILTERS,
         intent: QueryType | None = None,
         top_k: int | None = None,
+        retrieval_mode: RetrievalMode = "chunk",
         on_progress: ProgressCallback | None = None,
     ) -> OrchestrationResult:
         """Find evidence in what is stored, reranked; nothing is fetched or expanded.
 
         Args:
             query: The question.
-            source_urls: Only these pages; None for all.
-            sites: Only pages of these hosts (`host` or `host:port`); None for all.
+            filters: What may be returned; see `SearchFilters.of`.
             intent: Kind of question, when the caller knows it.
-            top_k: Chunks at most, from 1; None for what the token budget holds.
+            top_k: Chunks at most, from 1; None for what the token budget holds. Of no effect where
+                everything is returned.
+            retrieval_mode: As in `run`, for everything the filters leave.
             on_progress: Awaited for each report, in order; its errors are logged, not raised.
 
         Raises:
@@ -206,7 +209,7 @@ class OrchestratorEngine:
             DeadlineError: Time ran out.
         """
         request = RunRequest.search(
-            query, source_urls=source_urls, sites=sites, intent=intent, top_k=top_k
+            query, filters=filters, intent=intent, top_k=top_k, retrieval_mode=retrieval_mode
         )
         return await self._execute(request, on_progress)
 

@@ -91,13 +91,19 @@ class LinkScope:
         return tuple(sorted({*self.sites, *extra}))
 
 
-def skip_reason(url: str) -> str | None:
-    """Why a target can hold no answer, as a clause for users; None when it may."""
+def skip_reason(url: str, *, reads_pdf: bool = False) -> str | None:
+    """Why a target can hold no answer, as a clause for users; None when it may.
+
+    Args:
+        url: The target.
+        reads_pdf: PDFs may hold one, too. Within one question they take too long: many are the
+            whole manual.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
         return f"a {parts.scheme} address is not a page"
     name, ending = _last_segment(parts.path)
-    if ending in _NOT_PAGES:
+    if ending in _NOT_PAGES and not (reads_pdf and ending == "pdf"):
         return f"a .{ending} file is not a page that can be read"
     if ending not in _PAGE_ENDINGS and name in _ACTIONS:
         return f"'{name}' is an action, not a page"

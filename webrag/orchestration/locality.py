@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from webrag.indexing.corpus import Corpus, StoredParent
+from webrag.ingestion.models import Anchor
 from webrag.orchestration.models import RankedChunk
 from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS, select_surface
 from webrag.retrieval.models import RetrievedChunk
@@ -118,6 +119,7 @@ def _chunk(row: StoredParent) -> RetrievedChunk:
         raw_similarity=None,
         depth=row.depth,
         images=tuple(row.images),
+        anchors=tuple(map(Anchor.model_validate, row.anchors)),
         published_at=row.published_at,
         fetched_at=row.fetched_at,
         **flags,

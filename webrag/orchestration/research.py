@@ -104,8 +104,7 @@ class ResearchRun:
         factor = config.recall_factor if state.wants_recall else 1
         return await self.parts.searcher.retrieve(
             query,
-            source_urls=state.searched_urls,
-            sites=state.request.sites,
+            filters=state.filters,
             context_budget=config.context_budget * factor,
             children_limit=config.recall_children_limit if state.wants_recall else None,
         )

@@ -24,6 +24,8 @@ from webrag.orchestration.models import (
     SubQueryResult,
 )
 from webrag.orchestration.page_budget import PageBudget
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
+from webrag.retrieval.request import RetrievalMode
 
 __all__ = ["PendingStep", "RunClock", "RunRequest", "RunState"]
 
@@ -39,8 +41,7 @@ class RunRequest:
         urls: Canonical addresses to start from; empty for a search of what is stored.
         max_iterations: Rounds of expansion; 0 for none.
         max_pages: Pages that may be obtained after the named ones.
-        source_urls: For a search: these pages only; None for all.
-        sites: For a search: these hosts only; None for all.
+        filters: For a search: what may be returned.
         top_k: For a search: chunks at most.
         expansion_budget: As the caller gave it.
         is_search: Nothing may be fetched.
@@ -54,8 +55,7 @@ class RunRequest:
     max_iterations: int = 0
     max_pages: int = 0
     retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk"
-    source_urls: tuple[str, ...] | None = None
-    sites: tuple[str, ...] | None = None
+    filters: SearchFilters = NO_FILTERS
     top_k: int | None = None
     expansion_budget: int | None = None
     is_search: bool = False
@@ -104,10 +104,10 @@ class RunRequest:
         cls,
         query: str,
         *,
-        source_urls: Sequence[str] | None,
-        sites: Sequence[str] | None,
+        filters: SearchFilters,
         intent: QueryType | None,
         top_k: int | None,
+        retrieval_mode: RetrievalMode,
     ) -> "RunRequest":
         """Check a call of `OrchestratorEngine.search`.
 
@@ -116,13 +116,12 @@ class RunRequest:
         """
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k is {top_k}; it must be 1 or more.")
-        urls = None if source_urls is None else tuple(map(canonical_url, source_urls))
         return cls(
             query=_checked_query(query),
             intent=intent,
-            source_urls=urls,
-            sites=None if sites is None else tuple(sites),
+            filters=filters,
             top_k=top_k,
+            retrieval_mode=retrieval_mode,
             is_search=True,
         )
 
@@ -239,11 +238,14 @@ class RunState:
     @property
     def searched_urls(self) -> tuple[str, ...] | None:
         """Pages to search; None for the whole corpus."""
-        if self.request.is_search:
-            return self.request.source_urls
-        if self.is_widened and self.scope.stored_sites is None:
-            return None
-        return tuple(dict.fromkeys((*self.pages, *self.joined)))
+        return self.filters.source_urls
+
+    @property
+    def filters(self) -> SearchFilters:
+        """What is searched now."""
+        if self.request.is_search or (self.is_widened and self.scope.stored_sites is None):
+            return self.request.filters
+        return SearchFilters(source_urls=tuple(dict.fromkeys((*self.pages, *self.joined))))
 
     def note_degraded(self, sentence: str | None) -> None:
         """Remember a component that did not work as configured."""

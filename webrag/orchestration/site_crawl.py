@@ -22,6 +22,7 @@ from webrag.indexing.acquirer import PageAcquirer, PageNotAdmittedError
 from webrag.indexing.crawl_state import CrawlRecord, CrawlState, QueuedPage
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.links import canonical_url
+from webrag.ingestion.notices import listening
 from webrag.orchestration.crawl_addresses import without_session
 from webrag.orchestration.crawl_duplicates import text_signature
 from webrag.orchestration.crawl_models import (
@@ -110,11 +111,12 @@ class SiteCrawler:
         record = await self._state.begin(options.key(start))
         run = _Run(self._acquirer, self._state, record, start, options, on_progress)
         await run.remember()
-        if record.is_resumed:
-            _log.info("Going on with the crawl of %s after %d pages.", start, record.visited)
-        else:
-            await self._open(run)
-        await run.work()
+        with listening(run.note_degraded):
+            if record.is_resumed:
+                _log.info("Going on with the crawl of %s after %d pages.", start, record.visited)
+            else:
+                await self._open(run)
+            await run.work()
         report = await run.report()
         if report.ended != "unreachable":
             await self._state.end(record.id)
@@ -202,6 +204,10 @@ class _Run:
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
 
+    def note_degraded(self, sentence: str) -> None:
+        """Remember what a page source had to say."""
+        self._tally.note_degraded(sentence)
+
     async def report(self) -> SiteReport:
         """What this run did."""
         tally = self._tally
@@ -213,6 +219,7 @@ class _Run:
             failed=dict(tally.failed.most_common()),
             failures=tally.failures,
             skipped=dict(tally.skipped.most_common()),
+            degraded=tuple(tally.degraded),
             chunks_embedded=tally.chunks_embedded,
             queued=queued,
             ended="unreachable" if down else "limit" if queued else "complete",
@@ -267,6 +274,7 @@ class _Run:
             refresh=True,
             since=since,
             admits=None if is_start else self._scope.admits,
+            fresh=self.options.refresh or entry.newest is not None,
         )
 
     async def _take_in(self, entry: QueuedPage, page: AcquiredPage) -> None:

@@ -135,7 +135,10 @@ def _time(moment: datetime) -> str:
 
 
 def format_ingest(
-    pages: Sequence[AcquiredPage], failed: Mapping[str, str], unfinished: Sequence[str] = ()
+    pages: Sequence[AcquiredPage],
+    failed: Mapping[str, str],
+    unfinished: Sequence[str] = (),
+    degraded: Sequence[str] = (),
 ) -> str:
     """One entry per page asked for: what happened to it, or why it failed.
 
@@ -143,12 +146,14 @@ def format_ingest(
         pages: Pages that are in the corpus now.
         failed: URL to reason.
         unfinished: URLs that time did not suffice for.
+        degraded: Sentences about page sources that failed, so that another one was used.
     """
     total = len(pages) + len(failed) + len(unfinished)
     lines = ["[INGEST REPORT]", f"{len(pages):,} of {total:,} pages are in the corpus.", ""]
     lines += map(_ingest_line, pages)
     lines += [f"- {url}\n  (failed: {one_line(reason)})" for url, reason in failed.items()]
     lines += [f"- {url}\n  (not finished)" for url in unfinished]
+    lines += _notes(degraded)
     if unfinished:
         lines += [
             "",
@@ -178,7 +183,13 @@ def format_site(report: SiteReport) -> str:
     lines += _reasons("Not obtained:", report.failed)
     lines += [f"  {url}: {one_line(reason)}" for url, reason in report.failures.items()]
     lines += _reasons("Left alone:", report.skipped)
+    lines += _notes(report.degraded)
     return "\n".join([*lines, "", _ENDINGS[report.ended].format(queued=report.queued)])
+
+
+def _notes(degraded: Sequence[str]) -> list[str]:
+    notes = [f"Note: {one_line(sentence)}" for sentence in degraded]
+    return ["", *notes] if notes else []
 
 
 def _reasons(title: str, counts: Mapping[str, int]) -> list[str]:

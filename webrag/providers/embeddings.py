@@ -1,48 +1,38 @@
-"""Chooses the embedding model of a corpus; it makes no request."""
+"""Chooses the embedding model of a corpus; it embeds nothing but to learn a vector's size."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webrag.errors import ConfigurationError
+from webrag.providers.embedding_models import (
+    OPENAI_LIMITS,
+    SERVER_LIMITS,
+    EmbeddingChoice,
+    known_dimensions,
+)
+from webrag.providers.local_embeddings import LOCAL_PROVIDERS, choose_local
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from llama_index.core.base.embeddings.base import BaseEmbedding
+    from pydantic import SecretStr
 
     from webrag.indexing.bundled_embedding import BundledEmbedding
     from webrag.settings import Settings
 
-__all__ = ["EmbeddingChoice", "choose_embedding"]
+__all__ = ["choose_embedding"]
 
-# Vector sizes of OpenAI's models, so that no request is needed to create a corpus.
-_OPENAI_DIMENSIONS = {
-    "text-embedding-3-small": 1536,
-    "text-embedding-3-large": 3072,
-    "text-embedding-ada-002": 1536,
-}
 _OPENAI_DEFAULT_MODEL = "text-embedding-3-small"
-
-
-@dataclass(frozen=True)
-class EmbeddingChoice:
-    """An embedding model that has not been loaded yet.
-
-    Attributes:
-        name: What a corpus records, `provider/model`.
-        dimensions: Vector size.
-        load: Builds the model; may take a second, makes no request.
-    """
-
-    name: str
-    dimensions: int
-    load: "Callable[[], BaseEmbedding]"
+# Given even so: LlamaIndex would take another one from the environment.
+_OPENAI_URL = "https://api.openai.com/v1"
+_SERVED_PROVIDERS = frozenset({"openai", "openai_compatible"})
 
 
 def choose_embedding(
     settings: "Settings", existing: tuple[str, int] | None, bundled: "BundledEmbedding"
 ) -> EmbeddingChoice:
     """Choose the model a corpus is used with.
+
+    A model of this process whose vector size nobody knows is loaded to learn it, which may take
+    seconds and a download: call this off the event loop.
 
     Args:
         settings: `EMBEDDING_PROVIDER` and what belongs to it.
@@ -55,7 +45,8 @@ def choose_embedding(
         corpus is checked when the schema is opened.
 
     Raises:
-        ConfigurationError: The provider needs a setting that is missing.
+        ConfigurationError: The provider needs a setting or a package that is missing, or the
+            corpus was made with one that is not known here.
     """
     provider: str = settings.embedding_provider
     if provider == "auto" and existing is not None:
@@ -63,8 +54,15 @@ def choose_embedding(
     if provider == "auto":
         provider = "openai" if settings.openai_api_key is not None else "bundled"
     if provider == "bundled":
-        return EmbeddingChoice(bundled.model_name, bundled.dimensions, lambda: bundled)
-    return _served(settings, provider, settings.embedding_model or _OPENAI_DEFAULT_MODEL)
+        return _bundled(bundled)
+    model = settings.embedding_model
+    if provider in LOCAL_PROVIDERS:
+        return choose_local(settings, provider, model, _recorded_size(settings, provider, existing))
+    return _served(settings, provider, model or _OPENAI_DEFAULT_MODEL)
+
+
+def _bundled(bundled: "BundledEmbedding") -> EmbeddingChoice:
+    return EmbeddingChoice(bundled.model_name, bundled.dimensions, lambda: bundled)
 
 
 def _as_made(
@@ -73,15 +71,60 @@ def _as_made(
     """The model an existing corpus was made with, whatever a new one would get."""
     name, dimensions = existing
     if name == bundled.model_name:
-        return EmbeddingChoice(name, dimensions, lambda: bundled)
+        return _bundled(bundled)
     provider, _, model = name.partition("/")
-    return _served(settings, provider, model, dimensions)
+    if model and provider in LOCAL_PROVIDERS:
+        return choose_local(settings, provider, model, dimensions)
+    if model and provider in _SERVED_PROVIDERS:
+        return _served(settings, provider, model, dimensions)
+    raise ConfigurationError(
+        f"The collection was made with the embedding model {name!r}, and this WebRAG knows no such"
+        " model.",
+        hint="Upgrade WebRAG, or set EMBEDDING_PROVIDER and run `webrag reindex`.",
+    )
+
+
+def _recorded_size(
+    settings: "Settings", provider: str, existing: tuple[str, int] | None
+) -> int | None:
+    """Vector size the corpus records for this very model."""
+    if existing is None or settings.embedding_model is None:
+        return None
+    return existing[1] if existing[0] == f"{provider}/{settings.embedding_model}" else None
 
 
 def _served(
     settings: "Settings", provider: str, model: str, dimensions: int | None = None
 ) -> EmbeddingChoice:
     """A model behind OpenAI's interface, with the corpus's dimensions where there is a corpus."""
+    secret = _key(settings, provider, model)
+    wanted, native = settings.embedding_dimensions, known_dimensions(model)
+    size = dimensions or wanted or native
+    if size is None:
+        raise ConfigurationError(
+            f"The vector size of the model {model!r} is not known: set EMBEDDING_DIMENSIONS."
+        )
+    # Sent only where it differs from the model's own: many compatible servers refuse it.
+    requested = size if wanted or (native or size) != size else None
+    is_openai = provider == "openai" and settings.embedding_base_url is None
+    limits = OPENAI_LIMITS if is_openai else SERVER_LIMITS
+
+    def load() -> "BaseEmbedding":
+        from webrag.indexing.served_embedding import ServedEmbedding
+
+        return ServedEmbedding(
+            model,
+            api_key=secret.get_secret_value() if secret else "none",
+            api_base=settings.embedding_base_url or _OPENAI_URL,
+            dimensions=requested,
+            embed_batch_size=limits.texts,
+            as_base64=is_openai,
+        )
+
+    return EmbeddingChoice(f"{provider}/{model}", size, load, limits)
+
+
+def _key(settings: "Settings", provider: str, model: str) -> "SecretStr | None":
     secret = settings.embedding_api_key
     if provider == "openai":
         # Only OpenAI's own address gets OpenAI's key.
@@ -96,25 +139,4 @@ def _served(
             f"The embedding {provider}/{model} needs EMBEDDING_BASE_URL, "
             "for example http://127.0.0.1:11434/v1."
         )
-    wanted = settings.embedding_dimensions
-    size = dimensions or wanted or _OPENAI_DIMENSIONS.get(model)
-    if size is None:
-        raise ConfigurationError(
-            f"The vector size of the model {model!r} is not known: set EMBEDDING_DIMENSIONS."
-        )
-    # Sent only where it differs from the model's own: many compatible servers refuse it.
-    requested = size if wanted or _OPENAI_DIMENSIONS.get(model, size) != size else None
-
-    def load() -> "BaseEmbedding":
-        from llama_index.embeddings.openai import OpenAIEmbedding
-
-        return OpenAIEmbedding(
-            model_name=model,
-            api_key=secret.get_secret_value() if secret else "none",
-            api_base=settings.embedding_base_url,
-            dimensions=requested,
-            timeout=30.0,
-            max_retries=2,
-        )
-
-    return EmbeddingChoice(f"{provider}/{model}", size, load)
+    return secret

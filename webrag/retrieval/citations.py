@@ -1,6 +1,7 @@
 """Verbatim quotations with the address of their passage; it does not choose what to quote."""
 
 import re
+from itertools import takewhile
 from urllib.parse import quote
 
 from webrag.retrieval.markup import plain_span, plain_text
@@ -9,10 +10,16 @@ from webrag.retrieval.quotes import finest_quote
 
 __all__ = ["extract_citation", "finest_quote", "passage_link", "plain_text"]
 
-# Browsers look a fragment up inside one block; longer texts are named by their first and last
-# words, which keeps addresses short and survives a change in between.
-_MAX_WHOLE_WORDS = 12
+# A long text is named by its first and last words, which survive a difference in between.
+_MAX_WHOLE_WORDS = 20
 _EDGE_WORDS = 5
+_LEAST_EDGE_WORDS = 3
+# Cells are blocks to a browser, and so is what stands on either side of a run of blanks, which
+# is as long on the page as in the text only within preformatted text.
+_BLOCK_GAP = re.compile(r"[\t\r\n]+|[^\S\t\r\n]{2,}")
+# Words that pages often set apart with markup, so that blanks around them are not where the plain
+# text has them: signs alone, and what was markup once.
+_RISKY = re.compile(r"[`*$<>|\\{}\[\]]")
 
 
 def extract_citation(
@@ -38,7 +45,7 @@ def extract_citation(
     return CitationSpan(
         verbatim_text=chunk.text[start:end],
         plain_text=plain,
-        link=passage_link(chunk.source_url, plain),
+        link=_link(chunk, quote_start, plain),
         source_url=chunk.source_url,
         section_heading=chunk.section_heading,
         char_start=quote_start,
@@ -48,6 +55,14 @@ def extract_citation(
         title=chunk.title,
         chunk_id=chunk.chunk_id,
     )
+
+
+def _link(chunk: RetrievedChunk, offset: int, plain: str) -> str:
+    """Viewers of PDFs know no text fragments, but pages."""
+    before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
+    if not before:
+        return passage_link(chunk.source_url, plain)
+    return f"{chunk.source_url.partition('#')[0]}#{before[-1].fragment}"
 
 
 def passage_link(url: str, plain: str) -> str:
@@ -60,14 +75,44 @@ def passage_link(url: str, plain: str) -> str:
     Returns:
         `url` itself when the passage holds no words.
     """
-    blocks = [words for part in re.split(r"[\t\r\n]+", plain) if (words := part.split())]
+    blocks = [words for part in _BLOCK_GAP.split(plain) if (words := part.split())]
     if not blocks:
         return url
-    if len(blocks) == 1 and len(blocks[0]) <= _MAX_WHOLE_WORDS:
-        directive = _encoded(blocks[0])
+    named = _named_cell(plain.lstrip(), blocks)
+    if named:
+        return f"{url}{'' if '#' in url else '#'}:~:text={named}"
+    blocks = [words for words in blocks if len(words) >= _LEAST_EDGE_WORDS] or blocks
+    first, last = blocks[0], blocks[-1]
+    if len(blocks) == 1 and len(first) <= _MAX_WHOLE_WORDS and not any(map(_is_risky, first)):
+        directive = _encoded(first)
+    elif len(blocks) == 1 and len(first) <= 2 * _EDGE_WORDS:
+        directive = _encoded(_edge(first))
     else:
-        directive = f"{_encoded(blocks[0][:_EDGE_WORDS])},{_encoded(blocks[-1][-_EDGE_WORDS:])}"
+        directive = f"{_encoded(_edge(first))},{_encoded(_edge(last[::-1])[::-1])}"
     return f"{url}{'' if '#' in url else '#'}:~:text={directive}"
+
+
+def _named_cell(plain: str, blocks: list[list[str]]) -> str | None:
+    """The second cell of a row after its first: either alone stands in many rows."""
+    if len(blocks) < 2 or "\t" not in plain.split("\n")[0]:
+        return None
+    name, value = blocks[:2]
+    if len(name) > _EDGE_WORDS or any(map(_is_risky, (*name, *value[:_EDGE_WORDS]))):
+        return None
+    return f"{_encoded(name)}-,{_encoded(value[:_EDGE_WORDS])}"
+
+
+def _edge(words: list[str]) -> list[str]:
+    """The first words, or the first few in a row without a risky one."""
+    for start in range(len(words) - _LEAST_EDGE_WORDS + 1):
+        safe = list(takewhile(lambda word: not _is_risky(word), words[start:]))
+        if len(safe) >= _LEAST_EDGE_WORDS:
+            return safe[:_EDGE_WORDS]
+    return words[:_EDGE_WORDS]
+
+
+def _is_risky(word: str) -> bool:
+    return not any(character.isalnum() for character in word) or bool(_RISKY.search(word))
 
 
 def _encoded(words: list[str]) -> str:

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from webrag.ingestion.models import Anchor
+
 __all__ = [
     "ChildMatch",
     "CitationSpan",
@@ -89,6 +91,8 @@ class RetrievedChunk(_Frozen):
         matches: Children that matched, best first; empty in full-context mode.
         images: Images of the chunk: url, alt, caption, position.
         site: Host of the page.
+        anchors: Places a URL can point to that lead to some part of the chunk, in order; only
+            PDFs have them.
     """
 
     chunk_id: UUID
@@ -117,6 +121,7 @@ class RetrievedChunk(_Frozen):
     has_admonition: bool = False
     has_steps: bool = False
     images: tuple[dict[str, str | int | None], ...] = ()
+    anchors: tuple[Anchor, ...] = ()
     published_at: datetime | None = None
     fetched_at: datetime
     matches: tuple[ChildMatch, ...] = ()
@@ -198,7 +203,8 @@ class CitationSpan(_Frozen):
     Attributes:
         verbatim_text: `document.markdown[char_start:char_end]`, exactly.
         plain_text: The same without markup, as a reader of the page sees it.
-        link: Address that opens the page at the passage (text fragment).
+        link: Address that opens the page at the passage: by a text fragment, in a PDF by the
+            number of its page.
         token_start: Of the chunk the quotation was taken from.
         token_end: Of that chunk.
     """

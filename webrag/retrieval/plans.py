@@ -37,6 +37,10 @@ T = TypeVar("T")
 Rows: TypeAlias = list[tuple[Any, ...]]
 Plan: TypeAlias = Generator[list[Statement], list[Rows], T]
 
+# Looked up per wanted child, four times as many each round: nearly always one round, and never
+# many where a kind of content is rare.
+_FIRST_LOOK = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -96,10 +100,7 @@ def find_chunks(
         budget: Tokens of parents at most.
         limit: Children taken from each leg, and kept after fusion.
     """
-    totals: CorpusTotals | None = None
-    if not queries.scope.is_everything:
-        totals = yield from read_totals(queries)
-    is_small = totals is not None and totals.children <= config.exact_scan_limit
+    is_small = yield from _is_small(queries, config.exact_scan_limit)
     batch = [
         queries.totals(),
         queries.lexical(terms),
@@ -113,7 +114,8 @@ def find_chunks(
     lexical, idf = score_children(postings, totals)
     pages = score_pages(postings, page_lengths, totals)
     dense_keys = [child_key(*row) for rows in dense_rows for row in rows]
-    keys = list(dict.fromkeys([*lexical.best(limit).tolist(), *dense_keys]))
+    lexical_keys = yield from _best_by_words(queries, lexical, limit)
+    keys = list(dict.fromkeys([*lexical_keys, *dense_keys]))
     if not keys:
         return Found(totals, idf=idf)
 
@@ -137,6 +139,33 @@ def find_chunks(
         idf,
         is_cut=is_trimmed or len(candidates) > limit,
     )
+
+
+def _is_small(queries: Queries, limit: int) -> Plan[bool]:
+    """Whether filters leave so few children that comparing all of them beats walking the index."""
+    if queries.filters.has:
+        (rows,) = yield [queries.matching_children(limit)]
+        return int(rows[0][0]) <= limit
+    if not queries.filters.restrict_pages:
+        return False
+    totals = yield from read_totals(queries)
+    return totals.children <= limit
+
+
+def _best_by_words(queries: Queries, scores: LexicalScores, limit: int) -> Plan[list[int]]:
+    """The best children by BM25 among those that hold the wanted kinds of content."""
+    if not queries.filters.has:
+        return [int(key) for key in scores.best(limit)]
+    ranked = [int(key) for key in scores.best(len(scores.ids))]
+    kept: list[int] = []
+    start, size = 0, limit * _FIRST_LOOK
+    while start < len(ranked) and len(kept) < limit:
+        block = ranked[start : start + size]
+        (rows,) = yield [queries.allowed([split_key(key) for key in block])]
+        allowed = {child_key(*row) for row in rows}
+        kept += [key for key in block if key in allowed]
+        start, size = start + size, size * _FIRST_LOOK
+    return kept[:limit]
 
 
 def _candidates(

@@ -4,84 +4,58 @@ Everything reads one collection, within a scope of pages. Gone pages are never i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from pgvector import HalfVector
 from psycopg import sql
 
+from webrag.indexing.page_queries import ANCHORS
 from webrag.indexing.schema import table
+from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.scope import Scope
 
-__all__ = ["PARENT_COLUMNS", "Queries", "Scope", "Statement"]
+__all__ = ["PARENT_COLUMNS", "Queries", "Statement"]
 
 
 class Statement(NamedTuple):
     """A statement and its values."""
 
-    text: sql.Composed
+    text: bytes
     values: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which pages are searched; None does not restrict, an empty sequence matches no page.
-
-    Attributes:
-        source_urls: Canonical addresses, or others the pages are known by.
-        sites: Hosts as `site_of` gives them.
-    """
-
-    source_urls: tuple[str, ...] | None = None
-    sites: tuple[str, ...] | None = None
-
-    @property
-    def is_everything(self) -> bool:
-        """No page is left out, but those that are gone."""
-        return self.source_urls is None and self.sites is None
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """Values of the condition."""
-        return {"urls": list(self.source_urls or ()), "sites": list(self.sites or ())}
-
-    @property
-    def condition(self) -> sql.Composed:
-        """Condition on `documents d`."""
-        parts = [sql.SQL("d.gone_at is null")]
-        if self.source_urls is not None:
-            parts.append(sql.SQL("(d.url = any(%(urls)s) or d.aliases && %(urls)s::text[])"))
-        if self.sites is not None:
-            # A host without a port means every port of it.
-            parts.append(
-                sql.SQL(
-                    "(d.site = any(%(sites)s)"
-                    " or regexp_replace(d.site, ':[0-9]+$', '') = any(%(sites)s))"
-                )
-            )
-        return sql.SQL(" and ").join(parts)
 
 
 class Queries:
     """Statements for one collection and scope."""
 
-    def __init__(self, collection: str, scope: Scope) -> None:
-        self.scope = scope
-        self._names = {
-            name: table(collection, name)
-            for name in ("documents", "parents", "data_children", "postings")
-        }
+    def __init__(self, collection: str, filters: SearchFilters) -> None:
+        self.filters = filters
+        self._collection = collection
+        self._scope = Scope.of(filters)
+        self._values = Scope.values(filters)
 
     def totals(self) -> Statement:
-        """One row: pages, children, lexical terms, tokens, parents."""
+        """One row: pages, their children and lexical terms; tokens and number of parents.
+
+        Pages and what BM25 needs do not depend on the kinds of content that are wanted.
+        """
+        if self.filters.has:
+            return self._statement(_CHUNK_TOTALS)
+        return self._statement(_TOTALS if self.filters.restrict_pages else _ALL_TOTALS)
+
+    def matching_children(self, limit: int) -> Statement:
+        """One row: children that the filters leave, counted up to one more than `limit`."""
         return self._statement(
             """
-            select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
-                   coalesce(sum(d.token_count), 0),
-                   (select count(*) from {parents} p join {documents} d on d.id = p.document
-                    where {scope})
-            from {documents} d where {scope}
-            """
+            select count(*) from (
+                select from {parents} p
+                join {documents} d on d.id = p.document
+                join {data_children} c on c.parent_id = p.id
+                where {scope} and {chunks} limit %(limit)s
+            ) matching
+            """,
+            limit=limit + 1,
         )
 
     def search_settings(self, ef_search: int) -> Statement:
@@ -116,8 +90,23 @@ class Queries:
             limit: Rows at most.
             exact: Compare with every child in scope instead of walking the index.
         """
+        text = _DENSE_EXACT if exact else _DENSE_INDEXED
+        if self.filters.has:
+            text = _DENSE_EXACT_CHUNKS if exact else _DENSE_INDEXED_CHUNKS
+        return self._statement(text, vector=HalfVector(list(vector)), limit=limit)
+
+    def allowed(self, children: Sequence[tuple[int, int]]) -> Statement:
+        """Page and ordinal of those children whose parents hold the wanted kinds of content."""
         return self._statement(
-            _DENSE_EXACT if exact else _DENSE_INDEXED, vector=HalfVector(list(vector)), limit=limit
+            """
+            select c.document, c.ordinal
+            from unnest(%(documents)s::int[], %(ordinals)s::int[]) k(document, ordinal)
+            join {data_children} c on c.document = k.document and c.ordinal = k.ordinal
+            join {parents} p on p.id = c.parent_id
+            where {chunks}
+            """,
+            documents=[document for document, _ in children],
+            ordinals=[ordinal for _, ordinal in children],
         )
 
     def candidates(self, children: Sequence[tuple[int, int]], vector: Sequence[float]) -> Statement:
@@ -160,21 +149,36 @@ class Queries:
     def pages_in_reading_order(self) -> Statement:
         """Row number and tokens of the pages in scope, nearest to the named ones first."""
         return self._statement(
-            "select d.id, d.token_count from {documents} d where {scope} order by d.depth, d.url"
+            """
+            select d.id, sum(p.token_end - p.token_start)
+            from {documents} d join {parents} p on p.document = d.id
+            where {scope} and {chunks} group by d.id order by d.depth, d.url
+            """
         )
 
     def parents_of_pages(self, documents: Sequence[int]) -> Statement:
         """All parents of some pages in reading order, as `PARENT_COLUMNS` names them."""
         return self._statement(
             f"select {_PARENT} from {{parents}} p"
-            " join {documents} d on d.id = p.document where d.id = any(%(documents)s)"
+            " join {documents} d on d.id = p.document"
+            " where d.id = any(%(documents)s) and {chunks}"
             " order by d.depth, d.url, p.chunk_index",
             documents=list(documents),
         )
 
     def _statement(self, text: str, **values: Any) -> Statement:
-        composed = sql.SQL(text).format(**self._names, scope=self.scope.condition)
-        return Statement(composed, {**self.scope.values, **values})
+        composed = _compose(text, self._collection, self._scope)
+        return Statement(composed, {**self._values, **values})
+
+
+# Composing costs a tenth of a millisecond per statement, and there are few different ones.
+@lru_cache(maxsize=256)
+def _compose(text: str, collection: str, scope: Scope) -> bytes:
+    names = ("documents", "parents", "data_children", "postings")
+    composed = sql.SQL(text).format(
+        scope=scope.pages, chunks=scope.chunks, **{name: table(collection, name) for name in names}
+    )
+    return composed.as_bytes(None)
 
 
 PARENT_COLUMNS = {
@@ -200,12 +204,39 @@ PARENT_COLUMNS = {
     "has_admonition": "p.has_admonition",
     "has_steps": "p.has_steps",
     "images": "p.images",
+    "anchors": ANCHORS,
     "published_at": "d.published_at",
     "fetched_at": "d.fetched_at",
 }
 """Names of what is read of a parent, and the columns of `parents p` and `documents d`."""
 
 _PARENT = ", ".join(PARENT_COLUMNS.values())
+
+_TOTALS = """
+    select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
+           coalesce(sum(d.token_count), 0),
+           (select count(*) from {parents} p join {documents} d on d.id = p.document
+            where {scope})
+    from {documents} d where {scope}
+"""
+# Counts the parents of gone pages, which are few, in place of joining all that are not.
+_ALL_TOTALS = """
+    select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
+           coalesce(sum(d.token_count), 0),
+           (select count(*) from {parents})
+           - (select count(*) from {parents} p where p.document = any(array(
+                select g.id from {documents} g where g.gone_at is not null)))
+    from {documents} d where {scope}
+"""
+_CHUNK_TOTALS = """
+    with matching as (
+        select count(*) as parents, coalesce(sum(p.token_end - p.token_start), 0) as tokens
+        from {parents} p join {documents} d on d.id = p.document where {scope} and {chunks}
+    )
+    select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
+           (select tokens from matching), (select parents from matching)
+    from {documents} d where {scope}
+"""
 
 # The parameter stands in ORDER BY itself: a column of a CTE would keep the index from being used.
 # CASE keeps the planner from turning the condition into a join or a scan of its own index.
@@ -219,6 +250,21 @@ _DENSE_EXACT = """
     with subset as materialized (
         select c.document, c.ordinal, c.embedding from {data_children} c
         where c.document = any(array(select d.id from {documents} d where {scope}))
+    )
+    select document, ordinal from subset order by embedding <=> %(vector)s limit %(limit)s
+"""
+# Only the rows the walk visits are looked up.
+_DENSE_INDEXED_CHUNKS = """
+    select c.document, c.ordinal from {data_children} c
+    where case when c.document in (select d.id from {documents} d where {scope}) then true end
+      and case when (select {chunks} from {parents} p where p.id = c.parent_id) then true end
+    order by c.embedding <=> %(vector)s limit %(limit)s
+"""
+_DENSE_EXACT_CHUNKS = """
+    with subset as materialized (
+        select c.document, c.ordinal, c.embedding
+        from {parents} p join {data_children} c on c.parent_id = p.id
+        where p.document = any(array(select d.id from {documents} d where {scope})) and {chunks}
     )
     select document, ordinal from subset order by embedding <=> %(vector)s limit %(limit)s
 """

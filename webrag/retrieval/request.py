@@ -1,14 +1,14 @@
 """Checks what a caller of retrieval asks for; it searches nothing."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from webrag.errors import InputError
 from webrag.indexing.lexical import query_terms
+from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.queries import Queries, Scope
+from webrag.retrieval.queries import Queries
 
 __all__ = ["RetrievalMode", "RetrievalRequest", "check_request"]
 
@@ -50,8 +50,7 @@ def check_request(
     *,
     collection: str,
     config: RetrievalConfig,
-    source_urls: Sequence[str] | None,
-    sites: Sequence[str] | None,
+    filters: SearchFilters,
     mode: RetrievalMode,
     context_budget: int | None,
     children_limit: int | None,
@@ -75,7 +74,7 @@ def check_request(
     return RetrievalRequest(
         query=text,
         terms=tuple(query_terms(text)[:_MAX_TERMS]),
-        queries=Queries(collection, Scope(_distinct(source_urls), _distinct(sites))),
+        queries=Queries(collection, filters),
         mode=mode,
         budget=budget,
         limit=_positive("children_limit", children_limit, config.children_limit),
@@ -91,7 +90,3 @@ def _positive(name: str, value: int | None, default: int) -> int:
     if value < 1:
         raise InputError(f"{name} is {value}; it must be at least 1.")
     return value
-
-
-def _distinct(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(dict.fromkeys(values))

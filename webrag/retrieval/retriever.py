@@ -1,6 +1,5 @@
 """The corpus as a LlamaIndex retriever; the searching itself is `Searcher`'s."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -16,6 +15,7 @@ from llama_index.core.schema import (
 from typing_extensions import override
 
 from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalResult, RetrievedChunk
 from webrag.retrieval.request import RetrievalMode
 from webrag.retrieval.search import Searcher
@@ -32,8 +32,7 @@ class WebRAGRetriever(BaseRetriever):
 
     Args:
         searcher: Searches the corpus.
-        source_urls: Search these pages only; None searches all.
-        sites: Search pages of these hosts only.
+        filters: What may be returned; see `SearchFilters.of`.
         mode: As for `Searcher.retrieve`.
         top_k: Nodes at most; None gives all that fit the context budget.
         callback_manager: LlamaIndex's own.
@@ -43,36 +42,28 @@ class WebRAGRetriever(BaseRetriever):
         self,
         searcher: Searcher,
         *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
+        filters: SearchFilters = NO_FILTERS,
         mode: RetrievalMode = "chunk",
         top_k: int | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         self._searcher = searcher
-        self._source_urls = source_urls
-        self._sites = sites
+        self._filters = filters
         self._mode: RetrievalMode = mode
         self._top_k = top_k
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         result = self._searcher.retrieve_sync(
-            query_bundle.query_str,
-            source_urls=self._source_urls,
-            sites=self._sites,
-            mode=self._mode,
+            query_bundle.query_str, filters=self._filters, mode=self._mode
         )
         return self._nodes(result)
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         result = await self._searcher.retrieve(
-            query_bundle.query_str,
-            source_urls=self._source_urls,
-            sites=self._sites,
-            mode=self._mode,
+            query_bundle.query_str, filters=self._filters, mode=self._mode
         )
         return self._nodes(result)
 

@@ -16,6 +16,7 @@ from webrag.errors import ProviderError
 from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
 from webrag.retrieval.assembly import matched_result, whole_result
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult
 from webrag.retrieval.plans import Found, Plan, find_chunks, read_totals, read_whole
 from webrag.retrieval.request import RetrievalMode, RetrievalRequest, check_request
@@ -50,8 +51,7 @@ class Searcher:
         self,
         query: str,
         *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
+        filters: SearchFilters = NO_FILTERS,
         mode: RetrievalMode = "chunk",
         context_budget: int | None = None,
         children_limit: int | None = None,
@@ -60,8 +60,7 @@ class Searcher:
 
         Args:
             query: The question; only its beginning counts when it is very long.
-            source_urls: Search these pages only; None searches all, an empty list none.
-            sites: Search pages of these hosts only (`host` or `host:port`).
+            filters: What may be returned.
             mode: `chunk` searches, `full_context` reads everything up to the budget, `auto` reads
                 everything when it fits the full-context threshold.
             context_budget: Tokens of parents at most, at least 1; None takes the configured one.
@@ -75,7 +74,7 @@ class Searcher:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        request = self._check(query, source_urls, sites, mode, context_budget, children_limit)
+        request = self._check(query, filters, mode, context_budget, children_limit)
         if request.mode != "chunk":
             whole = await self._run(lambda: _read_whole(request))
             if whole is not None:
@@ -90,14 +89,13 @@ class Searcher:
         self,
         query: str,
         *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
+        filters: SearchFilters = NO_FILTERS,
         mode: RetrievalMode = "chunk",
         context_budget: int | None = None,
         children_limit: int | None = None,
     ) -> RetrievalResult:
         """As `retrieve`; needs no event loop and uses none, it blocks the calling thread."""
-        request = self._check(query, source_urls, sites, mode, context_budget, children_limit)
+        request = self._check(query, filters, mode, context_budget, children_limit)
         if request.mode != "chunk":
             whole = self._run_sync(lambda: _read_whole(request))
             if whole is not None:
@@ -111,8 +109,7 @@ class Searcher:
     def _check(
         self,
         query: str,
-        source_urls: Sequence[str] | None,
-        sites: Sequence[str] | None,
+        filters: SearchFilters,
         mode: RetrievalMode,
         context_budget: int | None,
         children_limit: int | None,
@@ -121,8 +118,7 @@ class Searcher:
             query,
             collection=self._database.config.collection,
             config=self._config,
-            source_urls=source_urls,
-            sites=sites,
+            filters=filters,
             mode=mode,
             context_budget=context_budget,
             children_limit=children_limit,

@@ -85,6 +85,14 @@ class StorageSettings(BaseModel):
         read_by="database",
         unit="seconds",
     )
+    database_statement_timeout: Seconds = setting(
+        60.0,
+        "Longest time of one read or write, half of it waiting for others; what the server sets "
+        "for the user or the database wins.",
+        env="WEBRAG_DATABASE_STATEMENT_TIMEOUT",
+        read_by="database",
+        unit="seconds",
+    )
     data_dir: Annotated[Path, AfterValidator(_absolute)] = setting(
         None,
         "Folder of the embedded server's files.",
@@ -225,18 +233,22 @@ class FetchSettings(BaseModel):
 class EmbeddingSettings(BaseModel):
     """Embedding and token counting."""
 
-    embedding_provider: Literal["auto", "bundled", "openai", "openai_compatible"] = setting(
+    embedding_provider: Literal[
+        "auto", "bundled", "openai", "openai_compatible", "huggingface", "fastembed"
+    ] = setting(
         "auto",
         "Where vectors come from; `auto` is OpenAI with a key, else the bundled model, and keeps "
-        "to what an existing corpus was made with.",
+        "to what an existing corpus was made with; `huggingface` and `fastembed` need the extra of "
+        "that name.",
         read_by="embedder",
     )
     embedding_model: str | None = setting(
         None,
-        "Model name at the provider.",
+        "Model name at the provider; for `huggingface` also a folder.",
         read_by="embedder",
         allowed="a model name",
-        default_text="the provider's: `text-embedding-3-small` for OpenAI",
+        default_text="the provider's: `text-embedding-3-small` for OpenAI and servers, "
+        "`BAAI/bge-small-en-v1.5` for models of this process",
         min_length=1,
         max_length=200,
     )
@@ -271,13 +283,14 @@ class EmbeddingSettings(BaseModel):
     )
     embedding_tokenizer_kind: Literal["tiktoken", "huggingface"] = setting(
         "tiktoken",
-        "Library that counts tokens for chunks and budgets.",
-        read_by="node parser, brief",
+        "Library that counts tokens for chunks, budgets and requests.",
+        read_by="node parser, embedder, brief",
     )
     embedding_tokenizer_name: str = setting(
         "cl100k_base",
-        "Encoding or tokenizer of that library; `cl100k_base` needs no download.",
-        read_by="node parser, brief",
+        "For tiktoken `cl100k_base` or `o200k_base`, which need no download; for Hugging Face a "
+        "tokenizer.json, its folder, or a name at the hub.",
+        read_by="node parser, embedder, brief",
         allowed="a tokenizer name",
         min_length=1,
         max_length=200,

@@ -154,6 +154,7 @@ class Settings(
             collection=self.collection,
             pool_max_size=self.database_pool_size,
             acquire_timeout_s=self.database_acquire_timeout,
+            statement_timeout_s=self.database_statement_timeout,
         )
 
     def fetch_config(self) -> FetchConfig:

@@ -10,8 +10,6 @@ PLANNED = frozenset(
         "answer_llm_api_key",
         "answer_llm_base_url",
         "answer_llm_model",
-        "embedding_tokenizer_kind",
-        "embedding_tokenizer_name",
         "mcp_allowed_hosts",
         "mcp_allowed_origins",
         "mcp_auth_token",

@@ -133,3 +133,28 @@ def test_missing_page_is_a_json_error_when_json_is_asked_for(
 
     error = json.loads(result.stdout)["error"]
     assert (result.exit_code, error["type"], error["status"]) == (1, "PageGoneError", 404)
+
+
+def test_search_can_be_filtered_by_what_passages_hold(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/", f"{manual}/care.html")
+
+    result = corpus_command(
+        None, "search", "filter", "--has", "code", "--fetched-since", "1d", "--json"
+    )
+
+    shown = json.loads(result.stdout)
+    assert shown["chunks"] == []
+    assert "has code" in shown["warnings"][0]
+
+
+def test_search_can_return_whole_pages(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/", f"{manual}/care.html")
+
+    result = corpus_command(
+        None, "search", "filter", "--mode", "full_context", "--fetched-since", "1d",
+        "--site", manual.removeprefix("http://"), "--json",
+    )  # fmt: skip
+
+    shown = json.loads(result.stdout)
+    assert shown["mode"] == "full_context"
+    assert len({chunk["chunk"]["source_url"] for chunk in shown["chunks"]}) == 2

@@ -272,3 +272,22 @@ def test_run_file_that_is_a_link_is_written_where_it_leads(
 
     assert files.out.is_symlink()
     assert target.read_text(encoding="utf-8").startswith('{"id": "prune"')
+
+
+def test_crawl_that_was_cut_is_told_loudly_and_stands_in_the_report(
+    files: Files, corpus_command: Run, static_site: Callable[..., Any], tmp_path: Path
+) -> None:
+    site = static_site(files.sites / "garden")
+    report = tmp_path / "report.md"
+
+    result = corpus_command(
+        None, "eval", str(files.questions), "--base-url", site.url, "--out", str(files.out),
+        "--max-pages", "1", "--report", str(report),
+    )  # fmt: skip
+
+    assert result.exit_code == 0, result.stderr
+    assert "Warning: The crawl of" in result.stderr
+    assert "stopped after 1 pages" in result.stderr
+    page = report.read_text(encoding="utf-8")
+    assert page.startswith("# Evaluation of questions.jsonl, setting whole\n\n> **Warning:** The")
+    assert "### prune: When are apple trees pruned?" in page

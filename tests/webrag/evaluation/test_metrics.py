@@ -121,3 +121,21 @@ def test_percentiles_are_taken_by_nearest_rank(percent: int, expected: float) ->
     summary = summarise(scores)
 
     assert {50: summary.ms_p50, 95: summary.ms_p95}[percent] == expected
+
+
+def test_gold_found_in_one_result_takes_consecutive_places() -> None:
+    score = score_question(question("one", "two"), record("hay", "one and two"))
+
+    assert score.reciprocal_rank == 0.5
+    assert score.hit_rate == 1.0
+    assert score.ndcg == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)))
+
+
+def test_gold_repeated_in_later_results_counts_once() -> None:
+    assert score_question(question("one"), record("one", "one")).ndcg == 1.0
+
+
+def test_ranking_figures_look_at_the_first_ten_results() -> None:
+    score = score_question(question("one"), record(*["hay"] * 10, "one"))
+
+    assert (score.hit_rate, score.ndcg, score.reciprocal_rank) == (0.0, 0.0, 1 / 11)

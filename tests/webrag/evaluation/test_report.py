@@ -1,5 +1,8 @@
-from webrag.evaluation.metrics import QuestionScore
-from webrag.evaluation.report import figures, figures_by_type
+from webrag.evaluation.comparison import compare_scores
+from webrag.evaluation.metrics import QuestionScore, score_question
+from webrag.evaluation.questions import Question
+from webrag.evaluation.report import comparison_rows, figures, figures_by_type, render_report
+from webrag.evaluation.runs import ResultRecord, RunRecord
 
 RANKS = {1: 1.0, 3: 1.0, 5: 1.0, 10: 1.0}
 WORDS = {500: 1.0, 1000: 0.5, 2000: 1.0}
@@ -27,3 +30,46 @@ def test_row_of_a_type_shows_its_word_budget_figure() -> None:
     header, row = figures_by_type([score("multi")])
 
     assert dict(zip(header, row, strict=True))["1000 words"] == "0.500"
+
+
+def asked(name: str, *quotes: str) -> Question:
+    gold = [{"page": "a.html", "quote": quote} for quote in quotes]
+    return Question.model_validate({"id": name, "query": f"Why {name}?", "gold": gold})
+
+
+def test_report_shows_figures_and_every_question_that_went_wrong() -> None:
+    questions = [asked("good", "yes"), asked("missed", "so *it* is"), asked("hopeless")]
+    records = [
+        RunRecord(id="good", retrieved=(ResultRecord(url="u1", text="yes"),)),
+        RunRecord(id="missed", retrieved=(ResultRecord(url="u2", text="no | no"),), error="late"),
+        RunRecord(id="hopeless", abstained=True),
+    ]
+    scores = [score_question(q, r) for q, r in zip(questions, records, strict=True)]
+
+    page = render_report("A run", questions, records, scores, ["Pages were left out."])
+
+    assert page.startswith("# A run\n\n> **Warning:** Pages were left out.\n\n## Figures\n\n")
+    assert "| nDCG @10 | 0.500 |" in page
+    assert "### missed: Why missed?\n\n- wanted on a.html: so \\*it\\* is\n- error: late\n" in page
+    assert "- result 1: u2: no \\| no" in page
+    assert "## Failed" in page
+    assert "### good" not in page
+    assert "hopeless" not in page
+
+
+def test_report_names_what_was_believed_without_evidence() -> None:
+    question, record = asked("hopeless"), RunRecord(id="hopeless")
+
+    page = render_report("A run", [question], [record], [score_question(question, record)])
+
+    assert "## Answered although the site does not say it\n\n### hopeless" in page
+
+
+def test_comparison_rows_have_one_row_per_figure() -> None:
+    one = {"q": score("all").model_copy(update={"hit_rate": 1.0, "ndcg": 1.0})}
+
+    header, *rows = comparison_rows(compare_scores(one, one))
+
+    assert len(rows) == 10
+    assert {len(row) for row in rows} == {len(header)}
+    assert rows[0][:4] == ("evidence recall @1", "1.000", "1.000", "+0.000")

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from webrag.errors import FetchError, InputError, PageGoneError, ProviderError
+from webrag.errors import (
+    FetchError,
+    InputError,
+    PageGoneError,
+    ProviderError,
+    UnusablePageError,
+)
 from webrag.indexing.acquirer import PageAcquirer, PageNotAdmittedError
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.indexer import Indexer
@@ -37,10 +43,12 @@ class Site:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.asked = []
+        self.wants_fresh: list[bool] = []
         self.gate = None
 
-    async def ingest(self, url: str, *, validators: Any = None) -> Any:
+    async def ingest(self, url: str, *, validators: Any = None, fresh: bool = False) -> Any:
         self.asked.append((url, validators))
+        self.wants_fresh.append(fresh)
         if self.gate is not None:
             await self.gate.wait()
         if isinstance(self.answer, Exception):
@@ -359,7 +367,7 @@ async def test_failure_of_a_stored_page_is_in_status_and_the_page_stays(
     assert (status.documents, status.failed) == (1, 0)
     assert (status.pages[0].outcome, status.pages[0].reason) == (
         "failed",
-        "docs.test does not answer.",
+        "docs.test does not answer. The stored version stays in use.",
     )
 
 
@@ -425,6 +433,23 @@ async def test_forgotten_page_leaves_no_outcome(acquirer: PageAcquirer, corpus: 
     assert (await corpus.status()).outcomes == {}
 
 
+async def test_known_page_that_says_not_found_with_status_200_is_kept_and_status_says_so(
+    acquirer: PageAcquirer, site: Site, corpus: Corpus
+) -> None:
+    await acquirer.acquire(URL)
+    site.answer = UnusablePageError("It says not found.", url=URL, status=200, kind="soft_404")
+
+    with pytest.raises(UnusablePageError):
+        await acquirer.acquire(URL, refresh=True)
+
+    status = await corpus.status()
+    assert (status.documents, status.gone) == (1, 0)
+    assert (status.pages[0].outcome, status.pages[0].reason) == (
+        "failed",
+        "It says not found. The stored version stays in use.",
+    )
+
+
 async def test_changed_page_embeds_only_its_changed_chunks(
     acquirer: PageAcquirer, site: Site, make_document: MakeDocument, counting_embedding: Any
 ) -> None:
@@ -449,6 +474,23 @@ async def test_confirmed_page_embeds_nothing(
     await acquirer.acquire(URL, refresh=True)
 
     assert (counting_embedding.texts, len(site.asked)) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "is_fresh"),
+    [
+        ({}, False),
+        ({"refresh": True}, True),
+        ({"refresh": True, "since": datetime(2026, 1, 1, tzinfo=UTC)}, False),
+        ({"refresh": True, "since": datetime(2026, 1, 1, tzinfo=UTC), "fresh": True}, True),
+    ],
+)
+async def test_only_a_refresh_refuses_the_copies_a_service_keeps(
+    acquirer: PageAcquirer, site: Site, asked_for: Any, is_fresh: bool
+) -> None:
+    await acquirer.acquire(URL, **asked_for)
+
+    assert site.wants_fresh == [is_fresh]
 
 
 async def wait_for_request(site: Site) -> None:

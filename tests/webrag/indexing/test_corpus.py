@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.schema import table
-from webrag.ingestion.models import NormalizedDocument, OutgoingLink
+from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
 
 MakeDocument = Callable[..., NormalizedDocument]
 
@@ -439,3 +439,37 @@ async def test_page_of_another_age_is_not_confused_by_time_zones(
     await indexer.index(make_document(fetched_at=fetched))
 
     assert (await corpus.page(URL)).fetched_at == fetched
+
+
+ANCHORS = tuple(Anchor(char_start=at, fragment=f"page={n}") for n, at in enumerate((0, 40, 200), 1))
+
+
+async def test_chunks_know_the_pages_they_lie_on(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document(anchors=ANCHORS))
+    page = await corpus.page(URL)
+    assert page is not None
+
+    parents = await corpus.neighbours(UUID(page.document_id), range(20))
+
+    for parent in parents:
+        last_before = max(
+            each.char_start for each in ANCHORS if each.char_start <= parent.char_start
+        )
+        wanted = [a.model_dump() for a in ANCHORS if last_before <= a.char_start < parent.char_end]
+        assert parent.anchors == wanted
+    assert len({str(parent.anchors) for parent in parents}) > 1
+
+
+async def test_pdf_of_an_earlier_version_gets_its_pages_without_embedding(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument, counting_embedding: Any
+) -> None:
+    await indexer.index(make_document())
+    counting_embedding.texts.clear()
+
+    first = await indexer.index(make_document(anchors=ANCHORS))
+    second = await indexer.index(make_document(anchors=ANCHORS))
+
+    assert (first.outcome, second.outcome) == ("updated", "unchanged")
+    assert counting_embedding.texts == []

@@ -7,8 +7,9 @@ import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
-from webrag.errors import ProviderError
+from webrag.errors import InputError, ProviderError
 from webrag.indexing.embedder import Embedder
+from webrag.indexing.embedding_batches import EmbeddingLimits
 
 
 class Remote(BaseEmbedding):
@@ -60,6 +61,19 @@ class Blocking(BaseEmbedding):
         return self._get_query_embedding(query)
 
 
+class OneByOneAsync(Blocking):
+    """As LlamaIndex's local models: batches in synchronous code, async only for one text."""
+
+    _sizes: list[int] = PrivateAttr(default_factory=list)
+
+    def _get_text_embeddings(self, texts: Any) -> Any:
+        self._sizes.append(len(texts))
+        return [self._get_text_embedding(text) for text in texts]
+
+    async def _aget_text_embedding(self, text: str) -> Any:
+        raise AssertionError(f"{text} was embedded on its own")
+
+
 class Refusal(Exception):
     status_code = 429
 
@@ -77,7 +91,7 @@ async def test_vectors_come_in_the_order_of_the_texts() -> None:
 async def test_batches_are_no_larger_than_allowed() -> None:
     model = Remote(embed_batch_size=10)
 
-    await Embedder(model, 2, batch_size=4).embed_documents(TEXTS)
+    await Embedder(model, 2, limits=EmbeddingLimits(texts=4)).embed_documents(TEXTS)
 
     assert [len(batch) for batch in model._batches] == [4, 4, 4, 4, 4, 3]
 
@@ -85,7 +99,7 @@ async def test_batches_are_no_larger_than_allowed() -> None:
 async def test_calls_under_way_are_limited() -> None:
     model = Remote(embed_batch_size=1)
 
-    await Embedder(model, 2, concurrency=3).embed_documents(TEXTS)
+    await Embedder(model, 2, limits=EmbeddingLimits(concurrency=3)).embed_documents(TEXTS)
 
     assert model._most == 3
 
@@ -104,6 +118,51 @@ async def test_model_without_asynchronous_code_runs_in_a_thread() -> None:
     await Embedder(model, 2).embed_documents(TEXTS)
 
     assert threading.get_ident() not in model._threads
+
+
+async def test_batches_hold_no_more_tokens_than_allowed() -> None:
+    model = Remote(embed_batch_size=100)
+    limits = EmbeddingLimits(tokens=30)
+
+    await Embedder(model, 2, limits=limits, count_tokens=len).embed_documents(TEXTS)
+
+    assert max(sum(map(len, batch)) for batch in model._batches) <= 30
+    assert [text for batch in model._batches for text in batch] == TEXTS
+
+
+@pytest.mark.parametrize("ask", ["embed_documents", "embed_query"])
+async def test_text_longer_than_the_model_takes_is_refused_before_a_call(ask: str) -> None:
+    model = Remote(model_name="remote")
+    embedder = Embedder(model, 2, limits=EmbeddingLimits(text_tokens=5), count_tokens=len)
+
+    with pytest.raises(InputError, match=r"of 6 tokens cannot be embedded; .* takes 5 at most"):
+        await getattr(embedder, ask)(["x" * 6] if ask == "embed_documents" else "x" * 6)
+
+    assert model._batches == []
+
+
+async def test_tokens_are_not_counted_without_a_limit() -> None:
+    def count(text: str) -> int:
+        raise AssertionError(f"the tokens of {text} were counted")
+
+    assert len(await Embedder(Remote(), 2, count_tokens=count).embed_documents(TEXTS)) == 23
+
+
+async def test_local_model_keeps_its_batches() -> None:
+    model = OneByOneAsync(embed_batch_size=10)
+
+    await Embedder(model, 2).embed_documents(TEXTS)
+
+    assert sorted(model._sizes) == [3, 10, 10]
+
+
+async def test_error_that_says_all_is_not_wrapped() -> None:
+    error = ProviderError("The service is closed.", provider="remote")
+
+    with pytest.raises(ProviderError) as raised:
+        await Embedder(Remote(answer=error), 2).embed_documents(["a"])
+
+    assert raised.value is error
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.postings import unpack_postings
-from webrag.indexing.schema import table
+from webrag.indexing.schema import ensure_schema, table
+from webrag.indexing.served_embedding import ServedEmbedding
 from webrag.ingestion.models import NormalizedDocument
 
 MakeDocument = Callable[..., NormalizedDocument]
@@ -95,6 +96,22 @@ async def test_text_inserted_above_embeds_nothing_below_again(
     await indexer.index(make_document(markdown=longer))
 
     assert all("News" in text for text in counting_embedding.texts)
+
+
+async def test_service_sees_each_text_once_within_and_across_pages(
+    database: Database, make_document: MakeDocument, embedding_service: Any
+) -> None:
+    await ensure_schema(database, embedding_model="served/m", embedding_dimensions=48)
+    model = ServedEmbedding("m", api_key="none", api_base=embedding_service.url)
+    parser = ParentChildNodeParser(parent_tokens=60, child_tokens=25)
+    indexer = Indexer(Corpus(database), parser, Embedder(model, 48))
+    section = "## Limits\n\nThe limit is a hundred connections for each client.\n\n"
+
+    first = await indexer.index(make_document(markdown=section * 3))
+    second = await indexer.index(make_document("https://docs.test/other", markdown=section * 2))
+
+    assert first.chunk_count + second.chunk_count == 5
+    assert len(embedding_service.texts) == 1
 
 
 async def test_chunks_another_page_has_are_not_embedded_again(

@@ -25,14 +25,15 @@ from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import drop_collection, ensure_schema, table
 from webrag.indexing.store import CorpusVectorStore
 from webrag.ingestion.links import content_hash
-from webrag.ingestion.models import MappedLink, NormalizedDocument, OutgoingLink
+from webrag.ingestion.models import Anchor, MappedLink, NormalizedDocument, OutgoingLink
 
 MakeDocument = Callable[..., NormalizedDocument]
 URL = "https://docs.test/guide"
 OTHER = "https://docs.test/other"
+PAGES = (Anchor(char_start=0, fragment="page=1"), Anchor(char_start=20, fragment="page=2"))
 COLUMNS = """url, requested_url, aliases, site, title, description, language, published_at,
 modified_at, publication_year, fetched_at, depth, markdown, html, content_hash, etag,
-last_modified, status, source, token_count, child_count, term_count, gone_at"""
+last_modified, status, source, token_count, child_count, term_count, gone_at, anchors"""
 
 
 async def rows(database: Database, columns: str, name: str, order: str) -> Any:
@@ -86,7 +87,10 @@ async def filled(corpus: Corpus, indexer: Indexer, make_document: MakeDocument) 
     ]
     published = datetime(2024, 2, 29, tzinfo=UTC)
     await indexer.index(
-        make_document(links=links, published_at=published, etag='"e"', language="en"), depth=2
+        make_document(
+            links=links, published_at=published, etag='"e"', language="en", anchors=PAGES
+        ),
+        depth=2,
     )
     await corpus.add_aliases(URL, ["https://docs.test/alias"])
     other = make_document(OTHER, markdown="# Other\n\nAnother text.\n")

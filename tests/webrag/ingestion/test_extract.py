@@ -324,3 +324,32 @@ def _extracted(html: str) -> NormalizedDocument:
         source="test",
     )
     return extract(page)
+
+
+TERMS = """<h1>Modules</h1><p>These modules are there for everybody to use.</p><dl>
+<dt><a href="/json">json</a></dt><dd>Reads and <em>writes</em> JSON. It is fast.<p>Later.</p></dd>
+<dt><code><a href="/os">os</a></code> (<a href="/src">source</a>)</dt><dt><a href="/posix">posix</a>
+</dt><dd><p>Works with paths.</p><p>See <a href="/more">more</a> about it.</p></dd>
+<div><dt><a href="/none">none</a></dt>
+<dd><dl><dt>inner</dt><dd>Text of another.</dd></dl></dd></div>
+<dt><a href="/last">last</a> term</dt></dl>"""
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("json", "Reads and writes JSON. It is fast."),
+        ("os", "Works with paths."),
+        ("src", "Works with paths."),
+        ("posix", "Works with paths."),
+        ("more", "See more about it."),
+        ("none", "none"),
+        ("last", "last term"),
+    ],
+)
+def test_link_in_a_term_is_described_by_its_definition(
+    convert: Convert, path: str, sentence: str
+) -> None:
+    links = {link.url.rpartition("/")[2]: link.sentence for link in convert(body(TERMS)).links}
+
+    assert links[path] == sentence

@@ -25,8 +25,12 @@ class Source:
         self.answers = list(answers)
         self.asked: list[tuple[str, Validators | None]] = []
         self.is_closed = False
+        self.wants_fresh = False
 
-    async def fetch(self, url: str, *, validators: Validators | None = None) -> FetchedPage:
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage:
+        self.wants_fresh = fresh
         self.asked.append((url, validators))
         if self.answers:
             raise self.answers.pop(0)
@@ -115,3 +119,14 @@ async def test_both_are_closed_and_named() -> None:
 
     assert (first.is_closed, second.is_closed) == (True, True)
     assert fallback.name == "first, else second"
+
+
+async def test_a_fresh_copy_is_asked_of_both_sources() -> None:
+    first, second = (
+        Source("first", SourceUnavailableError("It is down.", url=URL)),
+        Source("second"),
+    )
+
+    await FallbackSource(first, second).fetch(URL, fresh=True)
+
+    assert (first.wants_fresh, second.wants_fresh) == (True, True)

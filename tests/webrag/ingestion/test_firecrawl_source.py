@@ -74,6 +74,14 @@ async def test_cached_copies_are_as_old_as_the_recrawl_setting_allows(
     assert guide.asked("scrape")[0].body["maxAge"] == sent
 
 
+async def test_fresh_page_is_not_taken_from_firecrawls_cache(
+    guide: FakeFirecrawl, make_source: MakeSource
+) -> None:
+    await make_source(max_age_s=3600).fetch(URL, fresh=True)
+
+    assert guide.asked("scrape")[0].body["maxAge"] == 0
+
+
 async def test_fake_refuses_formats_as_strings_as_the_published_interface_does(
     guide: FakeFirecrawl,
 ) -> None:

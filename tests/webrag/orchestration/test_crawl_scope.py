@@ -96,6 +96,7 @@ def test_hostile_pattern_takes_no_time() -> None:
         ("site", "https://www.docs.test/x", None),
         ("site", "https://other.test/manual/v2/x", "another site"),
         ("site", "https://docs.test:8080/manual/v2/x", "another site"),
+        ("folder", "https://docs.test/manual/v2/x.pdf", None),
         ("folder", "https://docs.test/manual/v2/x.zip", "a .zip file is not a page"),
         ("folder", "https://docs.test/manual/v2/login", "'login' is an action"),
     ],

@@ -12,6 +12,7 @@ from webrag.errors import DeadlineError, FetchError, InputError, PageGoneError
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.score_profiles import LOCAL
+from webrag.retrieval.filters import SearchFilters
 
 from .conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, TWO_LINKS_AWAY, Lab, html
 
@@ -353,7 +354,9 @@ async def test_search_stays_on_the_pages_asked_for(lab: Lab, manual: Any) -> Non
     for path in ("/replication.html", "/backup.html"):
         await lab.acquirer.acquire(manual + path)
 
-    result = await lab.engine().search("backups", source_urls=[manual + "/replication.html"])
+    result = await lab.engine().search(
+        "backups", filters=SearchFilters(source_urls=(manual + "/replication.html",))
+    )
 
     assert {item.chunk.source_url for item in result.chunks} <= {manual + "/replication.html"}
 

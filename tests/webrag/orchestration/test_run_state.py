@@ -8,6 +8,7 @@ from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.models import ExpansionConfig, QueryAnalysis
 from webrag.orchestration.page_budget import PageBudget
 from webrag.orchestration.run_state import RunClock, RunRequest, RunState
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 
 URL = "https://docs.test/guide"
 
@@ -27,7 +28,12 @@ def asked(urls: Any = URL, query: str = "What?", **values: Any) -> RunRequest:
 
 
 def searched(query: str = "What?", **values: Any) -> RunRequest:
-    given = {"source_urls": None, "sites": None, "intent": None, "top_k": None}
+    given = {
+        "filters": NO_FILTERS,
+        "intent": None,
+        "top_k": None,
+        "retrieval_mode": "chunk",
+    }
     return RunRequest.search(query, **{**given, **values})
 
 
@@ -83,7 +89,7 @@ def test_unusable_value_is_refused(values: Any) -> None:
         asked(**values)
 
 
-@pytest.mark.parametrize("values", [{"query": ""}, {"top_k": 0}, {"source_urls": ["no"]}])
+@pytest.mark.parametrize("values", [{"query": ""}, {"top_k": 0}])
 def test_unusable_search_is_refused(values: Any) -> None:
     with pytest.raises(InputError):
         searched(**values)
@@ -140,8 +146,10 @@ def test_scope_any_searches_everything_once_widened() -> None:
 
 
 def test_search_is_limited_to_what_was_asked_for() -> None:
-    assert state(searched(source_urls=[URL])).searched_urls == (URL,)
-    assert state(searched()).searched_urls is None
+    filters = SearchFilters(source_urls=(URL,), has=("code",))
+
+    assert state(searched(filters=filters)).filters == filters
+    assert state(searched()).filters == NO_FILTERS
 
 
 def test_clock_adds_up_and_knows_its_end() -> None:

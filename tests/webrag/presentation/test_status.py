@@ -111,6 +111,18 @@ def test_ingest_report_names_each_outcome() -> None:
     )
 
 
+def test_ingest_report_says_that_another_source_was_used() -> None:
+    text = format_ingest([], {URL: "no answer"}, degraded=["Firecrawl was down."])
+
+    assert text.endswith("(failed: no answer)\n\nNote: Firecrawl was down.")
+
+
+def test_site_report_says_that_another_source_was_used() -> None:
+    text = format_site(SiteReport(start_url=URL, degraded=("Firecrawl was\ndown.",)))
+
+    assert "\n\nNote: Firecrawl was down.\n\n" in text
+
+
 def test_status_tells_the_last_request_of_each_page_and_what_never_came(
     status: CorpusStatus,
 ) -> None:

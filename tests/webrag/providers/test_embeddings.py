@@ -133,13 +133,44 @@ def test_named_provider_is_taken_whatever_the_corpus_is(
             "EMBEDDING_API_KEY",
             id="openai-key-is-not-for-another-address",
         ),
+        pytest.param(("mystery/model", 8), KEY, "EMBEDDING_PROVIDER", id="unknown-provider"),
+        pytest.param(("counting", 8), {}, "EMBEDDING_PROVIDER", id="no-provider"),
     ],
 )
 def test_missing_setting_is_named(
     existing: Any, settings: dict[str, Any], named: str, bundled: BundledEmbedding
 ) -> None:
-    with pytest.raises(ConfigurationError, match=named):
+    with pytest.raises(ConfigurationError) as raised:
         chosen(bundled, existing, **settings)
+
+    assert named in f"{raised.value} {raised.value.hint}"
+
+
+@pytest.mark.parametrize("name", ["nomic-embed-text", "nomic-embed-text:latest", "BAAI/bge-m3"])
+def test_size_of_a_common_open_model_is_known(name: str, bundled: BundledEmbedding) -> None:
+    choice = chosen(
+        bundled,
+        embedding_provider="openai_compatible",
+        embedding_base_url=LOCAL_SERVER,
+        embedding_model=name,
+    )
+
+    assert choice.dimensions in (768, 1024)
+    assert choice.load().dimensions is None
+
+
+def test_address_in_the_environment_does_not_get_the_key(
+    bundled: BundledEmbedding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_BASE", "https://elsewhere.test/v1")
+
+    model = loaded(bundled, embedding_provider="openai", **KEY)
+
+    assert model.api_base == "https://api.openai.com/v1"
+
+
+def test_retries_are_made_in_one_place(bundled: BundledEmbedding) -> None:
+    assert loaded(bundled, embedding_provider="openai", **KEY).max_retries == 0
 
 
 def test_bundled_model_is_loaded_without_a_second_copy(bundled: BundledEmbedding) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webrag.ingestion.models import Anchor
 from webrag.retrieval.citations import extract_citation, passage_link
 from webrag.retrieval.models import RetrievedChunk
 
@@ -41,6 +42,17 @@ def test_a_citation_is_taken_from_the_markdown_and_not_from_the_surface() -> Non
     assert citation is not None
     assert citation.verbatim_text == "Set **listen_port** in the file."
     assert citation.plain_text == "Set listen_port in the file."
+
+
+@pytest.mark.parametrize(("start", "page"), [(100, 1), (131, 1), (132, 3), (140, 3)])
+def test_a_citation_of_a_pdf_opens_the_page_it_begins_on(start: int, page: int) -> None:
+    places = ((60, 1), (132, 2), (132, 3), (170, 4))  # page 2 is blank
+    anchors = tuple(Anchor(char_start=at, fragment=f"page={number}") for at, number in places)
+
+    citation = extract_citation(chunk().model_copy(update={"anchors": anchors}), start, 150)
+
+    assert citation is not None
+    assert citation.link == f"https://docs.test/ports#page={page}"
 
 
 def test_a_citation_says_where_it_comes_from() -> None:
@@ -96,10 +108,17 @@ def test_every_citation_is_the_exact_slice_of_the_page(
     ("plain", "directive"),
     [
         pytest.param("a-b, c & d", "a%2Db%2C%20c%20%26%20d", id="delimiters-are-encoded"),
-        pytest.param("50% of #1 ✓", "50%25%20of%20%231%20%E2%9C%93", id="others-are-encoded"),
-        pytest.param("  two \u00a0 words ", "two%20words", id="white-space-collapses"),
-        pytest.param("left cell\tright cell", "left%20cell,right%20cell", id="cells"),
+        pytest.param("50% of #1 é", "50%25%20of%20%231%20%C3%A9", id="others-are-encoded"),
+        pytest.param("  two\u00a0words ", "two%20words", id="hard-space"),
+        pytest.param("left cell\tright cell", "left%20cell-,right%20cell", id="cells"),
         pytest.param("line one\nline two", "line%20one,line%20two", id="lines"),
+        pytest.param("port\t80\tthe port", "port-,80", id="cell-after-its-name"),
+        pytest.param("port\t|\tthe port it uses", "the%20port%20it%20uses", id="cell-of-signs"),
+        pytest.param("one two three    four", "one%20two%20three", id="columns-of-code"),
+        pytest.param(
+            "run () \u2192 int Gives the next id", "int%20Gives%20the%20next%20id", id="signs"
+        ),
+        pytest.param("ls | wc", "ls%20%7C%20wc", id="only-signs-between"),
     ],
 )
 def test_a_passage_link_names_the_passage(plain: str, directive: str) -> None:
@@ -112,6 +131,12 @@ def test_a_long_passage_is_named_by_its_ends() -> None:
     assert link == "https://a.test/x#:~:text=0%201%202%203%204,35%2036%2037%2038%2039"
 
 
+def test_an_end_with_what_was_markup_is_named_by_the_words_before_it() -> None:
+    link = passage_link("https://a.test/x", " ".join(map(str, range(40))) + " x`y`. \u2026")
+
+    assert link.endswith("35%2036%2037%2038%2039")
+
+
 def test_a_passage_without_words_links_to_the_page() -> None:
     assert passage_link("https://a.test/x", " \n") == "https://a.test/x"
 
@@ -121,9 +146,12 @@ def test_a_fragment_of_the_address_is_kept() -> None:
 
 
 @given(st.text(min_size=1).filter(lambda text: bool(text.split())))
-def test_a_passage_link_holds_the_words_and_no_other_delimiter(plain: str) -> None:
+def test_a_passage_link_holds_words_of_the_passage_and_no_other_delimiter(plain: str) -> None:
     directive = passage_link("https://a.test/x", plain).partition("#:~:text=")[2]
 
     assert directive.isascii()
-    assert not set(directive) & set("&-# ")
-    assert unquote(directive).split()[0] == plain.split()[0] or "," in directive
+    assert not set(directive.replace("-,", ",")) & set("&-# ")
+    parts = directive.replace("-,", ",").split(",")
+    words = [word for part in parts for word in unquote(part).split()]
+    assert words
+    assert set(words) <= set(plain.split())

@@ -4,6 +4,7 @@ import pytest
 from llama_index.core.schema import MetadataMode
 
 from webrag.indexing.corpus import Corpus
+from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.retriever import WebRAGRetriever
 from webrag.retrieval.search import Searcher
 
@@ -44,7 +45,10 @@ async def test_the_synchronous_method_works_inside_a_running_loop(
 @pytest.mark.usefixtures("pages")
 async def test_filters_and_top_k_apply(make_searcher: MakeSearcher) -> None:
     retriever = WebRAGRetriever(
-        make_searcher(similarity_floor=-1.0), sites=["docs.test"], top_k=1, mode="full_context"
+        make_searcher(similarity_floor=-1.0),
+        filters=SearchFilters(sites=("docs.test",)),
+        top_k=1,
+        mode="full_context",
     )
 
     nodes = await retriever.aretrieve("port")

@@ -8,6 +8,7 @@ from webrag.errors import InputError
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
 from webrag.retrieval.citations import extract_citation
+from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.search import Searcher
 
 MakeSearcher = Callable[..., Searcher]
@@ -143,7 +144,15 @@ async def test_a_page_filter_leaves_other_pages_out(
 ) -> None:
     searcher = make_searcher(exact_scan_limit=exact_scan_limit, similarity_floor=-1.0)
 
-    result = await searcher.retrieve("change the port", source_urls=[BACKUP, THEME])
+    result = await searcher.retrieve(
+        "change the port",
+        filters=SearchFilters(
+            source_urls=(
+                BACKUP,
+                THEME,
+            )
+        ),
+    )
 
     assert set(result.source_urls) == {BACKUP, THEME}
     assert result.corpus_stats.total_documents == 2
@@ -151,19 +160,21 @@ async def test_a_page_filter_leaves_other_pages_out(
 
 @pytest.mark.usefixtures("pages")
 async def test_a_site_filter_leaves_other_sites_out(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher(similarity_floor=-1.0).retrieve("port", sites=["other.test"])
+    result = await make_searcher(similarity_floor=-1.0).retrieve(
+        "port", filters=SearchFilters(sites=("other.test",))
+    )
 
     assert set(result.source_urls) == {THEME}
 
 
 @pytest.mark.usefixtures("pages")
 async def test_an_empty_filter_matches_no_page(make_searcher: MakeSearcher) -> None:
-    assert (await make_searcher().retrieve("port", source_urls=[])).is_empty
+    assert (await make_searcher().retrieve("port", filters=SearchFilters(source_urls=()))).is_empty
 
 
 @pytest.mark.usefixtures("pages")
 async def test_filter_values_are_bound_and_not_pasted(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher().retrieve("port", sites=["x' or true --"])
+    result = await make_searcher().retrieve("port", filters=SearchFilters(sites=("x' or true --",)))
 
     assert result.corpus_stats.total_documents == 0
 
@@ -173,7 +184,9 @@ async def test_a_page_is_found_by_the_address_it_was_asked_for(
 ) -> None:
     await add_page(PORTS, "Ports", "# Ports\n\nThe port.", requested_url="https://docs.test/p")
 
-    result = await make_searcher().retrieve("port", source_urls=["https://docs.test/p"])
+    result = await make_searcher().retrieve(
+        "port", filters=SearchFilters(source_urls=("https://docs.test/p",))
+    )
 
     assert result.source_urls == [PORTS]
 
@@ -195,7 +208,9 @@ async def test_term_weights_are_those_of_the_searched_pages(
     make_searcher: MakeSearcher, pages: list[str]
 ) -> None:
     everything = await make_searcher().retrieve("server theme")
-    one_page = await make_searcher().retrieve("server theme", source_urls=[THEME])
+    one_page = await make_searcher().retrieve(
+        "server theme", filters=SearchFilters(source_urls=(THEME,))
+    )
 
     assert one_page.term_idf["theme"] < everything.term_idf["theme"]
 
@@ -296,7 +311,7 @@ async def test_auto_searches_a_corpus_above_the_threshold(make_searcher: MakeSea
 @pytest.mark.usefixtures("pages")
 async def test_auto_looks_at_the_filtered_pages_only(make_searcher: MakeSearcher) -> None:
     result = await make_searcher(full_context_threshold=50).retrieve(
-        "port", mode="auto", source_urls=[THEME]
+        "port", mode="auto", filters=SearchFilters(source_urls=(THEME,))
     )
 
     assert result.mode == "full_context"

@@ -19,6 +19,7 @@ SECRET = "sk-very-secret"
 # variable, field, default, a value that fits, what it becomes, a value that does not, the range
 TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_DATABASE_POOL_SIZE", "database_pool_size", 10, "3", 3, "0", "from 1 to 100"),
+    ("WEBRAG_DATABASE_STATEMENT_TIMEOUT", "database_statement_timeout", 60.0, "2.5", 2.5, "0", "from 0.1 to 3600 seconds"),
     ("WEBRAG_DATABASE_ACQUIRE_TIMEOUT", "database_acquire_timeout", 10.0, "2.5", 2.5, "0", "from 0.1 to 3600 seconds"),
     ("WEBRAG_DATA_DIR", "data_dir", ..., "/srv/corpus", Path("/srv/corpus"), ..., "a path"),
     ("WEBRAG_COLLECTION", "collection", "webrag", "my_docs2", "my_docs2", 'a"; DROP', "1 to 48 lower-case letters"),

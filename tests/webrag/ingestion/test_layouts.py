@@ -1,0 +1,129 @@
+"""One page of each of ten documentation generators; what is around the text says NAV there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from webrag.ingestion.models import NormalizedDocument
+
+Convert = Callable[..., NormalizedDocument]
+PAGES = Path(__file__).parent / "data" / "generators"
+
+KEPT = {
+    "antora": [
+        "# Tune the Pool\n",
+        "## Size\n",
+        "**Caution**  \nMore than 90 connections slow the server.",
+        "```ini\nmax = 40 (1)\nmin = 2\n```",
+        "**1**  \nConnections at most.",
+        "idle  \nSeconds until a connection is closed.",
+        "| Name | Most |\n| --- | --- |\n| `max` | 90 |",
+        "### Waiting\n",
+        "1. Stop the server.\n2. Edit the file.",
+    ],
+    "docsy": [
+        "# Ingress rules\n",
+        "## Order of rules\n\n**Note**\n\nRules are read from top to bottom.",
+        "Wildcards are a preview.",
+        "```yaml\nrules:\n- host: a.example\n```\n\nRun `tarnet up`.",
+        "backend  \nThe service that answers.",
+        "| host | string |",
+    ],
+    "doxygen": [
+        "# tundra::Codec Class Reference\n",
+        "## Public Member Functions\n\n| int | pack (const char *data, int level=6) |",
+        "## pack()\n\n`int tundra::Codec::pack ( const char * data, int level = 6 )`",
+        "| level | How hard to try. |",
+        "Warning  \nNot safe for threads.",
+        '```\nCodec c;\nc.pack("x", 9);\n```',
+    ],
+    "gitbook": [
+        "# Webhooks\n",
+        "Answer within 8 seconds.",
+        '```json\n{ "attempts": 5,\n  "wait": 30 }\n```',
+        "- First after a minute.",
+        "| Header | Meaning |\n| --- | --- |\n| X-Sign | The signature. |",
+    ],
+    "javadoc": [
+        "# Class Vault\n",
+        "public final class Vault extends java.lang.Object",
+        "\n## Method Summary\n\n| Modifier and Type | Method | Description |\n| --- | --- | --- |\n"
+        "| `byte[]` | `open(char pin)` | Gives the secret. |",
+        "\n### open\n\npublic byte[] open(char pin)",
+        "Parameters:  \n`pin` - the secret number",
+    ],
+    "just-the-docs": [
+        "# Hooks\n",
+        "## Before\n",
+        "A hook that fails stops the task.",
+        "```ruby\nbefore :build do\n  check\nend\n```",
+        "| `before` | first |",
+        "phase  \nA part of a task.",
+    ],
+    "man2html": [
+        "## SYNOPSIS\n",
+        "**-f** *file*  \nRead the list from *file*.",
+        "**--quiet**  \nSay nothing.",
+        "```\nflockd -f herd.conf \\\n    run\n```",
+        "The exit status is 3 when a process is lost.",
+    ],
+    "readthedocs": [
+        "# Signals\n\nSignals tell listeners.[1]",
+        "pluvio.emit(name, *args)  \nCall every listener.",
+        "Parameters:  \n**name** (*str*) – Which signal.",
+        "New in version 1.2: Positional arguments.",
+        "**See also**  \nListeners run in order.",
+        '```python\n>>> emit("rain")\nTrue\n```',
+        "| rain | once |",
+        "[1]  \nAlso threads.",
+    ],
+    "rustdoc": [
+        "# Struct Ring\n\n```rust\npub struct Ring<T> {\n    pub capacity: usize,",
+        "## Examples\n\n```rust\nlet mut r = Ring::new(4);\nr.push(1);\n```",
+        "## Fields\n\n`capacity: usize`\n\nElements at most.",
+        "### impl<T> Ring<T>",
+        "#### pub fn push(&mut self, value: T) -> Option<T>\n\nAdds a value;",
+    ],
+    "vitepress": [
+        "# Caching\n",
+        "## Lifetime 2.1+\n",
+        "```sh\nnpm add quillo\n```\n\n```sh\npnpm add quillo\n```",
+        "```ts\nexport default {\n  ttl: 600,\n}\n```",
+        "**WARNING**  \nA lifetime of 0 turns the cache off.",
+        "**More about eviction**\n\nThe oldest page goes first.",
+        "| `ttl` | 600 |",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_page_of_a_generator_keeps_its_structure(convert: Convert, name: str) -> None:
+    markdown = convert((PAGES / f"{name}.html").read_text()).markdown
+
+    assert [kept for kept in KEPT[name] if kept not in markdown] == []
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_page_of_a_generator_loses_what_is_around_its_text(convert: Convert, name: str) -> None:
+    document = convert((PAGES / f"{name}.html").read_text())
+
+    assert "NAV" not in document.markdown
+    assert "NAV" not in document.html
+
+
+def test_list_that_only_names_things_stays_a_list(convert: Convert) -> None:
+    items = "<ul><li><h3>One</h3></li><li>Two words of text</li></ul>"
+
+    assert "- Two words of text" in convert(f"<main><h1>A</h1>{items}</main>").markdown
+
+
+def test_links_in_rewritten_layouts_keep_their_place(convert: Convert) -> None:
+    document = convert((PAGES / "javadoc.html").read_text())
+
+    places = {
+        document.markdown[link.char_start : link.char_end]
+        for link in document.links
+        if link.char_start is not None
+    }
+    assert "org.keep" in places

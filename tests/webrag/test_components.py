@@ -1,0 +1,129 @@
+"""WebRAG's parts inside LlamaIndex's own engines, on a real database and a site on loopback."""
+
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import ResponseMode
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import Document
+from llama_index.core.tools import QueryEngineTool, RetrieverTool
+
+from webrag import WebRAG
+from webrag.errors import InputError
+from webrag.settings import load_settings
+
+QUESTION = "When is the lamp of the lighthouse lit?"
+PAGES = {
+    "/": """<html><head><title>Lighthouse</title></head><body><main><h1>The lighthouse</h1>
+<p>The lamp of the lighthouse is lit at dusk by the keeper and put out at sunrise.</p>
+</main></body></html>""",
+    "/code.html": """<html><head><title>Signals</title></head><body><main><h1>Signals</h1>
+<p>The lamp of the lighthouse is driven by a small program.</p>
+<pre><code class="language-python">lamp.light(at="dusk")</code></pre></main></body></html>""",
+}
+
+
+@pytest.fixture
+async def rag(postgres_dir: Path, static_site: Any) -> AsyncIterator[WebRAG]:
+    """WebRAG, open on two stored pages."""
+    site = static_site(dict(PAGES))
+    name = f"test_{uuid.uuid4().hex[:16]}"
+    settings = load_settings(data_dir=postgres_dir, collection=name).allowing(["127.0.0.1"])
+    async with WebRAG(settings) as opened:
+        await opened.ingest([f"{site}{path}" for path in PAGES])
+        yield opened
+        await opened.drop_collection()
+
+
+async def test_retriever_serves_a_stock_query_engine(rag: WebRAG) -> None:
+    engine = RetrieverQueryEngine.from_args(
+        rag.retriever(top_k=1), llm=MockLLM(), response_mode=ResponseMode.COMPACT
+    )
+
+    answered = await engine.aquery(QUESTION)
+
+    assert "lit at dusk" in answered.source_nodes[0].node.get_content()
+    assert engine.query(QUESTION).source_nodes == answered.source_nodes
+
+
+@pytest.mark.parametrize("mode", ["reciprocal_rerank", "relative_score", "simple"])
+async def test_retriever_is_fused_with_llama_indexs_own(rag: WebRAG, mode: Any) -> None:
+    fused = QueryFusionRetriever(
+        [rag.retriever(), rag.vector_index().as_retriever(similarity_top_k=3)],
+        llm=MockLLM(),
+        mode=mode,
+        num_queries=1,
+        similarity_top_k=2,
+        use_async=True,
+    )
+
+    nodes = await fused.aretrieve(QUESTION)
+
+    assert len(nodes) == 2
+    assert any("lit at dusk" in node.text for node in nodes)
+
+
+async def test_retriever_is_a_tool_of_an_agent(rag: WebRAG) -> None:
+    tool = RetrieverTool.from_defaults(rag.retriever(), name="memory", description="Stored pages")
+
+    assert "lit at dusk" in (await tool.acall(QUESTION)).content
+
+
+async def test_reranker_and_embedding_serve_a_stock_pipeline(rag: WebRAG) -> None:
+    reranker = rag.reranker()
+    assert reranker is not None
+    engine = rag.vector_index().as_query_engine(
+        similarity_top_k=3, llm=MockLLM(), node_postprocessors=[reranker]
+    )
+
+    answered = await engine.aquery(QUESTION)
+
+    assert "lit at dusk" in answered.source_nodes[0].node.get_content()
+
+
+async def test_retriever_takes_the_filters_of_a_search(rag: WebRAG) -> None:
+    nodes = await rag.retriever(has=["code"]).aretrieve("lamp")
+
+    assert [node.metadata["title"] for node in nodes] == ["Signals"]
+    assert await rag.retriever(years=[1999]).aretrieve("lamp") == []
+
+
+async def test_retriever_can_return_everything(rag: WebRAG) -> None:
+    nodes = await rag.retriever(retrieval_mode="full_context").aretrieve("anything")
+
+    assert {node.score for node in nodes} == {1.0}
+    assert {node.metadata["title"] for node in nodes} == {"Lighthouse", "Signals"}
+
+
+async def test_query_engine_is_a_tool_of_an_agent(rag: WebRAG) -> None:
+    tool = QueryEngineTool.from_defaults(rag.query_engine(), name="memory", description="Pages")
+
+    assert "lit at dusk" in (await tool.acall(QUESTION)).content
+
+
+async def test_query_engine_starts_from_pages(rag: WebRAG) -> None:
+    (url, *_) = [page.url for page in (await rag.status()).pages]
+
+    response = await rag.query_engine(url, max_quotes=1).aquery(QUESTION)
+
+    assert {node.metadata["source_url"] for node in response.source_nodes} == {url}
+    with pytest.raises(InputError):
+        rag.query_engine("no address")
+
+
+async def test_node_parser_and_embedding_are_those_of_the_corpus(rag: WebRAG) -> None:
+    nodes = rag.node_parser().get_nodes_from_documents([Document(text="# Lamp\n\nThe lamp.")])
+
+    assert {node.metadata["chunk_level"] for node in nodes} == {"parent", "child"}
+    vector = await rag.embed_model().aget_query_embedding("lamp")
+    assert len(vector) == 256
+
+
+def test_parts_of_one_that_is_not_open_are_refused(postgres_dir: Path) -> None:
+    with pytest.raises(InputError, match="not open"):
+        WebRAG(load_settings(data_dir=postgres_dir)).retriever()

@@ -1,0 +1,163 @@
+"""An embedding model behind OpenAI's interface: OpenAI's own, Ollama, vLLM, TEI and the like.
+
+Asks and retries; it chooses no model and no batches.
+"""
+
+import asyncio
+import base64
+import binascii
+import json
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import openai
+from llama_index.core.base.embeddings.base import Embedding
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.embeddings.openai import OpenAIEmbedding
+from typing_extensions import override
+
+from webrag.errors import ProviderError
+from webrag.indexing.embedding_failures import Attempts, ServiceName, refused, unreachable, unusable
+
+__all__ = ["ServedEmbedding", "read_vectors"]
+
+_ATTEMPT_TIMEOUT_S = 30.0
+
+
+class ServedEmbedding(OpenAIEmbedding):
+    """LlamaIndex's `OpenAIEmbedding` under one retry policy, with answers that are checked.
+
+    At most four requests a call, only after 408, 409, 425, 429, 5xx or a broken connection;
+    `Retry-After` is waited for when it fits the time of a call. The stock class (0.7.0) retries
+    within retries (six requests where two retries were asked for), pairs vectors with texts by
+    their place in the answer and not by `index`, turns line breaks into spaces, and raises
+    `AttributeError` at an answer that is not JSON.
+
+    Attributes:
+        call_timeout_s: Time of one call, retries included.
+        backoff_s: Longest pause before the second request; doubled for each further one.
+        as_base64: Ask for vectors in the short form, which OpenAI knows and many others do not.
+    """
+
+    call_timeout_s: float = Field(default=60.0, gt=0)
+    backoff_s: float = Field(default=0.5, gt=0)
+    as_base64: bool = False
+
+    _loop: asyncio.AbstractEventLoop | None = PrivateAttr(default=None)
+
+    def __init__(self, model: str, **settings: Any) -> None:
+        # `model_name` because `model` allows only names OpenAI had when the class was written.
+        given: dict[str, Any] = {"model_name": model, "timeout": _ATTEMPT_TIMEOUT_S} | settings
+        super().__init__(**given, max_retries=0)
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "ServedEmbedding"
+
+    @override
+    def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
+        attempts = self._attempts()
+        create = self._get_client().embeddings.with_raw_response.create
+        while True:
+            try:
+                answer = create(input=texts, **self._arguments())
+            except openai.APIError as error:
+                time.sleep(attempts.pause_after(self._failure(error), _headers(error)))
+            else:
+                return self._read(answer.content, len(texts))
+
+    @override
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[Embedding]:
+        attempts = self._attempts()
+        create = self._get_aclient().embeddings.with_raw_response.create
+        while True:
+            try:
+                answer = await create(input=texts, **self._arguments())
+            except openai.APIError as error:
+                await asyncio.sleep(attempts.pause_after(self._failure(error), _headers(error)))
+            else:
+                return self._read(answer.content, len(texts))
+
+    @override
+    def _get_text_embedding(self, text: str) -> Embedding:
+        return self._get_text_embeddings([text])[0]
+
+    @override
+    async def _aget_text_embedding(self, text: str) -> Embedding:
+        return (await self._aget_text_embeddings([text]))[0]
+
+    @override
+    def _get_query_embedding(self, query: str) -> Embedding:
+        return self._get_text_embeddings([query])[0]
+
+    @override
+    async def _aget_query_embedding(self, query: str) -> Embedding:
+        return (await self._aget_text_embeddings([query]))[0]
+
+    @override
+    def _get_aclient(self) -> openai.AsyncOpenAI:
+        # Connections belong to the event loop that opened them.
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._aclient = loop, None
+        return super()._get_aclient()
+
+    def _attempts(self) -> Attempts:
+        return Attempts(time.monotonic() + self.call_timeout_s, self.backoff_s)
+
+    def _arguments(self) -> dict[str, Any]:
+        form = "base64" if self.as_base64 else "float"
+        return {"model": self.model_name, "encoding_format": form} | self.additional_kwargs
+
+    def _service(self) -> ServiceName:
+        host = urlsplit(self.api_base or "").netloc.rpartition("@")[2]  # without a user's password
+        return ServiceName(self.model_name, host, self.api_key)
+
+    def _failure(self, error: openai.APIError) -> ProviderError:
+        if isinstance(error, openai.APIStatusError):
+            return refused(self._service(), error.status_code, error.body)
+        return unreachable(self._service(), error)
+
+    def _read(self, body: bytes, expected: int) -> list[Embedding]:
+        try:
+            return read_vectors(body, expected)
+        except ValueError as error:
+            raise unusable(self._service(), str(error)) from error
+
+
+def read_vectors(body: bytes, expected: int) -> list[Embedding]:
+    """The vectors of an answer, in the order of the texts that were sent.
+
+    Args:
+        body: JSON as OpenAI's interface describes it; vectors as numbers or in base64.
+        expected: Number of texts.
+
+    Raises:
+        ValueError: It is something else; the message follows "answered with".
+    """
+    try:
+        items = json.loads(body)["data"]
+        indexed = {int(item["index"]): _vector(item["embedding"]) for item in items}
+    except (ValueError, RecursionError, binascii.Error):
+        raise ValueError("something that is not JSON with vectors") from None
+    except (TypeError, KeyError, AttributeError):
+        raise ValueError("JSON that holds no list of vectors") from None
+    if len(items) != expected:
+        raise ValueError(f"{len(items)} vectors for {expected} texts")
+    if indexed.keys() != set(range(expected)):
+        raise ValueError("vectors that are not numbered like the texts")
+    return [indexed[place] for place in range(expected)]
+
+
+def _vector(value: str | list[float]) -> Embedding:
+    if isinstance(value, str):
+        numbers: Embedding = np.frombuffer(base64.b64decode(value, validate=True), "<f4").tolist()
+        return numbers
+    return [float(number) for number in value]
+
+
+def _headers(error: openai.APIError) -> dict[str, str]:
+    return dict(error.response.headers) if isinstance(error, openai.APIStatusError) else {}

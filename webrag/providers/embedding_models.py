@@ -1,0 +1,69 @@
+"""What is known of embedding models without asking for them."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from webrag.indexing.embedding_batches import EmbeddingLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+__all__ = ["OPENAI_LIMITS", "SERVER_LIMITS", "EmbeddingChoice", "known_dimensions"]
+
+# Vector sizes of models that are asked for by name, so that a corpus is created without a request.
+_OPENAI = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+_OPEN_WEIGHTS = {
+    "all-MiniLM-L12-v2": 384,
+    "all-MiniLM-L6-v2": 384,
+    "all-minilm": 384,
+    "all-mpnet-base-v2": 768,
+    "bge-base-en-v1.5": 768,
+    "bge-large-en-v1.5": 1024,
+    "bge-m3": 1024,
+    "bge-small-en-v1.5": 384,
+    "e5-large-v2": 1024,
+    "gte-large": 1024,
+    "multilingual-e5-large": 1024,
+    "multilingual-e5-small": 384,
+    "mxbai-embed-large": 1024,
+    "mxbai-embed-large-v1": 1024,
+    "nomic-embed-text": 768,
+    "nomic-embed-text-v1.5": 768,
+    "paraphrase-multilingual-MiniLM-L12-v2": 384,
+    "snowflake-arctic-embed": 1024,
+}
+
+# OpenAI takes 2,048 texts, 300,000 tokens and 8,192 a text; fewer make a retry cheaper.
+OPENAI_LIMITS = EmbeddingLimits(texts=512, tokens=250_000, text_tokens=8_000)
+# What the strictest of the common servers (TEI) takes by default.
+SERVER_LIMITS = EmbeddingLimits(texts=32, tokens=16_000)
+
+
+@dataclass(frozen=True)
+class EmbeddingChoice:
+    """An embedding model that has not been loaded yet.
+
+    Attributes:
+        name: What a corpus records, `provider/model`.
+        dimensions: Vector size.
+        load: Builds the model; may take seconds and, for weights that are not on this machine,
+            a download. Repeating it gives the same model where loading is costly.
+        limits: What one call may hold.
+    """
+
+    name: str
+    dimensions: int
+    load: "Callable[[], BaseEmbedding]"
+    limits: EmbeddingLimits = field(default=EmbeddingLimits())
+
+
+def known_dimensions(model: str) -> int | None:
+    """Vector size of a model by its name, with or without its owner and tag; None if unknown."""
+    name = model.rpartition("/")[2].partition(":")[0]
+    return _OPENAI.get(model) or _OPEN_WEIGHTS.get(name)

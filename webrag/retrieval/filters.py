@@ -1,0 +1,122 @@
+"""Which stored pages and chunks a search may return; it holds no SQL."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TypeVar, get_args
+
+from webrag.errors import InputError
+from webrag.ingestion.links import canonical_url, site_of
+
+__all__ = ["CONTENT_KINDS", "NO_FILTERS", "ContentKind", "SearchFilters"]
+
+ContentKind = Literal["table", "code", "math", "definition_list", "admonition", "steps"]
+
+CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
+"""Every kind of rich content that chunks are marked with."""
+
+_MAX_YEAR = 9999
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilters:
+    """Conditions that must all hold; None does not restrict, an empty sequence matches nothing.
+
+    The first four are about pages, so term weights and lengths are those of the pages they leave.
+    `has` is about the chunks within them and changes no weight.
+
+    Attributes:
+        source_urls: Canonical addresses, or others the pages are known by.
+        sites: Hosts, with a port or for every port.
+        years: Years of publication; a page without a date has none.
+        fetched_since: The site delivered or confirmed the page at this moment or later.
+        has: Kinds of content; a chunk must hold each of them. Empty does not restrict.
+    """
+
+    source_urls: tuple[str, ...] | None = None
+    sites: tuple[str, ...] | None = None
+    years: tuple[int, ...] | None = None
+    fetched_since: datetime | None = None
+    has: tuple[ContentKind, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        source_urls: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
+        years: Sequence[int] | None = None,
+        fetched_since: datetime | None = None,
+        has: Sequence[ContentKind] = (),
+    ) -> "SearchFilters":
+        """Check what a user gave and bring it into canonical form.
+
+        Args:
+            source_urls: Any spelling of pages' addresses.
+            sites: Hosts, `host` or `host:port`.
+            years: From 1 to 9999.
+            fetched_since: Without a time zone it is taken as UTC.
+            has: Some of `CONTENT_KINDS`.
+
+        Raises:
+            InputError: A value cannot be used.
+        """
+        if fetched_since is not None and fetched_since.tzinfo is None:
+            fetched_since = fetched_since.replace(tzinfo=UTC)
+        return cls(
+            source_urls=_each_once(canonical_url, source_urls),
+            sites=_each_once(_host, sites),
+            years=_each_once(_checked_year, years),
+            fetched_since=fetched_since,
+            has=_each_once(_checked_kind, has) or (),
+        )
+
+    @property
+    def restrict_pages(self) -> bool:
+        """Some pages may be left out as a whole."""
+        conditions = (self.source_urls, self.sites, self.years, self.fetched_since)
+        return any(condition is not None for condition in conditions)
+
+    @property
+    def description(self) -> str:
+        """The conditions in words, for messages; empty when there are none."""
+        parts = [*(self.source_urls or ()), *(self.sites or ())]
+        if self.years is not None:
+            parts.append("published in " + (", ".join(map(str, self.years)) or "no year"))
+        if self.fetched_since is not None:
+            parts.append(f"fetched since {self.fetched_since.isoformat(timespec='seconds')}")
+        parts += [f"has {kind.replace('_', ' ')}" for kind in self.has]
+        return ", ".join(parts)
+
+
+NO_FILTERS = SearchFilters()
+"""Everything that is stored may be returned."""
+
+
+def _each_once(check: Callable[[T], T], values: Iterable[T] | None) -> tuple[T, ...] | None:
+    return None if values is None else tuple(dict.fromkeys(map(check, values)))
+
+
+def _checked_year(year: int) -> int:
+    if not 1 <= year <= _MAX_YEAR:
+        raise InputError(f"The year {year} cannot be used; years are from 1 to {_MAX_YEAR}.")
+    return year
+
+
+def _checked_kind(kind: ContentKind) -> ContentKind:
+    if kind not in CONTENT_KINDS:
+        raise InputError(f"Content {kind!r} is unknown; known are {', '.join(CONTENT_KINDS)}.")
+    return kind
+
+
+def _host(site: str) -> str:
+    """The site as pages are filed under it."""
+    try:
+        found = site_of(canonical_url(f"http://{site}/"))
+    except InputError:
+        found = ""
+    if not found or "/" in site:
+        raise InputError(f"The site {site!r} is not a host; give one such as docs.example.com.")
+    return found
