@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import shlex
+import textwrap
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,8 +22,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TOPICS = "A timeout is set with asyncio.timeout. A database is opened read only by its address."
 
-# Commands that are no part of WebRAG, and where else they are run.
+# Commands that are not run here, and where else they are.
 OTHERS = {
+    'pip install "webrag[': "tests of the providers that need these packages",
+    "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
     "pip install uv": "the continuous integration begins with it",
     "python3 -m venv": "the continuous integration begins with it",
     "uv run webrag demo": "tests of the command line",
@@ -31,10 +34,25 @@ OTHERS = {
     "python3 -m http.server": "Python's own",
 }
 
+# What must be there before a command can do anything.
+BEFORE = {
+    "webrag forget https": "webrag ingest https://docs.example.org/old-page",
+    "webrag import": "webrag drop shared --yes",
+    "webrag drop old": "webrag ingest https://docs.example.org/page --collection old_experiments",
+}
+
+QUESTION = {
+    "id": "timeout",
+    "query": "How is a timeout set?",
+    "site": "docs",
+    "gold": [{"page": "index.html", "quote": "A timeout is set with asyncio.timeout"}],
+}
+
 
 def blocks(path: Path, language: str) -> list[str]:
-    fence = rf"^```{language}\n(.*?)^```"
-    return re.findall(fence, path.read_text(encoding="utf-8"), re.M | re.S)
+    fence = rf"^ *```{language}\n(.*?)^ *```"
+    found = re.findall(fence, path.read_text(encoding="utf-8"), re.M | re.S)
+    return [textwrap.dedent(block) for block in found]
 
 
 def pages_with(language: str) -> list[Any]:
@@ -43,7 +61,8 @@ def pages_with(language: str) -> list[Any]:
 
 
 class AnyPage(BaseHTTPRequestHandler):
-    """Has a page under every address but those a crawler probes for."""
+    """Has a page under every address but those a crawler probes for; is an embedding server and
+    a Firecrawl, too."""
 
     def do_GET(self) -> None:
         known = not re.search(r"robots\.txt|sitemap|llms|\.md$|\.gz$", self.path)
@@ -54,8 +73,29 @@ class AnyPage(BaseHTTPRequestHandler):
         text = f"<p>This is {self.path}. {TOPICS} See also the pages linked below. {links}</p>"
         self.wfile.write(f"<title>{self.path}</title><main><h1>Manual</h1>{text}</main>".encode())
 
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = embeddings(asked) if self.path == "/v1/embeddings" else scraped(asked)
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
     def log_message(self, format: str, *args: Any) -> None:
         """Keep quiet."""
+
+
+def embeddings(asked: dict[str, Any]) -> dict[str, Any]:
+    vectors = [[1.0, float(len(text)), *[0.0] * 766] for text in asked["input"]]
+    return {"data": [{"index": i, "embedding": each} for i, each in enumerate(vectors)]}
+
+
+def scraped(asked: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"sourceURL": asked["url"], "url": asked["url"], "statusCode": 200}
+    page = {"markdown": TOPICS, "rawHtml": f"<p>{TOPICS}</p>", "links": [], "metadata": metadata}
+    return {"success": True, "data": page}
 
 
 @pytest.fixture
@@ -96,6 +136,15 @@ async def corpus(
     await WebRAG().drop_collection()
 
 
+@pytest.fixture
+def questions(corpus: str) -> None:
+    """A file of questions and a site in the current folder, as the page on evaluation has them."""
+    Path("questions.jsonl").write_text(json.dumps(QUESTION), encoding="utf-8")
+    Path("build/sites/docs").mkdir(parents=True)
+    text = f"<title>Docs</title><main><h1>Docs</h1><p>{TOPICS}</p></main>"
+    Path("build/sites/docs/index.html").write_text(text, encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", pages_with("python"))
 async def test_the_python_of_a_page_runs(
     path: Path, corpus: str, here: Callable[[str], str], netloc: str
@@ -115,12 +164,23 @@ def commands(block: str) -> list[str]:
 
 @pytest.mark.parametrize("path", pages_with("bash"))
 def test_the_commands_of_a_page_run(
-    path: Path, corpus: str, here: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+    path: Path,
+    corpus: str,
+    questions: None,
+    here: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for command in [each for block in blocks(path, "bash") for each in commands(block)]:
         if command.startswith(tuple(OTHERS)):
             continue
+        for needed in [BEFORE[start] for start in BEFORE if command.startswith(start)]:
+            CliRunner().invoke(main, shlex.split(here(needed))[1:])
         words = shlex.split(here(command).removeprefix("uv run "), comments=True)
+        words = words[1:] if words[0] == "export" else words
+        while words and re.match(r"[A-Z_]+=", words[0]):
+            monkeypatch.setenv(*words.pop(0).split("=", 1))
+        if not words:
+            continue
         assert words[0] == "webrag", f"{command!r} is neither run nor among OTHERS"
         result = CliRunner().invoke(main, words[1:])
         assert result.exit_code == 0, f"{command}\n{result.output}"
