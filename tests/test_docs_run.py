@@ -24,6 +24,10 @@ TOPICS = "A timeout is set with asyncio.timeout. A database is opened read only 
 
 # Commands that are not run here, and where else they are.
 OTHERS = {
+    "uv tool install": "it is `pip install` of the same folder",
+    "claude mcp add": "the client's own",
+    "MCP_AUTH_TOKEN=": "tests of the MCP server over HTTP",
+    "uv run webrag verify URL": "tests of the command line",
     'pip install "webrag[': "tests of the providers that need these packages",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
     "pip install uv": "the continuous integration begins with it",
