@@ -59,6 +59,15 @@ class IngestReport(BaseModel):
     failed: dict[str, str] = Field(default_factory=dict)
     degraded: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<IngestReport {len(self.pages)} pages, {len(self.failed)} failed>"
+
+    def __str__(self) -> str:
+        """What became of each page, as `webrag ingest` prints it."""
+        from webrag.presentation.status import format_ingest
+
+        return format_ingest(self.pages, self.failed, degraded=self.degraded)
+
 
 class WebRAG(CorpusOperations, LlamaIndexComponents):
     """Research memory: answers from pages with verbatim, located quotations.

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from webrag.indexing.models import CorpusStatus
+from webrag.orchestration.crawl_models import SiteReport
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief import format_brief
 from webrag.presentation.evidence import evidence_blocks
 from webrag.presentation.html_display import result_html
+from webrag.presentation.html_status import status_html
 from webrag.presentation.models import BriefConfig
-from webrag.presentation.status import format_status
+from webrag.presentation.status import format_site, format_status
 
 __all__ = ["register_displays"]
 
@@ -28,8 +30,10 @@ def register_displays() -> bool:
         return False
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(OrchestrationResult, _html)
+    formatters["text/html"].for_type(CorpusStatus, status_html)
     _register_text(formatters["text/plain"], OrchestrationResult, _brief)
     _register_text(formatters["text/plain"], CorpusStatus, format_status)
+    _register_text(formatters["text/plain"], SiteReport, format_site)
     return True
 
 

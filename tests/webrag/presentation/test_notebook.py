@@ -35,3 +35,12 @@ def test_an_ipython_terminal_shows_a_result_as_its_brief(
 
 def test_nothing_is_registered_outside_ipython() -> None:
     assert not register_displays()
+
+
+def test_a_result_is_short_in_a_terminal(
+    make_result: Callable[..., OrchestrationResult], timeout_chunk: RankedChunk
+) -> None:
+    result = make_result(timeout_chunk)
+
+    assert len(repr(result)) < 200
+    assert timeout_chunk.chunk.source_url in str(result)
