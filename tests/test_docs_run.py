@@ -38,6 +38,11 @@ OTHERS = {
     "python3 -m http.server": "Python's own",
 }
 
+# Blocks with these names are only compiled, by `test_docs.py`.
+HEAVY = {
+    "SentenceTransformerRerank": "needs PyTorch; tests of `WebRAG(reranker=...)` use one of its kind",
+}
+
 # What must be there before a command can do anything.
 BEFORE = {
     "webrag forget https": "webrag ingest https://docs.example.org/old-page",
@@ -157,6 +162,8 @@ async def test_the_python_of_a_page_runs(
 ) -> None:
     names: dict[str, Any] = {"URL": f"http://{netloc}/"}
     for block in blocks(path, "python"):
+        if any(name in block for name in HEAVY):
+            continue
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         value = eval(compile(here(block), str(path), "exec", flags=flags), names)
         if inspect.isawaitable(value):
