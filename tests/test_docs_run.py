@@ -40,7 +40,7 @@ OTHERS = {
 
 # Blocks with these names are only compiled, by `test_docs.py`.
 HEAVY = {
-    "SentenceTransformerRerank": "needs PyTorch; tests of `WebRAG(reranker=...)` use one of its kind",
+    "SentenceTransformerRerank": "needs PyTorch; `WebRAG(reranker=...)` is tested with another",
 }
 
 # What must be there before a command can do anything.
