@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from webrag.retrieval.citation_checks import Citation
     from webrag.retrieval.retriever import WebRAGRetriever
     from webrag.settings import Settings, load_settings
+    from webrag.tool_spec import WebRAGToolSpec
 
 __all__ = [
     "Citation",
@@ -34,6 +35,7 @@ __all__ = [
     "WebRAGError",
     "WebRAGQueryEngine",
     "WebRAGRetriever",
+    "WebRAGToolSpec",
     "WebRAGWorkflow",
     "__version__",
     "load_settings",
@@ -58,6 +60,7 @@ _HOMES = {
     "WebRAGError": "webrag.errors",
     "WebRAGQueryEngine": "webrag.orchestration.query_engine",
     "WebRAGRetriever": "webrag.retrieval.retriever",
+    "WebRAGToolSpec": "webrag.tool_spec",
     "WebRAGWorkflow": "webrag.orchestration.workflow",
     "load_settings": "webrag.settings",
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -63,6 +64,15 @@ class IngestReport(BaseModel):
     pages: tuple[AcquiredPage, ...] = ()
     failed: dict[str, str] = Field(default_factory=dict)
     degraded: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<IngestReport {len(self.pages)} pages, {len(self.failed)} failed>"
+
+    def __str__(self) -> str:
+        """What became of each page, as `webrag ingest` prints it."""
+        from webrag.presentation.status import format_ingest
+
+        return format_ingest(self.pages, self.failed, degraded=self.degraded)
 
 
 class WebRAG(CorpusOperations, LlamaIndexComponents):
@@ -137,6 +147,8 @@ class WebRAG(CorpusOperations, LlamaIndexComponents):
                 reranker=self._reranker,
             )
             self._stack = stack.pop_all()
+        if "IPython" in sys.modules:
+            import_module("webrag.presentation.notebook").register_displays()
 
     async def close(self) -> None:
         """Release connections, worker processes and the database lease."""

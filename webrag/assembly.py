@@ -124,6 +124,7 @@ async def assemble(
         return len(tokenize(text))
 
     embedder = Embedder(model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens)
+    stack.push_async_callback(embedder.aclose)
     corpus = Corpus(database, embedding=(choice.name, choice.dimensions))
     ingestion, site_list, pages = _ingestion(settings, stack, page_source)
     node_parser = ParentChildNodeParser(tokenizer=tokenize)

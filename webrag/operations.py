@@ -170,18 +170,18 @@ class CorpusOperations:
             )
             model = await asyncio.to_thread(choice.load)
             tokenize = await asyncio.to_thread(choose_tokenizer, self.settings)
-            return await reembed(
-                database,
-                Embedder(
-                    model,
-                    choice.dimensions,
-                    limits=choice.limits,
-                    count_tokens=lambda text: len(tokenize(text)),
-                ),
-                choice.name,
-                force=force,
-                on_progress=on_progress,
+            embedder = Embedder(
+                model,
+                choice.dimensions,
+                limits=choice.limits,
+                count_tokens=lambda text: len(tokenize(text)),
             )
+            try:
+                return await reembed(
+                    database, embedder, choice.name, force=force, on_progress=on_progress
+                )
+            finally:
+                await embedder.aclose()
 
     async def collections(self) -> "list[CollectionSize]":
         """Every collection of the database with its number of pages, in alphabetical order."""

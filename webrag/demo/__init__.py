@@ -1,12 +1,13 @@
 """The documentation site bundled for `webrag demo`, and the question the demo asks of it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 from webrag.static_site import serve_static_site
 
-__all__ = ["QUESTION", "START_PAGE", "serve_demo_site"]
+__all__ = ["QUESTION", "START_PAGE", "demo_site_url", "serve_demo_site"]
 
 START_PAGE = "index.html"
 
@@ -19,3 +20,15 @@ def serve_demo_site() -> Iterator[str]:
     """Serve the bundled site on loopback while the block runs; yields its base URL."""
     with serve_static_site(Path(__file__).parent / "site") as base_url:
         yield base_url
+
+
+@cache
+def demo_site_url() -> str:
+    """Base URL of the bundled site, served on loopback until the process ends.
+
+    For notebooks, whose cells have no block to serve it in. Every call gives the same address.
+    """
+    return _FOR_EVER.enter_context(serve_demo_site())
+
+
+_FOR_EVER = ExitStack()

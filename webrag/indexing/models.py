@@ -223,3 +223,13 @@ class CorpusStatus(_Frozen):
     pages: tuple[PageStatus, ...] = ()
     failures: tuple[FailedPage, ...] = ()
     other_collections: tuple[CollectionSize, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<CorpusStatus {self.collection}: {self.documents:,} pages, {self.chunks:,} chunks, "
+            f"{self.embedding_model or 'no embedding model yet'}>"
+        )
+
+    def __str__(self) -> str:
+        """As its repr: the pages would fill the screen."""
+        return repr(self)

@@ -105,6 +105,13 @@ class ServedEmbedding(OpenAIEmbedding):
             self._loop, self._aclient = loop, None
         return super()._get_aclient()
 
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop; the next request opens new ones."""
+        loop, client = self._loop, self._aclient
+        self._loop = self._aclient = None
+        if client is not None and loop is asyncio.get_running_loop():
+            await client.close()
+
     def _attempts(self) -> Attempts:
         return Attempts(time.monotonic() + self.call_timeout_s, self.backoff_s)
 

@@ -99,3 +99,13 @@ class SiteReport(_Frozen):
     def visited(self) -> int:
         """Pages of this run."""
         return self.obtained + sum(self.failed.values())
+
+    def __repr__(self) -> str:
+        return (
+            f"<SiteReport {self.start_url}: {self.obtained:,} pages obtained, "
+            f"{sum(self.failed.values()):,} failed, {self.queued:,} queued, ended: {self.ended}>"
+        )
+
+    def __str__(self) -> str:
+        """As its repr."""
+        return repr(self)

@@ -31,6 +31,8 @@ Action = Literal["stop", "expand_breadth", "expand_recall", "expand_intent"]
 ConfidenceBand = Literal["high", "medium", "low", "none"]
 QueryType = Literal["factual", "comparison", "how_to", "exploratory"]
 
+_SHOWN_PASSAGES = 5
+
 
 class ProgressCallback(Protocol):
     """Told at each phase what is being done; must return quickly."""
@@ -370,3 +372,22 @@ class OrchestrationResult(_Frozen):
     degraded: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     partial: bool = False
+
+    def __repr__(self) -> str:
+        return f"<OrchestrationResult {self._summary()}>"
+
+    def __str__(self) -> str:
+        """The question, how far to trust the evidence, and where the best of it stands."""
+        best = sorted(self.chunks, key=lambda item: item.reranked_score, reverse=True)
+        places = [
+            f"  {item.reranked_score:.2f}  {item.chunk.source_url}"
+            f"  characters {item.chunk.char_start} to {item.chunk.char_end}"
+            for item in best[:_SHOWN_PASSAGES]
+        ]
+        return "\n".join((self._summary(), *places))
+
+    def _summary(self) -> str:
+        return (
+            f"{self.query!r}: {len(self.chunks)} passages, "
+            f"confidence {self.confidence:.2f} ({self.confidence_band})"
+        )

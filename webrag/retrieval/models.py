@@ -196,6 +196,16 @@ class RetrievalResult(_Frozen):
         """URLs that contributed, in order of first appearance."""
         return list(dict.fromkeys(chunk.source_url for chunk in self.chunks))
 
+    def __repr__(self) -> str:
+        return (
+            f"<RetrievalResult {len(self.chunks)} chunks of {len(self.source_urls)} pages, "
+            f"best score {self.top_score:.2f}>"
+        )
+
+    def __str__(self) -> str:
+        """As its repr."""
+        return repr(self)
+
 
 class CitationSpan(_Frozen):
     """A verbatim quotation and where it stands.

@@ -1,0 +1,205 @@
+"""Runs what README and docs tell users to type, on a site on loopback that has every page."""
+
+import ast
+import inspect
+import json
+import re
+import shlex
+import textwrap
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from webrag.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOPICS = "A timeout is set with asyncio.timeout. A database is opened read only by its address."
+
+# Commands that are not run here, and where else they are.
+OTHERS = {
+    "uv tool install": "it is `pip install` of the same folder",
+    "claude mcp add": "the client's own",
+    "MCP_AUTH_TOKEN=": "tests of the MCP server over HTTP",
+    "uv run webrag verify URL": "tests of the command line",
+    'pip install "webrag[': "tests of the providers that need these packages",
+    "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
+    "pip install uv": "the continuous integration begins with it",
+    "python3 -m venv": "the continuous integration begins with it",
+    "uv run webrag demo": "tests of the command line",
+    "uv run pytest": "it is what runs this",
+    "bash .ci/run": "it is what runs this",
+    "python3 -m http.server": "Python's own",
+}
+
+# Blocks with these names are only compiled, by `test_docs.py`.
+HEAVY = {
+    "SentenceTransformerRerank": "needs PyTorch; `WebRAG(reranker=...)` is tested with another",
+}
+
+# What must be there before a command can do anything.
+BEFORE = {
+    "webrag forget https": "webrag ingest https://docs.example.org/old-page",
+    "webrag import": "webrag drop shared --yes",
+    "webrag drop old": "webrag ingest https://docs.example.org/page --collection old_experiments",
+}
+
+QUESTION = {
+    "id": "timeout",
+    "query": "How is a timeout set?",
+    "site": "docs",
+    "gold": [{"page": "index.html", "quote": "A timeout is set with asyncio.timeout"}],
+}
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    fence = rf"^ *```{language}\n(.*?)^ *```"
+    found = re.findall(fence, path.read_text(encoding="utf-8"), re.M | re.S)
+    return [textwrap.dedent(block) for block in found]
+
+
+def pages_with(language: str) -> list[Any]:
+    found = [path for path in PAGES if blocks(path, language)]
+    return [pytest.param(path, id=str(path.relative_to(ROOT))) for path in found]
+
+
+class AnyPage(BaseHTTPRequestHandler):
+    """Has a page under every address but those a crawler probes for; is an embedding server and
+    a Firecrawl, too."""
+
+    def do_GET(self) -> None:
+        known = not re.search(r"robots\.txt|sitemap|llms|\.md$|\.gz$", self.path)
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        links = "".join(f'<a href="/linked/{n}">How to open it</a> ' for n in range(3))
+        text = f"<p>This is {self.path}. {TOPICS} See also the pages linked below. {links}</p>"
+        self.wfile.write(f"<title>{self.path}</title><main><h1>Manual</h1>{text}</main>".encode())
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = embeddings(asked) if self.path == "/v1/embeddings" else scraped(asked)
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep quiet."""
+
+
+def embeddings(asked: dict[str, Any]) -> dict[str, Any]:
+    vectors = [[1.0, float(len(text)), *[0.0] * 766] for text in asked["input"]]
+    return {"data": [{"index": i, "embedding": each} for i, each in enumerate(vectors)]}
+
+
+def scraped(asked: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"sourceURL": asked["url"], "url": asked["url"], "statusCode": 200}
+    page = {"markdown": TOPICS, "rawHtml": f"<p>{TOPICS}</p>", "links": [], "metadata": metadata}
+    return {"success": True, "data": page}
+
+
+@pytest.fixture
+def netloc() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), AnyPage)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def here(netloc: str) -> Callable[[str], str]:
+    """Point every address of a text to the site of the test."""
+
+    def rewrite(text: str) -> str:
+        text = re.sub(r"https?://[\w.-]+(:\d+)?(?=[/\"\s]|$)", f"http://{netloc}", text)
+        return re.sub(r"(--(?:site|allow-host)[ =])\S+", rf"\g<1>{netloc}", text)
+
+    return rewrite
+
+
+@pytest.fixture
+async def corpus(
+    postgres_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[str]:
+    """A collection of its own, named by the environment as a user would."""
+    from webrag import WebRAG
+
+    name = f"test_{uuid.uuid4().hex[:16]}"
+    monkeypatch.setenv("WEBRAG_DATA_DIR", str(postgres_dir))
+    monkeypatch.setenv("WEBRAG_COLLECTION", name)
+    monkeypatch.setenv("WEBRAG_ALLOW_HOSTS", "127.0.0.1")
+    monkeypatch.chdir(tmp_path)
+    yield name
+    await WebRAG().drop_collection()
+
+
+@pytest.fixture
+def questions(corpus: str) -> None:
+    """A file of questions and a site in the current folder, as the page on evaluation has them."""
+    Path("questions.jsonl").write_text(json.dumps(QUESTION), encoding="utf-8")
+    Path("build/sites/docs").mkdir(parents=True)
+    text = f"<title>Docs</title><main><h1>Docs</h1><p>{TOPICS}</p></main>"
+    Path("build/sites/docs/index.html").write_text(text, encoding="utf-8")
+
+
+# LlamaIndex's workflows look at every attribute of an agent, deprecated ones included.
+@pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
+@pytest.mark.parametrize("path", pages_with("python"))
+async def test_the_python_of_a_page_runs(
+    path: Path, corpus: str, here: Callable[[str], str], netloc: str
+) -> None:
+    names: dict[str, Any] = {"URL": f"http://{netloc}/"}
+    for block in blocks(path, "python"):
+        if any(name in block for name in HEAVY):
+            continue
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        value = eval(compile(here(block), str(path), "exec", flags=flags), names)
+        if inspect.isawaitable(value):
+            await value
+
+
+def commands(block: str) -> list[str]:
+    lines = block.replace("\\\n", " ").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("path", pages_with("bash"))
+def test_the_commands_of_a_page_run(
+    path: Path,
+    corpus: str,
+    questions: None,
+    here: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for command in [each for block in blocks(path, "bash") for each in commands(block)]:
+        if command.startswith(tuple(OTHERS)):
+            continue
+        for needed in [BEFORE[start] for start in BEFORE if command.startswith(start)]:
+            CliRunner().invoke(main, shlex.split(here(needed))[1:])
+        words = shlex.split(here(command).removeprefix("uv run "), comments=True)
+        words = words[1:] if words[0] == "export" else words
+        while words and re.match(r"[A-Z_]+=", words[0]):
+            monkeypatch.setenv(*words.pop(0).split("=", 1))
+        if not words:
+            continue
+        assert words[0] == "webrag", f"{command!r} is neither run nor among OTHERS"
+        result = CliRunner().invoke(main, words[1:])
+        assert result.exit_code == 0, f"{command}\n{result.output}"
+
+
+@pytest.mark.parametrize("path", pages_with("json"))
+def test_the_json_of_a_page_is_valid(path: Path) -> None:
+    for block in blocks(path, "json"):
+        json.loads(block)

@@ -1,0 +1,46 @@
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.presentation.notebook import register_displays
+
+
+@pytest.fixture
+def shell() -> Iterator[Any]:
+    """IPython as it runs behind a notebook."""
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
+
+
+def test_a_notebook_shows_a_result_as_html(
+    shell: Any, make_result: Callable[..., OrchestrationResult], timeout_chunk: RankedChunk
+) -> None:
+    assert register_displays()
+    data, _ = shell.display_formatter.format(make_result(timeout_chunk))
+
+    assert "<mark>" in data["text/html"]
+
+
+def test_an_ipython_terminal_shows_a_result_as_its_brief(
+    shell: Any, make_result: Callable[..., OrchestrationResult], timeout_chunk: RankedChunk
+) -> None:
+    register_displays()
+    data, _ = shell.display_formatter.format(make_result(timeout_chunk))
+
+    assert data["text/plain"].startswith("[SOURCES]")
+
+
+def test_nothing_is_registered_outside_ipython() -> None:
+    assert not register_displays()
+
+
+def test_a_result_is_short_in_a_terminal(
+    make_result: Callable[..., OrchestrationResult], timeout_chunk: RankedChunk
+) -> None:
+    result = make_result(timeout_chunk)
+
+    assert len(repr(result)) < 200
+    assert timeout_chunk.chunk.source_url in str(result)
