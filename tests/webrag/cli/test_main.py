@@ -23,6 +23,7 @@ COMMANDS = [
     "ask",
     "ingest",
     "status",
+    "verify",
     "forget",
     "export",
     "import",

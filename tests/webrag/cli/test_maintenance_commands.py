@@ -217,8 +217,8 @@ def test_killed_reindex_serves_the_old_index_and_goes_on_where_it_stopped(
         command, env={**os.environ, **chosen}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     deadline = time.monotonic() + 60
-    # The fourth request belongs to the second batch; the first one is stored by then.
-    while other_model.requests < 4 and time.monotonic() < deadline:
+    # 256 chunks go in eight requests and are stored then; the ninth belongs to the next ones.
+    while other_model.requests < 9 and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.communicate()
