@@ -36,8 +36,8 @@ _TOKEN = re.compile(
 _PIECE = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*(?:'(?:s|t|re|ve|ll|d|m)(?!\w))?", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACRONYM_PLURAL = re.compile(r"[A-Z]+s")
-# Wholes that are more than hyphenated words, stop words in capitals or numbers.
-_IDENTIFIER = re.compile(rf"{_WHOLE}(?=.*[^\W\d])(?:.*[_:.+#]|[-@$])")
+# Wholes other than hyphenated words, numbers, abbreviations (U.S.) and stop words in capitals.
+_IDENTIFIER = re.compile(rf"{_WHOLE}(?=.*[^\W\d])(?:.*[_:+#]|[-@$]|(?=.*\.).*[^\W\d]{{3}})")
 # Written without spaces between words: Thai, Lao, Burmese, Khmer, Han, kana, and Hangul, whose
 # particles are glued to the word.
 _UNSPACED = re.compile(
@@ -90,7 +90,8 @@ def term_weight(term: str) -> float:
     """How much a term counts in BM25: 1.0, and more for a whole identifier than for its parts.
 
     What asks for `Vec::new` is thus answered by a passage that holds it, not by one that says "new"
-    and "vec" over and over. Hyphenated words, numbers and stop words in capitals count 1.0.
+    and "vec" over and over. Hyphenated words, numbers, abbreviations and stop words in capitals
+    count 1.0.
     """
     return _IDENTIFIER_WEIGHT if _IDENTIFIER.match(term) else 1.0
 
