@@ -73,7 +73,9 @@ def test_a_whole_identifier_weighs_more_than_each_of_its_parts(identifier: str) 
     assert set(parts) <= {1.0}
 
 
-@pytest.mark.parametrize("text", ["well-known", "3.11", "e.g.", "U.S.", "WHERE", "Merging", "E0502"])
+@pytest.mark.parametrize(
+    "text", ["well-known", "3.11", "e.g.", "U.S.", "WHERE", "Merging", "E0502"]
+)
 def test_other_words_weigh_alike(text: str) -> None:
     assert {term_weight(term) for term in query_terms(text)} == {1.0}
 

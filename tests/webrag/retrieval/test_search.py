@@ -329,6 +329,13 @@ async def test_a_threshold_above_the_budget_is_clamped_with_a_warning(
 
 
 @pytest.mark.usefixtures("pages")
+async def test_a_result_prints_in_a_few_words(make_searcher: MakeSearcher) -> None:
+    result = await make_searcher().retrieve("how is the port changed?")
+
+    assert repr(result) == f"RetrievalResult(mode='chunk', chunks={len(result.chunks)})"
+
+
+@pytest.mark.usefixtures("pages")
 async def test_timing_adds_up(make_searcher: MakeSearcher) -> None:
     timing = (await make_searcher().retrieve("port")).timing
 
