@@ -1,10 +1,9 @@
 """The contract between orchestration and what presents its results. No I/O here."""
 
-from collections.abc import Awaitable, Iterable
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import override
 
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 
@@ -371,12 +370,3 @@ class OrchestrationResult(_Frozen):
     degraded: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     partial: bool = False
-
-    @override
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        # LlamaIndex's workflows print the event that ends a run.
-        return (
-            ("query", self.query),
-            ("chunks", len(self.chunks)),
-            ("confidence_band", self.confidence_band),
-        )

@@ -1,12 +1,10 @@
 """The contract between retrieval and what is built on it. No I/O here."""
 
-from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import override
 
 from webrag.ingestion.models import Anchor
 
@@ -182,11 +180,6 @@ class RetrievalResult(_Frozen):
     warnings: tuple[str, ...] = ()
     corpus_stats: CorpusStats
     timing: TimingInfo
-
-    @override
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        # LlamaIndex's workflows print every event: all texts and vectors took 15 ms each time.
-        return (("mode", self.mode), ("chunks", len(self.chunks)))
 
     @property
     def is_empty(self) -> bool:
