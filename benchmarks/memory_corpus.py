@@ -72,7 +72,7 @@ class MemoryCorpus:
         self._extractor = FeatureExtractor(analyze, EMBEDDING, 200_000)
         texts, lengths = [], Counter()
         for number, page in enumerate(pages):
-            for child, indexed in _children(number, page, self.parents):
+            for child, indexed in children_of(number, page, self.parents):
                 terms = analyze(indexed)
                 row = len(self.children)
                 for term, count in Counter(terms).items():
@@ -141,7 +141,7 @@ class MemoryCorpus:
         return list(seen.values())
 
 
-def _children(number: int, page: Page, parents: dict[str, str]) -> Iterable[tuple[Child, str]]:
+def children_of(number: int, page: Page, parents: dict[str, str]) -> Iterable[tuple[Child, str]]:
     metadata = {"title": page.title} if page.title else {}
     nodes = PARSER.get_nodes_from_documents(
         [Document(id_=f"{number}", text=page.markdown, metadata=metadata)]
@@ -199,7 +199,7 @@ def load_collection(path: Path, every: int = 1) -> Judged:
 
 def load_site(folder: Path, questions: Sequence[dict]) -> Judged:
     """A folder of HTML files and questions whose gold is quotations."""
-    corpus = MemoryCorpus([_page(path, folder) for path in sorted(folder.rglob("*.html"))])
+    corpus = MemoryCorpus([read_page(path, folder) for path in sorted(folder.rglob("*.html"))])
     keys = [letters(child.text) for child in corpus.children]
     gold, relevant = {}, {}
     for question in questions:
@@ -217,7 +217,7 @@ def load_site(folder: Path, questions: Sequence[dict]) -> Judged:
     return Judged(folder.name, corpus, queries, relevant, lambda row: row, gold)
 
 
-def _page(path: Path, folder: Path) -> Page:
+def read_page(path: Path, folder: Path) -> Page:
     name = path.relative_to(folder).as_posix()
     url = f"https://site.test/{name}"
     fetched = FetchedPage(

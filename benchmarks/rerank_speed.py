@@ -1,7 +1,8 @@
 """Milliseconds that LocalRerank takes for candidates it has and has not seen before.
 
-Usage: python benchmarks/rerank_speed.py FOLDER [--candidates 80]   (HTML files below FOLDER)
+Usage: python benchmarks/rerank_speed.py FOLDER [--candidates 80] [--batches 10]
 
+Candidates are the chunks of the HTML files below FOLDER, as many files as are needed.
 Each time is also given as a multiple of embedding the same candidates once, which is the least an
 encoder has to do; the multiples hardly depend on how busy the machine is.
 """
@@ -9,12 +10,13 @@ encoder has to do; the multiples hardly depend on how busy the machine is.
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.postprocessor.webrag import LocalRerank
-from memory_corpus import EMBEDDING, load_site
+from memory_corpus import EMBEDDING, Child, children_of, read_page
 
 from webrag.indexing.lexical import analyze, query_terms
 
@@ -27,15 +29,21 @@ def milliseconds(work: Callable[[], object]) -> float:
     return (time.perf_counter() - started) * 1000
 
 
+def chunks(folder: Path) -> Iterable[Child]:
+    for number, path in enumerate(sorted(folder.rglob("*.html"))):
+        yield from (child for child, _ in children_of(number, read_page(path, folder), {}))
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path)
     options.add_argument("--candidates", type=int, default=80)
+    options.add_argument("--batches", type=int, default=10)
     given = options.parse_args()
-    children = load_site(given.folder, []).corpus.children
+    children = list(islice(chunks(given.folder), given.candidates * given.batches))
     EMBEDDING.encode(["load the weights"])
     rows = []
-    for start in range(0, len(children) - given.candidates, given.candidates):
+    for start in range(0, len(children) - given.candidates + 1, given.candidates):
         batch = children[start : start + given.candidates]
         nodes = [
             NodeWithScore(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from webrag.indexing.lexical import term_weight
 from webrag.indexing.postings import POSTING, unpack_postings
 
 __all__ = [
@@ -146,7 +147,11 @@ def score_children(
         for entry in postings
     }
     parts = [
-        (entry.keys, _saturate(entry.frequency, entry.length, average) * idf[entry.term])
+        (
+            entry.keys,
+            _saturate(entry.frequency, entry.length, average)
+            * (idf[entry.term] * term_weight(entry.term)),
+        )
         for entry in postings
     ]
     return _sum_by_id(parts), idf
@@ -167,7 +172,7 @@ def score_pages(
     for entry in postings:
         pages, frequency = _sum_by_id([(entry.keys >> _ORDINAL_BITS, entry.frequency)])
         length = np.array([lengths.get(page, average) for page in pages.tolist()], dtype=float)
-        weight = inverse_document_frequency(len(pages), totals.documents)
+        weight = inverse_document_frequency(len(pages), totals.documents) * term_weight(entry.term)
         parts.append((pages, _saturate(frequency, length, average) * weight))
     pages, scores = _sum_by_id(parts)
     return LexicalScores(pages, scores / scores.max() if len(scores) else scores)

@@ -17,13 +17,15 @@ _log = logging.getLogger(__name__)
 
 # What a passage is embedded or reranked with; the rest of the metadata is for local features.
 _SHOWN_KEYS: Final = ("title", "heading_path")
+_ROUNDING: Final = 1e-6
 
 
 class ChunkReranker:
     """Ranks chunks by the best of their matched children, as a postprocessor scores them.
 
-    Safe to use from several runs at once. Without a postprocessor, and when it fails, chunks are
-    ranked by raw similarity, never by the fused score, whose top is always near 1.
+    Safe to use from several runs at once. Without a postprocessor, when it fails and when it gives
+    a score outside 0 and 1, which no threshold could judge, chunks are ranked by raw similarity,
+    never by the fused score, whose top is always near 1.
     """
 
     def __init__(
@@ -81,13 +83,20 @@ class ChunkReranker:
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
         except Exception as error:  # noqa: BLE001
             cause = f"{type(error).__name__}: {error}".rstrip(".: ")
-            note = (
-                f"The reranker {self._postprocessor.class_name()} failed ({cause}); "
-                "passages are ranked by similarity instead."
-            )
-            _log.warning("%s", note)
-            return self.passthrough(result, top_n=top_n), note
+            return self._without_scores(result, f"failed ({cause})", top_n)
+        outside = next((item.score for item in scored if not _is_usable(item.score)), None)
+        if outside is not None:
+            cause = f"gave a score of {outside:g}, which is not between 0 and 1 (see ScaledScores)"
+            return self._without_scores(result, cause, top_n)
         return self._ranked(result, scored, top_n or self._top_n), None
+
+    def _without_scores(
+        self, result: RetrievalResult, cause: str, top_n: int | None
+    ) -> tuple[tuple[RankedChunk, ...], str]:
+        name = self._postprocessor.class_name() if self._postprocessor else ""
+        note = f"The reranker {name} {cause}; passages are ranked by similarity instead."
+        _log.warning("%s", note)
+        return self.passthrough(result, top_n=top_n), note
 
     def passthrough(
         self, result: RetrievalResult, *, top_n: int | None = None
@@ -174,6 +183,11 @@ def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:
     # Fused retrieval scores break ties, so that equal scores keep a meaningful order.
     ordered = sorted(ranked, key=lambda item: (-item.reranked_score, -item.chunk.score))
     return tuple(ordered[:top_n])
+
+
+def _is_usable(score: float | None) -> bool:
+    """Within the unit interval but for rounding, or absent; cut to it, logits lose their order."""
+    return score is None or -_ROUNDING <= score <= 1.0 + _ROUNDING
 
 
 def _unit(score: float) -> float:

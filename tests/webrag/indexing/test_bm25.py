@@ -51,6 +51,26 @@ def test_child_scores_equal_the_formula() -> None:
     assert scores.scores == pytest.approx([both, reference_bm25(1, 12, 10, 2, 4)])
 
 
+def test_an_identifier_outweighs_its_parts_however_often_they_are_repeated() -> None:
+    totals = CorpusTotals(documents=2, children=20, terms=200)
+    entries = [
+        postings("=vec::new", (1, 0, 1, 10)),
+        postings("vec", (1, 0, 1, 10), (2, 0, 200, 10)),
+        postings("new", (1, 0, 1, 10), (2, 0, 200, 10)),
+    ]
+
+    assert score_children(entries, totals)[0].best(1).tolist() == [child_key(1, 0)]
+    assert score_pages(entries, {1: 10, 2: 10}, totals).best(1).tolist() == [1]
+
+
+def test_term_weights_leave_out_what_an_identifier_counts_more() -> None:
+    totals = CorpusTotals(1, 9, 90)
+
+    _, idf = score_children([postings("=vec::new"), postings("vec")], totals)
+
+    assert idf["=vec::new"] == idf["vec"]
+
+
 def test_term_weights_cover_terms_that_occur_nowhere() -> None:
     _, idf = score_children([postings("absent")], CorpusTotals(1, 9, 90))
 

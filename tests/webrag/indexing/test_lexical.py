@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.indexing.lexical import analyze, query_terms
+from webrag.indexing.lexical import analyze, query_terms, term_weight
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,26 @@ def test_analyze_gives_terms(text: str, terms: Any) -> None:
 )
 def test_query_terms_keep_the_subject(question: str, terms: Any) -> None:
     assert query_terms(question) == terms
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["Vec::new", "--no-ff", "max_connections", "C++", "$HOME", "@decorator", "foo.bar", "__init__"],
+)
+def test_a_whole_identifier_weighs_more_than_each_of_its_parts(identifier: str) -> None:
+    wholes, parts = [], []
+    for term in query_terms(identifier):
+        (wholes if term.startswith("=") else parts).append(term_weight(term))
+
+    assert max(wholes) > 2.2
+    assert set(parts) <= {1.0}
+
+
+@pytest.mark.parametrize(
+    "text", ["well-known", "3.11", "e.g.", "U.S.", "WHERE", "Merging", "E0502"]
+)
+def test_other_words_weigh_alike(text: str) -> None:
+    assert {term_weight(term) for term in query_terms(text)} == {1.0}
 
 
 @given(st.text(max_size=200))

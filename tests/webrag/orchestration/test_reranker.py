@@ -101,14 +101,28 @@ async def test_at_most_top_n_chunks_are_kept() -> None:
     assert [item.chunk.chunk_id for item in ranked] == [second.chunk_id]
 
 
-async def test_scores_are_clipped_to_the_unit_interval() -> None:
+async def test_rounding_beyond_the_unit_interval_is_cut() -> None:
     result, *_ = two_chunks()
 
-    ranked, _ = await ChunkReranker(ByTable(table={"a": 7.0, "c": -2.0}), PROFILE).rerank(
+    ranked, degraded = await ChunkReranker(
+        ByTable(table={"a": 1.0 + 1e-7, "c": -1e-7}), PROFILE
+    ).rerank("q", result)
+
+    assert ([item.reranked_score for item in ranked], degraded) == ([1.0, 0.0], None)
+
+
+@pytest.mark.parametrize("score", [7.0, -2.0, float("nan")])
+async def test_scores_outside_the_unit_interval_are_refused_with_advice(score: float) -> None:
+    result, *_ = two_chunks()
+
+    ranked, degraded = await ChunkReranker(ByTable(table={"a": score, "c": 0.5}), PROFILE).rerank(
         "q", result
     )
 
-    assert [item.reranked_score for item in ranked] == [1.0, 0.0]
+    assert [item.reranked_score for item in ranked] == [0.5, 0.3]
+    assert degraded is not None
+    assert f"gave a score of {score:g}" in degraded
+    assert "ScaledScores" in degraded
 
 
 async def test_confidence_is_taken_from_metadata() -> None:

@@ -16,9 +16,9 @@ AddPage = Callable[..., Awaitable[AcquiredPage]]
 IDENTIFIERS = {
     "max_connections": "The max number of connections is limited by connections that are max.",
     "--no-ff": "There is no ff file here, and no other ff file either.",
-    "Vec::new": "A new vec of things stands beside an old vec.",
+    "Vec::new": "A new vec of new things stands beside an old vec, a new vec.",
     "E0502": "Error E0503 and error E0501 are other errors with a number.",
-    "std::vector<int>": "The vector of the int is a vector without a std.",
+    "std::vector<int>": "A vector of int is a std vector of std, as int is: std, vector, int.",
     "$HOME": "At home the home page is the home of every home.",
     "@decorator": "The decorator decorates the house as a decorator does.",
     "foo.bar()": "A bar with foo and a foo with bar stand here.",

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,9 @@ from webrag.retrieval.search import Searcher
 MakeSearcher = Callable[..., Searcher]
 AddPage = Callable[..., Awaitable[AcquiredPage]]
 
+TABLE = (
+    "<table><tbody><tr><th>a</th><th>b</th></tr><tr><td>one</td><td>two</td></tr></tbody></table>"
+)
 PORTS, BACKUP, THEME = (
     "https://docs.test/ports",
     "https://docs.test/backup",
@@ -78,6 +82,33 @@ async def test_the_surface_follows_the_flags(make_searcher: MakeSearcher) -> Non
     chunk = max(result.chunks, key=lambda each: each.score)
     assert chunk.has_table
     assert (chunk.surface, chunk.selected_text) == ("markdown", chunk.text)
+
+
+@pytest.mark.parametrize("mode", ["chunk", "full_context"])
+@pytest.mark.parametrize(
+    ("markdown", "html", "surface"),
+    [
+        ("| a | b |\n|---|---|\n| one | two |", TABLE, "html"),
+        ("```\none two\n```", "<pre><code>one two</code></pre>", "html"),
+        ("1. Take one.\n2. Take two.", "<ol><li>Take one.</li><li>Take two.</li></ol>", "markdown"),
+        ("One is not two.", "<p>One is not two.</p>", "markdown"),
+    ],
+    ids=["table", "code", "steps", "prose"],
+)
+async def test_html_is_shown_where_markdown_loses_something(
+    make_searcher: MakeSearcher,
+    add_page: AddPage,
+    mode: Any,
+    markdown: str,
+    html: str,
+    surface: str,
+) -> None:
+    await add_page("https://a.test/x", "One", f"# One\n\n{markdown}\n", html=f"<h1>One</h1>{html}")
+
+    result = await make_searcher().retrieve("one two", mode=mode)
+
+    assert [chunk.surface for chunk in result.chunks] == [surface]
+    assert (html in result.chunks[0].selected_text) == (surface == "html")
 
 
 @pytest.mark.parametrize("mode", ["chunk", "full_context", "auto"])
