@@ -13,6 +13,7 @@ from webrag.answering.evidence import Gathered
 from webrag.answering.extraction import choose_excerpts
 from webrag.answering.language_model import stream
 from webrag.answering.models import AnswerConfig, ExecutionPlan, SynthesisMethod
+from webrag.answering.planner import wants_steps
 from webrag.answering.prompts import synthesis_messages
 from webrag.answering.replies import SentenceReader
 from webrag.answering.units import Similarity
@@ -66,7 +67,7 @@ class ExtractiveSynthesizer:
             plan.revised_query,
             gathered,
             similarity=self._similarity,
-            wants_steps=plan.query_type == "how_to",
+            wants_steps=wants_steps(plan),
             max_excerpts=self._config.max_sentences,
         )
         for excerpt in excerpts:
