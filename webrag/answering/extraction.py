@@ -119,7 +119,7 @@ def _completed(chosen: Sequence[Unit], units: Sequence[Unit]) -> list[Unit]:
         kept.setdefault((unit.start, unit.evidence.number), worth)
 
     for left, right in pairwise(units):
-        if left.evidence is not right.evidence or right.place != left.place + 1:
+        if not _follows(left, right):
             continue
         announced = _announces(left)
         if announced and right in chosen and right.kind == "code":
@@ -213,7 +213,7 @@ def _worth(group: Sequence[Unit]) -> float:
 
 
 def _belongs(left: Unit, right: Unit) -> bool:
-    if left.evidence is not right.evidence or right.place != left.place + 1:
+    if not _follows(left, right):
         return False
     if left.kind != right.kind:
         return False

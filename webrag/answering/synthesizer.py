@@ -11,7 +11,7 @@ from llama_index.core.llms import LLM
 from webrag.answering.citations import CitationDesk
 from webrag.answering.evidence import Gathered
 from webrag.answering.extraction import choose_excerpts
-from webrag.answering.language_model import stream
+from webrag.answering.language_model import as_clause, stream
 from webrag.answering.models import AnswerConfig, ExecutionPlan, SynthesisMethod
 from webrag.answering.planner import wants_steps
 from webrag.answering.prompts import synthesis_messages
@@ -103,7 +103,7 @@ class LanguageModelSynthesizer:
             limit = self._config.synthesis_timeout_s
             problem, gave_up = f"the language model did not finish within {limit:g} s", False
         except ProviderError as error:
-            problem, gave_up = str(error).rstrip(".").lower(), False
+            problem, gave_up = as_clause(error), False
         if desk.parts:
             cut = f"The answer may be cut short: {problem}." if problem else None
             return Draft("llm", gave_up=gave_up, degraded=cut)
