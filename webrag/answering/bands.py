@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from webrag.answering.models import CitationTally, FinalReason
+from webrag.answering.models import CitationTally, FinalReason, RetrieveStep
 
 __all__ = [
     "HIGH",
@@ -13,6 +13,7 @@ __all__ = [
     "answer_confidence",
     "band_of",
     "has_low_coverage",
+    "without_answer",
 ]
 
 # Internal on purpose: a threshold that can be set can be set until an answer looks certain.
@@ -62,11 +63,15 @@ _BANDS: Final = (
         ),
     ),
 )
+_WHAT_HELPS: Final = (
+    "It may help to name the product, version or page you mean, to use the words its documentation"
+    " would use, or to give the address of a page to read."
+)
 _TOO_LOW: Final = Band(
     "confidence_too_low_clarify",
-    "No passage was found that clearly answers this. What follows is the nearest that is stored;"
-    " do not take it for an answer. It may help to name the product, version or page you mean, to"
-    " use the words its documentation would use, or to give the address of a page to read.",
+    # Reads well before the quotations and, where they were printed as they came, after them.
+    "No passage was found that clearly answers this. What is quoted here is the nearest that is"
+    f" stored; do not take it for an answer. {_WHAT_HELPS}",
     comes_first=True,
 )
 
@@ -74,6 +79,24 @@ _TOO_LOW: Final = Band(
 def band_of(confidence: float) -> Band:
     """The band of a confidence; each bound belongs to the band above it."""
     return next((band for bound, band in _BANDS if confidence >= bound), _TOO_LOW)
+
+
+def without_answer(step: RetrieveStep) -> Band:
+    """The lowest band for a run that found nothing to quote, saying why as far as it is known."""
+    if step.candidates:
+        notice = f"Nothing was found that comes near enough to this to be quoted. {_WHAT_HELPS}"
+    elif step.requested_years:
+        years = ", ".join(map(str, step.requested_years))
+        notice = (
+            f"Nothing was found in stored pages published in {years}. Pages that do not say when"
+            " they were published are left out as well; ask without a year to search them, too."
+        )
+    else:
+        notice = (
+            "Nothing that is stored has to do with this, or nothing is stored yet. Give the"
+            " address of a page to answer from, or ingest pages first."
+        )
+    return _TOO_LOW._replace(notice=notice)
 
 
 def answer_confidence(

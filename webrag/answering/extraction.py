@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -23,6 +23,7 @@ _ASIDE_COVERAGE: Final = 0.3
 _REPEATED: Final = 0.8  # Jaccard of terms from which a sentence says the same again
 _MAX_BLOCK_CHARS: Final = 900  # of code or a list that is shown whole
 _MARKER: Final = re.compile(r"(?:^|\n)[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+$")
+_REFERENCE: Final = re.compile(r"[a-z]|(?:This|These|That|Those|It|Here|The\s+above)\b")
 _ITEM_LINE: Final = re.compile(r"\n[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
 
 
@@ -59,13 +60,14 @@ def choose_excerpts(
         gathered: Ranked passages.
         similarity: Compares meanings; None to go by words alone.
         wants_steps: Whether the answer is likely a procedure.
-        max_excerpts: Excerpts at most.
+        max_excerpts: Excerpts at most; those that follow each other without a gap count once.
     """
-    units = read_units(query, gathered, similarity=similarity)
+    units = read_units(query, gathered, similarity=similarity, wants_steps=wants_steps)
     chosen = _within_budget(units, _MORE_WORDS if wants_steps else _WORDS)
     chosen = _completed(chosen, units)
     groups = list(_groups(sorted(chosen, key=lambda unit: (unit.evidence.number, unit.start))))
-    best = sorted(groups, key=_worth, reverse=True)[:max_excerpts]
+    runs = sorted(_runs(groups), key=lambda run: -max(map(_worth, run)))
+    best = [group for run in runs[:max_excerpts] for group in run]
     # Passage by passage, the one with the best sentence first; in page order within a passage.
     leading: dict[int, float] = {}
     for group in best:
@@ -110,17 +112,24 @@ def _says_again(unit: Unit, chosen: Sequence[Unit]) -> bool:
 def _completed(chosen: Sequence[Unit], units: Sequence[Unit]) -> list[Unit]:
     """With what an announcing sentence announces, and the sentence that announces chosen code."""
     kept = {(unit.start, unit.evidence.number): unit for unit in chosen}
+
+    def bring(unit: Unit, by: Unit) -> None:
+        # Worth as much as what brings it, lest it is left out where places are few.
+        worth = replace(unit, value=max(unit.value, by.value))
+        kept.setdefault((unit.start, unit.evidence.number), worth)
+
     for left, right in pairwise(units):
-        if left.evidence is not right.evidence or right.place != left.place + 1:
+        if not _follows(left, right):
             continue
         announced = _announces(left)
         if announced and right in chosen and right.kind == "code":
-            kept.setdefault((left.start, left.evidence.number), left)
+            bring(left, right)
         if announced and left in chosen:
             for unit in _announced(units, right):
-                kept.setdefault((unit.start, unit.evidence.number), unit)
-        if left.kind == "code" and right in chosen and right.text[:1].islower():
-            kept.setdefault((left.start, left.evidence.number), left)  # the sentence goes on
+                bring(unit, left)
+        # The sentence goes on below the code, or speaks of it.
+        if left.kind == "code" and right in chosen and _REFERENCE.match(right.text):
+            bring(left, right)
     places = {(unit.evidence.number, unit.place) for unit in kept.values()}
     return [unit for unit in kept.values() if not _dangles(unit, places)]
 
@@ -183,12 +192,28 @@ def _groups(units: Sequence[Unit]) -> Iterator[list[Unit]]:
         yield group
 
 
+def _runs(groups: Sequence[list[Unit]]) -> Iterator[list[list[Unit]]]:
+    """Groups that follow each other without a gap, such as a sentence and its code."""
+    run: list[list[Unit]] = []
+    for group in groups:
+        if run and not _follows(run[-1][-1], group[0]):
+            yield run
+            run = []
+        run.append(group)
+    if run:
+        yield run
+
+
+def _follows(left: Unit, right: Unit) -> bool:
+    return left.evidence is right.evidence and right.place == left.place + 1
+
+
 def _worth(group: Sequence[Unit]) -> float:
     return max(unit.value for unit in group)
 
 
 def _belongs(left: Unit, right: Unit) -> bool:
-    if left.evidence is not right.evidence or right.place != left.place + 1:
+    if not _follows(left, right):
         return False
     if left.kind != right.kind:
         return False

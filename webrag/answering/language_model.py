@@ -7,7 +7,13 @@ from llama_index.core.llms import LLM, ChatMessage, MessageRole
 
 from webrag.errors import ProviderError, WebRAGError
 
-__all__ = ["ask", "stream", "with_temperature"]
+__all__ = ["as_clause", "ask", "stream", "with_temperature"]
+
+
+def as_clause(error: ProviderError) -> str:
+    """An error's sentence, to go on a sentence with."""
+    said = str(error).rstrip(".")
+    return said[:1].lower() + said[1:]
 
 
 async def stream(llm: LLM, messages: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
@@ -58,9 +64,13 @@ def _failed(error: Exception) -> ProviderError:
     status: Any = getattr(error, "status_code", None)
     kind = type(error).__name__
     # The SDK's message can hold the whole reply of a server, with whatever is in it.
-    said = f"HTTP status {status}" if isinstance(status, int) else kind
+    said = f"failed (HTTP status {status})" if isinstance(status, int) else f"failed ({kind})"
+    if "Timeout" in kind:
+        said = "did not answer in time"
+    elif "Connect" in kind:
+        said = "could not be reached"
     return ProviderError(
-        f"The language model failed ({said}).",
+        f"The language model {said}.",
         provider="language model",
         status=status if isinstance(status, int) else None,
         hint="Check ANSWER_LLM_BASE_URL, ANSWER_LLM_MODEL and ANSWER_LLM_API_KEY.",

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from webrag.answering.bands import answer_confidence, band_of, has_low_coverage
+from webrag.answering.bands import answer_confidence, band_of, has_low_coverage, without_answer
 from webrag.answering.citations import CitationDesk
 from webrag.answering.conflicts import find_conflicts
 from webrag.answering.evidence import EvidenceFinder, Gathered
@@ -207,7 +207,7 @@ class Manager:
             gave_up=draft.gave_up,
             has_conflict=bool(conflicts),
         )
-        band = band_of(confidence)
+        band = band_of(confidence) if desk.parts else without_answer(step)
         text = answer_text(desk.parts, desk.citations, conflicts, band)
         notes = (reflection.applicability_note, reflection.uncertainty_note)
         checked = Checked(

@@ -8,7 +8,7 @@ from webrag.answering.coherence import incoherence
 from webrag.answering.models import ExecutionPlan
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 
-__all__ = ["Planner", "revised"]
+__all__ = ["Planner", "revised", "wants_steps"]
 
 _GREETING: Final = re.compile(
     r"^(?:(?:hi|hello|hey|dear|good\s+(?:morning|afternoon|evening))\b(?:\s+(?:all|there|everyone"
@@ -26,6 +26,14 @@ _REQUEST: Final = re.compile(
 _CLOSING: Final = re.compile(
     r"[\s,.!]*(?:\b(?:please|thanks?(?:\s+(?:you|a\s+lot|in\s+advance|so\s+much))?|thx|cheers)\b"
     r"[\s,.!]*)+$",
+    re.IGNORECASE,
+)
+
+_STEPS: Final = re.compile(
+    r"\bhow\s+(?:do|can|could|should|would|must|to)\b"
+    r"|\bwhat\s+(?:must|should|can|do|shall)\s+(?:i|we|one)\s+(?:do|run|set|use|type|change|add)\b"
+    r"|\bwhat\s+(?:has|needs|is|have)\s+to\s+be\s+(?:done|set|run|changed|configured|installed)\b"
+    r"|\bwhich\s+(?:commands?|steps|settings?\s+must|(?:\w+\s+){0,2}lines)\b",
     re.IGNORECASE,
 )
 
@@ -61,6 +69,11 @@ class Planner:
         analysis, degraded = await self._analyzer.analyze(text)
         update = {"sub_queries": analysis.sub_queries or (text,), "query_type": analysis.query_type}
         return plan.model_copy(update=update), degraded
+
+
+def wants_steps(plan: ExecutionPlan) -> bool:
+    """Whether somebody wants to be told what to do, however it is asked."""
+    return plan.query_type == "how_to" or bool(_STEPS.search(plan.revised_query))
 
 
 def revised(query: str) -> str:

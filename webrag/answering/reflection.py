@@ -12,7 +12,7 @@ from llama_index.core.llms import LLM
 from webrag.answering.bands import has_low_coverage
 from webrag.answering.citations import CitationDesk
 from webrag.answering.evidence import Gathered
-from webrag.answering.language_model import ask, with_temperature
+from webrag.answering.language_model import as_clause, ask, with_temperature
 from webrag.answering.models import AnswerCitation, AnswerConfig, ExecutionPlan, Reflection
 from webrag.answering.prompts import one_line, reflection_messages
 from webrag.answering.replies import Judgement, parse_judgement
@@ -59,7 +59,7 @@ class Reflector:
         except TimeoutError:
             problem = f"the language model did not finish within {self._timeout_s:g} s"
         except ProviderError as error:
-            problem = str(error).rstrip(".").lower()
+            problem = as_clause(error)
         else:
             if judgement is not None:
                 return _merged(judgement, by_rules, plan, desk), None

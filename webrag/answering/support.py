@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from webrag.answering.clauses import clauses, is_bound, nearest_clauses
+from webrag.answering.qualifiers import keeps_qualifiers, keeps_units
 from webrag.indexing.lexical import analyze, query_terms
 
 __all__ = ["identifiers", "is_negated", "is_supported", "numbers"]
@@ -50,6 +52,7 @@ _OPPOSITES: Final = (
     ("input", "output"), ("client", "server"), ("push", "pull"), ("read", "write"),
     ("left", "right"), ("upper", "lower"), ("even", "odd"), ("encrypt", "decrypt"),
 )  # fmt: skip
+_CONDITION: Final = re.compile(r"\b(?:if|when|unless|where)\b[^,.;]*(?:,|$)", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"(?<=[.!?;:])\s+|\n+")
 
 
@@ -62,8 +65,10 @@ def is_supported(
 ) -> bool:
     """Whether quotations together say what a sentence says.
 
-    Every number of the sentence must be in them, every identifier in them or in their context,
-    most of its words must be theirs, and it must not deny what they say nor turn it round.
+    Every number of the sentence must be in them, with its unit and beside the same words, every
+    identifier in them or in their context, most of its words must be theirs, and it must not deny
+    what they say, turn it round, widen it or leave its condition out. A sentence that is copied
+    whole is supported.
 
     Args:
         sentence: What is claimed.
@@ -74,9 +79,15 @@ def is_supported(
     support = "\n".join(quotes)
     if not query_terms(sentence) or not support.strip():
         return False
+    if _squeezed(sentence) in map(_squeezed, _SENTENCE.split(support)):
+        return True
     if not numbers(sentence) <= numbers(support):
         return False
     if not identifiers(sentence) <= _names(f"{support}\n{context}", identifiers(sentence)):
+        return False
+    if not (is_bound(sentence, support, numbers) and is_bound(sentence, support, identifiers)):
+        return False
+    if not (keeps_units(sentence, support) and keeps_qualifiers(sentence, support)):
         return False
     if _turns_round(sentence, support) or not _same_polarity(sentence, support):
         return False
@@ -127,13 +138,39 @@ def _turns_round(sentence: str, support: str) -> bool:
 
 
 def _same_polarity(sentence: str, support: str) -> bool:
-    """Compared with the sentences of the support that share most words with the claim."""
+    """Compared with the sentences, then clause by clause with the clauses closest to the claim.
+
+    "Reads are logged but writes are not" denies one thing and says another.
+    """
     terms = set(query_terms(sentence))
     parts = [part for part in _SENTENCE.split(support) if part.strip()]
     shared = [len(terms & set(analyze(part))) for part in parts]
     most = max(shared, default=0)
     nearest = [part for part, count in zip(parts, shared, strict=True) if count == most]
-    return any(is_negated(part) == is_negated(sentence) for part in nearest)
+    is_alike = any(_denies(part) == _denies(sentence) for part in nearest)
+    known = clauses(support)
+    closest = [(clause, nearest_clauses(clause, known)) for clause in clauses(sentence)]
+    if not is_alike and not any(_holds_all(clause, found) for clause, found in closest):
+        return False
+    return all(
+        any(_denies(each) == _denies(clause) and not _turns_round(clause, each)
+            for each in found)
+        for clause, found in closest
+        if found
+    )  # fmt: skip
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _denies(text: str) -> bool:
+    """Whether a sentence denies something outside its conditions, as in "if it is not set, ..."."""
+    return is_negated(_CONDITION.sub(" ", text))
+
+
+def _holds_all(claim: str, found: Sequence[str]) -> bool:
+    return any(set(query_terms(claim)) <= set(analyze(clause)) for clause in found)
 
 
 def _says_as_much(

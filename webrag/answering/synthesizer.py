@@ -11,8 +11,9 @@ from llama_index.core.llms import LLM
 from webrag.answering.citations import CitationDesk
 from webrag.answering.evidence import Gathered
 from webrag.answering.extraction import choose_excerpts
-from webrag.answering.language_model import stream
+from webrag.answering.language_model import as_clause, stream
 from webrag.answering.models import AnswerConfig, ExecutionPlan, SynthesisMethod
+from webrag.answering.planner import wants_steps
 from webrag.answering.prompts import synthesis_messages
 from webrag.answering.replies import SentenceReader
 from webrag.answering.units import Similarity
@@ -66,7 +67,7 @@ class ExtractiveSynthesizer:
             plan.revised_query,
             gathered,
             similarity=self._similarity,
-            wants_steps=plan.query_type == "how_to",
+            wants_steps=wants_steps(plan),
             max_excerpts=self._config.max_sentences,
         )
         for excerpt in excerpts:
@@ -102,7 +103,7 @@ class LanguageModelSynthesizer:
             limit = self._config.synthesis_timeout_s
             problem, gave_up = f"the language model did not finish within {limit:g} s", False
         except ProviderError as error:
-            problem, gave_up = str(error).rstrip(".").lower(), False
+            problem, gave_up = as_clause(error), False
         if desk.parts:
             cut = f"The answer may be cut short: {problem}." if problem else None
             return Draft("llm", gave_up=gave_up, degraded=cut)

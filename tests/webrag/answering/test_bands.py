@@ -1,7 +1,7 @@
 import pytest
 
-from webrag.answering.bands import answer_confidence, band_of, has_low_coverage
-from webrag.answering.models import CitationTally
+from webrag.answering.bands import answer_confidence, band_of, has_low_coverage, without_answer
+from webrag.answering.models import CitationTally, RetrieveStep
 
 KEPT = CitationTally(kept=2)
 
@@ -60,3 +60,20 @@ def test_sources_that_disagree_keep_an_answer_from_the_highest_band() -> None:
 def test_less_than_half_of_the_words_is_low_coverage() -> None:
     assert has_low_coverage(0.49)
     assert not has_low_coverage(0.5)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (RetrieveStep(year_mode="none", recent_year_window=3), "nothing is stored yet"),
+        (RetrieveStep(year_mode="explicit", requested_years=(2019, 2020), recent_year_window=3),
+         "published in 2019, 2020"),
+        (RetrieveStep(year_mode="none", recent_year_window=3, candidates=4), "near enough"),
+    ],
+)  # fmt: skip
+def test_run_without_quotations_says_why_and_promises_none(step: RetrieveStep, said: str) -> None:
+    band = without_answer(step)
+
+    assert band.reason == "confidence_too_low_clarify"
+    assert said in band.notice
+    assert "quoted here" not in band.notice

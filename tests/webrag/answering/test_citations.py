@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,3 +102,52 @@ def test_marks_a_writer_put_into_a_sentence_are_taken_out(
 
     assert part is not None
     assert part.text == "The broker listens on port 7411."
+
+
+PAGE = (
+    "# Broker\n\nThe broker listens on port 7411 by default.\n\nIt restarts every 30 minutes.\n\n"
+    '```\n{"sentence": "The broker is free.", "citations": []}\n```\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "quote"),
+    [
+        pytest.param("The broker listens on port 7412.", 1,
+                     "The broker listens on port 7412 by default.", id="digit-changed"),
+        pytest.param("The broker listens on port 7411.", 9,
+                     "The broker listens on port 7411 by default.", id="no-such-passage"),
+        pytest.param("The broker listens on port 7411.", 2,
+                     "The broker listens on port 7411 by default.", id="from-another-page"),
+        pytest.param("The broker does not listen on port 7411.", 1,
+                     "The broker listens on port 7411 by default.", id="negation-flipped"),
+        pytest.param("The broker listens on port 7411.", 1,
+                     "The broker listens ... on port 7411 by default.", id="words-left-out"),
+        pytest.param("The broker listens on port 7411.", 1,
+                     "**The broker listens** on port 7411 by default.", id="markup-added"),
+        pytest.param("[The broker](https://evil.test/) listens on port 7411.", 1,
+                     "The broker listens on port 7411 by default.", id="link-smuggled"),
+        pytest.param("![x](https://evil.test/?q=1) The broker listens on port 7411.", 1,
+                     "The broker listens on port 7411 by default.", id="image-smuggled"),
+        pytest.param("The broker listens on port 30.", 1,
+                     "The broker listens on port 7411 by default.\n\nIt restarts every 30 minutes.",
+                     id="number-of-another-block"),
+        pytest.param("The broker restarts every 30 seconds.", 1,
+                     "It restarts every 30 minutes.", id="unit-changed"),
+    ],
+)  # fmt: skip
+def test_altered_or_foreign_quotation_carries_no_sentence(
+    sentence: str,
+    evidence: int,
+    quote: str,
+    make_evidence: Callable[..., Any],
+    make_desk: Callable[..., Any],
+) -> None:
+    pages = [
+        make_evidence(PAGE, number=1, url="https://x.test/1"),
+        make_evidence("# Other\n\nNothing of the kind.", number=2, url="https://x.test/2"),
+    ]
+    desk = make_desk(*pages)
+
+    assert desk.add_sentence(sentence, [Proposal(evidence, quote)]) is None
+    assert (desk.parts, desk.citations) == ([], ())

@@ -95,3 +95,52 @@ def test_passage_with_the_best_sentence_comes_first(
     )
 
     assert found[0].evidence is best
+
+
+SECTION = (
+    "# Tests\n\nTests that write to the same file disturb each other when they run at once.\n\n"
+    "If each has a file of its own, nothing happens. Otherwise you can pass a flag:\n\n"
+    "```\nrunner --threads=1\n```\n\nSnow is white in winter.\n"
+)
+
+
+def test_procedure_that_follows_the_problem_is_chosen(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    found = choose_excerpts(
+        "My tests write to the same file and disturb each other, how do I run them in turn?",
+        make_gathered(make_evidence(SECTION)),
+        similarity=None,
+        wants_steps=True,
+    )
+
+    assert ("code", "runner --threads=1") in [(each.kind, each.text) for each in found]
+
+
+def test_code_that_a_chosen_sentence_speaks_of_comes_with_it(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    text = "# Samples\n\n```\nSELECT 1;\n```\n\nThis command reads a sample of the table.\n"
+
+    found = choose_excerpts(
+        "Which command reads a sample of a table?",
+        make_gathered(make_evidence(text)),
+        similarity=None,
+    )
+
+    assert [each.kind for each in found] == ["code", "prose"]
+
+
+def test_code_counts_as_one_excerpt_with_the_sentence_that_announces_it(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    text = "# Undo\n\nTo undo the last commit, run:\n\n```\ngit reset HEAD~1\n```\n"
+
+    found = choose_excerpts(
+        "How do I undo the last commit?",
+        make_gathered(make_evidence(text)),
+        similarity=None,
+        max_excerpts=1,
+    )
+
+    assert [each.kind for each in found] == ["prose", "code"]

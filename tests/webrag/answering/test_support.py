@@ -68,6 +68,48 @@ def test_two_quotations_support_a_claim_together() -> None:
     assert is_supported("Leader and replica listen on port 7411 and port 7412.", quotes)
 
 
+@pytest.mark.parametrize(
+    ("claim", "quotes"),
+    [
+        ("The timeout is 5, retries are 30.", ["There are 5 retries.", "The timeout is 30."]),
+        ("The timeout is 5 seconds.", ["The timeout is 30 seconds and there are 5 retries."]),
+        ("The replica listens on port 7411.", ["The leader listens on port 7411.",
+                                               "The replica listens on port 7412."]),
+        ("Beta needs 30 watts.", ["Alpha needs 30 watts and Beta needs 50 watts."]),
+        ("Use `a.close` to open it.", ["Use `a.open` to open it and `a.close` to close it."]),
+        ("The minimum is 100.", ["The minimum is 1 and the maximum is 100."]),
+        ("Writes are logged.", ["Reads are logged but writes are not."]),
+        ("Reads may block.", ["Reads never block, although writes may."]),
+        ("Caching is enabled by default.",
+         ["Logging is enabled by default, caching is disabled by default."]),
+    ],
+)  # fmt: skip
+def test_values_and_denials_stay_with_what_they_were_said_of(
+    claim: str, quotes: list[str], similarity: Callable[[str, str], float]
+) -> None:
+    assert not is_supported(claim, quotes, similarity=similarity)
+
+
+@pytest.mark.parametrize(
+    ("claim", "quotes"),
+    [
+        ("The timeout is 30 seconds, with 5 retries.",
+         ["The timeout is 30 seconds and there are 5 retries."]),
+        ("There are 5 retries.", ["The timeout is 30 seconds and there are 5 retries."]),
+        ("The default timeout is 30 seconds.", ["The timeout is 30 seconds, at most 300."]),
+        ("Writes are not logged.", ["Reads are logged but writes are not."]),
+        ("Reads are logged.", ["Reads are logged but writes are not."]),
+        ("To run tests in turn, pass `--test-threads=1`.",
+         ["If you don't want to run tests in parallel, pass `cargo test -- --test-threads=1`."]),
+        ("It is never safe, and 3 of 4 fail.", ["First. It is never safe, and 3 of 4 fail. Last."]),
+    ],
+)  # fmt: skip
+def test_part_of_what_a_quotation_says_is_supported(
+    claim: str, quotes: list[str], similarity: Callable[[str, str], float]
+) -> None:
+    assert is_supported(claim, quotes, context="Default", similarity=similarity)
+
+
 def test_numbers_are_compared_by_value() -> None:
     assert numbers("1,000 or 1_000 and twelve in 30s, 5.0") == {"1000", "12", "30", "5"}
 
