@@ -14,6 +14,7 @@ from webrag.errors import WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.retrieval.filters import ContentKind
 
 if TYPE_CHECKING:
     from webrag.indexing.forgetting import ForgetReport
@@ -37,6 +38,10 @@ class IngestOutcome(Protocol):
     @property
     def failed(self) -> dict[str, str]:
         """URL to reason."""
+
+    @property
+    def degraded(self) -> Sequence[str]:
+        """Sentences about page sources that did not work as configured."""
 
 
 class ResearchMemory(Protocol):
@@ -65,6 +70,9 @@ class ResearchMemory(Protocol):
         question: str,
         *,
         source_urls: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
+        years: Sequence[int] | None = None,
+        has: Sequence[ContentKind] = (),
         intent: QueryType | None = None,
         top_k: int | None = None,
         on_progress: ProgressCallback | None = None,
