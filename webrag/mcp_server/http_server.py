@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import socket
 from types import FrameType
 
 import uvicorn
@@ -14,6 +15,7 @@ from typing_extensions import override
 
 from webrag.mcp_server.access import is_loopback, transport_security
 from webrag.mcp_server.assembly import AssembledServer
+from webrag.mcp_server.listening import listen
 from webrag.mcp_server.running_calls import RunningCalls
 from webrag.settings import Settings
 
@@ -63,15 +65,21 @@ def http_app(assembled: AssembledServer, settings: Settings) -> Starlette:
 
 
 def serve_http(assembled: AssembledServer, settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled."""
-    asyncio.run(_serve(assembled, settings))
+    """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled.
+
+    Raises:
+        ConfigurationError: Nothing can listen on the configured address.
+    """
+    # uvicorn would end the process with the words of the operating system.
+    sockets = listen(settings.mcp_bind_host, settings.mcp_port)
+    asyncio.run(_serve(assembled, settings, sockets))
 
 
-async def _serve(assembled: AssembledServer, settings: Settings) -> None:
+async def _serve(
+    assembled: AssembledServer, settings: Settings, sockets: list[socket.socket]
+) -> None:
     config = uvicorn.Config(
         http_app(assembled, settings),
-        host=settings.mcp_bind_host,
-        port=settings.mcp_port,
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=_CLOSE_S,
@@ -81,7 +89,7 @@ async def _serve(assembled: AssembledServer, settings: Settings) -> None:
         ws="none",
     )
     _announce(settings)
-    await _FinishingServer(config, assembled.calls).serve()
+    await _FinishingServer(config, assembled.calls).serve(sockets)
 
 
 def _announce(settings: Settings) -> None:

@@ -383,7 +383,8 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "search",
             {"query": "q", "url": URL},
-            "search has no argument 'url'; it takes query, source_urls, sites, years, has, intent, top_k.",
+            "search has no argument 'url'; it takes query, source_urls, sites, years, has, intent, "
+            "top_k.",
         ),
         (
             "answer",
