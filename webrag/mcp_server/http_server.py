@@ -35,12 +35,20 @@ _FINISH_S = 6.0
 _CLOSE_S = 2
 
 
-def http_app(assembled: AssembledServer, settings: Settings) -> Starlette:
+def http_app(
+    assembled: AssembledServer,
+    settings: Settings,
+    *,
+    max_sessions: int = MAX_SESSIONS,
+    session_idle_s: float = SESSION_IDLE_S,
+) -> Starlette:
     """The application, ready to be run by an ASGI server; it can be run once.
 
     Args:
         assembled: From `assemble_server`, with the same settings.
         settings: Names, origins and whether sessions are kept.
+        max_sessions: Sessions at once; a client that would begin another one is refused.
+        session_idle_s: Seconds without a request after which a session ends.
     """
     server, runtime = assembled.server, assembled.runtime
 
@@ -55,8 +63,8 @@ def http_app(assembled: AssembledServer, settings: Settings) -> Starlette:
         streamable_http_path=PATH,
         stateless_http=settings.mcp_stateless,
         max_request_body_size=MAX_BODY_BYTES,
-        session_idle_timeout=SESSION_IDLE_S,
-        max_sessions=MAX_SESSIONS,
+        session_idle_timeout=session_idle_s,
+        max_sessions=max_sessions,
         transport_security=transport_security(settings),
         host=settings.mcp_bind_host,
     )
