@@ -1,18 +1,30 @@
 """What users copy: client configurations, the registry's file, containers."""
 
+import asyncio
 import json
+import os
 import re
 import shlex
+import socket
+import sys
 import tomllib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import click
+import httpx2
 import pytest
 import yaml
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from psycopg.conninfo import conninfo_to_dict
 
 import webrag
 from webrag.cli import main
+from webrag.indexing.database import Database
+from webrag.indexing.embedded_postgres import EmbeddedPostgres
 from webrag.settings import Settings
 from webrag.settings.sources import variable_names
 
@@ -112,3 +124,54 @@ def test_command_of_the_container_exists() -> None:
 
     assert is_command(words)
     assert isinstance(main.commands["mcp"], click.Command)
+
+
+@pytest.fixture
+async def container(database: Database) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+    """The container's command with its variables, as compose starts it: base URL and process."""
+    variables = dict(re.findall(r"\b(MCP_[A-Z]+)=(\S+)", DOCKERFILE))
+    given = EmbeddedPostgres(database.config.data_dir).conninfo
+    parts = {name: value for name, value in conninfo_to_dict(given).items() if value}
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    variables |= {
+        "MCP_PORT": str(port),
+        "MCP_AUTH_TOKEN": "t0k3n",
+        "WEBRAG_DATABASE_URL": f"postgresql:///{parts.pop('dbname')}?{urlencode(parts)}",
+        "WEBRAG_COLLECTION": database.config.collection,
+    }
+    _, *arguments = json.loads(re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.M)[-1])
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "webrag", *arguments),
+        env=dict(os.environ) | variables,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    yield f"http://127.0.0.1:{port}", process
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def test_command_of_the_container_serves_a_corpus_in_an_external_database(
+    container: tuple[str, asyncio.subprocess.Process],
+) -> None:
+    base, process = container
+    headers = {"Authorization": "Bearer t0k3n"}
+    async with httpx2.AsyncClient(base_url=base, headers=headers, timeout=30) as http:
+        async with asyncio.timeout(60):
+            while not await is_ready(http):
+                await asyncio.sleep(0.1)
+        async with Client(streamable_http_client(f"{base}/mcp", http_client=http)) as client:
+            status = await client.call_tool("status", {})
+    process.terminate()
+    await asyncio.wait_for(process.communicate(), 30)
+
+    assert "Database: external PostgreSQL" in str(status.content[0])
+    assert process.returncode == 0
+
+
+async def is_ready(http: httpx2.AsyncClient) -> bool:
+    try:
+        return bool((await http.get("/healthz")).json()["status"] == "ok")
+    except httpx2.TransportError:
+        return False

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from webrag.errors import InputError
 from webrag.ingestion.links import canonical_url
+from webrag.lifetime import Lifetime
 
 if TYPE_CHECKING:
     from llama_index.core import VectorStoreIndex
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-    from webrag.assembly import Parts
     from webrag.indexing.store import CorpusVectorStore
+    from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.query_engine import WebRAGQueryEngine
     from webrag.retrieval.filters import ContentKind
     from webrag.retrieval.retriever import WebRAGRetriever
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["LlamaIndexComponents"]
 
 
-class LlamaIndexComponents:
+class LlamaIndexComponents(Lifetime):
     """The part of WebRAG that composes with other software made for LlamaIndex.
 
     Every method needs an open WebRAG; what it gives works as long as that stays open, and is not
     to be closed. Components have the synchronous and the asynchronous methods of their kind.
     """
-
-    _parts: "Parts | None"
 
     def retriever(
         self,
@@ -128,7 +126,6 @@ class LlamaIndexComponents:
         return self._open_parts.reranker
 
     @property
-    def _open_parts(self) -> "Parts":
-        if self._parts is None:
-            raise InputError("WebRAG is not open: use it in an `async with` block, or call open().")
-        return self._parts
+    def engine(self) -> "OrchestratorEngine":
+        """The orchestration engine, for composing it with other LlamaIndex parts."""
+        return self._open_parts.engine

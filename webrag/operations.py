@@ -1,17 +1,16 @@
 """Looking after a corpus: forget, export, import, check, reindex, drop. Answers no questions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webrag.errors import InputError
 from webrag.ingestion.links import canonical_url, site_of
+from webrag.lifetime import Lifetime
 
 if TYPE_CHECKING:
-    from webrag.assembly import Parts
     from webrag.indexing.corpus_check import CorpusCheck
     from webrag.indexing.corpus_export import ExportReport
     from webrag.indexing.corpus_import import ImportReport
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from webrag.indexing.forgetting import ForgetReport
     from webrag.indexing.models import CollectionSize
     from webrag.indexing.reembedding import ReindexReport
-    from webrag.settings import Settings
 
 __all__ = ["CorpusOperations", "Progress"]
 
@@ -29,15 +27,12 @@ Progress = Callable[[int, int], None]
 _SAMPLE = 100
 
 
-class CorpusOperations:
+class CorpusOperations(Lifetime):
     """The part of WebRAG that looks after stored pages.
 
-    Only `import_corpus` needs an open WebRAG; the others also work on one that is not open, or
-    cannot be opened because the settings do not fit the collection.
+    Only `import_corpus` and `clear` need an open WebRAG; the others also work on one that is not
+    open, or cannot be opened because the settings do not fit the collection.
     """
-
-    settings: "Settings"
-    _parts: "Parts | None"
 
     async def forget(
         self,
@@ -216,30 +211,17 @@ class CorpusOperations:
             await self.close()
         return dropped
 
-    async def close(self) -> None:
-        """Release what is open."""
+    async def clear(self) -> None:
+        """Delete every page of the collection; it stays open, and empty."""
+        from webrag.indexing.schema import drop_collection, ensure_schema
 
-    async def _current_parts(self) -> "Parts":
-        raise InputError("WebRAG is not open.")
-
-    @asynccontextmanager
-    async def _some_database(self) -> "AsyncIterator[Database]":
-        """The open one, or one for this piece of work."""
-        if self._parts is not None:
-            yield self._parts.database
-            return
-        indexing = await asyncio.to_thread(_import_database)
-        database = indexing(self.settings.database_config())
-        try:
-            yield database
-        finally:
-            await database.close()
-
-
-def _import_database() -> "type[Database]":
-    from webrag.indexing.database import Database
-
-    return Database
+        parts = self._open_parts
+        await drop_collection(parts.database)
+        await ensure_schema(
+            parts.database,
+            embedding_model=parts.embedding.name,
+            embedding_dimensions=parts.embedding.dimensions,
+        )
 
 
 async def _pages_to_forget(

@@ -122,11 +122,11 @@ def checked_dsn(url: str) -> str:
 def unreachable_error(conninfo: str, error: psycopg.OperationalError) -> DatabaseUnavailableError:
     """The server did not let us in; says where and why."""
     given = conninfo_to_dict(conninfo)
-    reason = _first_line(error)
+    reason = _first_line(error).rstrip(".")
     if given.get("password"):
         reason = reason.replace(str(given["password"]), "***")
     return DatabaseUnavailableError(
-        f"PostgreSQL on {given.get('host') or 'the default host'} cannot be reached: {reason}",
+        f"PostgreSQL on {given.get('host') or 'the default host'} cannot be reached: {reason}.",
         hint="Check that the server runs and that DATABASE_URL is right.",
     )
 

@@ -90,13 +90,24 @@ class Arguments:
         Raises:
             InputError: It is another word; the message names those allowed.
         """
-        if not self._is_given(name):
-            return None
-        word = str(self._values[name]).strip().lower()
-        for each in allowed:
-            if each == word:
-                return each
-        raise InputError(f"{name} is {_shown(self._values[name])}; use {_either(allowed)}.")
+        return self._chosen(name, self._values[name], allowed) if self._is_given(name) else None
+
+    def choices(self, name: str, allowed: Sequence[_Choice]) -> list[_Choice]:
+        """A list of some of the allowed words, in any letter case; empty when it is omitted.
+
+        Raises:
+            InputError: It holds another word; the message names those allowed.
+        """
+        return [self._chosen(name, each, allowed) for each in self._items(name)]
+
+    def integers(self, name: str, *, minimum: int) -> list[int] | None:
+        """A list of whole numbers; None when it is omitted.
+
+        Raises:
+            InputError: It holds something else, or a number below the minimum.
+        """
+        numbers = [self._number(name, each, minimum) for each in self._items(name)]
+        return numbers if self._is_given(name) else None
 
     def integer(self, name: str, *, minimum: int) -> int | None:
         """A whole number; None when it is omitted.
@@ -106,11 +117,7 @@ class Arguments:
         """
         if not self._is_given(name):
             return None
-        value = self._values[name]
-        number = _parsed_integer(value)
-        if number is None or number < minimum:
-            raise InputError(f"{name} is {_shown(value)}; give a whole number from {minimum} up.")
-        return number
+        return self._number(name, self._values[name], minimum)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """True or false.
@@ -172,6 +179,27 @@ class Arguments:
     def _is_given(self, name: str) -> bool:
         value = self._values.get(name)
         return value is not None and not (isinstance(value, str) and not value.strip())
+
+    def _items(self, name: str) -> list[object]:
+        """What a list holds, or the one value that stands for a list."""
+        if not self._is_given(name):
+            return []
+        value = self._values[name]
+        items = _parsed_list(value) if isinstance(value, str) else value
+        return list(items) if isinstance(items, list | tuple) else [items]
+
+    def _chosen(self, name: str, value: object, allowed: Sequence[_Choice]) -> _Choice:
+        word = str(value).strip().lower()
+        for each in allowed:
+            if each == word:
+                return each
+        raise InputError(f"{name} is {_shown(value)}; use {_either(allowed)}.")
+
+    def _number(self, name: str, value: object, minimum: int) -> int:
+        number = _parsed_integer(value)
+        if number is None or number < minimum:
+            raise InputError(f"{name} is {_shown(value)}; give a whole number from {minimum} up.")
+        return number
 
     def _checked_text(self, name: str) -> str:
         value = self._values[name]

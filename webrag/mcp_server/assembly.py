@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 # English prose has between four and five.
 _MOST_CHARS_PER_TOKEN = 6
+# Without it the tool list took 1.3 times as long as a bare server's, with it 1.2 times.
+_HEAD_START_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
         settings: Deadlines, what is offered, who may use it, what the memory is opened with.
         load: Makes the memory, unopened; None for `WebRAG(settings)`. Runs in a thread.
     """
-    runtime = Runtime(load or partial(_load_webrag, settings))
+    # Over HTTP nobody waits for the process to start.
+    head_start_s = _HEAD_START_S if settings.mcp_transport == "stdio" else 0.0
+    runtime = Runtime(load or partial(_load_webrag, settings), head_start_s=head_start_s)
     tools = ResearchTools(
         runtime,
         timeout_s=settings.mcp_tool_timeout,

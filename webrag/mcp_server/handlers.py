@@ -25,6 +25,7 @@ from webrag.presentation.status import format_forget, format_ingest, format_stat
 from webrag.presentation.untrusted import one_line
 from webrag.presentation.verification import format_verification
 from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.retrieval.filters import CONTENT_KINDS
 
 __all__ = ["Handlers"]
 
@@ -81,12 +82,22 @@ class Handlers:
         """Find evidence in what is stored."""
         query = arguments.text("query")
         source_urls = arguments.texts("source_urls") or None
+        sites = arguments.texts("sites") or None
+        years = arguments.integers("years", minimum=1) or None
+        has = arguments.choices("has", CONTENT_KINDS)
         intent = arguments.choice("intent", _INTENTS)
         top_k = arguments.integer("top_k", minimum=1)
         memory = await self._memory(progress)
         async with self._searches:
             result = await memory.search(
-                query, source_urls=source_urls, intent=intent, top_k=top_k, on_progress=progress
+                query,
+                source_urls=source_urls,
+                sites=sites,
+                years=years,
+                has=has,
+                intent=intent,
+                top_k=top_k,
+                on_progress=progress,
             )
         return brief_reply(memory, result, structured=self._structured)
 
@@ -105,6 +116,7 @@ class Handlers:
         refresh = arguments.flag("refresh", default=False)
         memory = await self._memory(progress)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
+        degraded: Sequence[str] = ()
 
         def on_page(url: str, outcome: AcquiredPage | WebRAGError) -> None:
             outcomes[url] = outcome
@@ -114,13 +126,14 @@ class Handlers:
         limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
         try:
             async with limit:
-                await memory.ingest(urls, refresh=refresh, on_page=on_page)
+                report = await memory.ingest(urls, refresh=refresh, on_page=on_page)
+                degraded = report.degraded
         except TimeoutError:
             if not limit.expired():
                 raise
             logger.warning("Time ran out after %d of %d pages", len(outcomes), len(urls))
         await progress.flush()
-        return _ingest_reply(urls, outcomes)
+        return _ingest_reply(urls, outcomes, degraded)
 
     async def verify(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Check quotations against the stored and the live pages."""
@@ -183,7 +196,11 @@ def _page_progress(url: str, outcome: AcquiredPage | WebRAGError, done: int, tot
     return f"{verb}: {one_line(url)} ({done}/{total})"
 
 
-def _ingest_reply(urls: Sequence[str], outcomes: Mapping[str, AcquiredPage | WebRAGError]) -> Reply:
+def _ingest_reply(
+    urls: Sequence[str],
+    outcomes: Mapping[str, AcquiredPage | WebRAGError],
+    degraded: Sequence[str],
+) -> Reply:
     known = [(url, outcomes[url]) for url in urls if url in outcomes]
     pages = [outcome for _, outcome in known if isinstance(outcome, AcquiredPage)]
     failed = {url: str(outcome) for url, outcome in known if isinstance(outcome, WebRAGError)}
@@ -192,6 +209,7 @@ def _ingest_reply(urls: Sequence[str], outcomes: Mapping[str, AcquiredPage | Web
         "pages": [page.model_dump(mode="json") for page in pages],
         "failed": failed,
         "unfinished": unfinished,
+        "degraded": list(degraded),
     }
-    text = format_ingest(pages, failed, unfinished)
+    text = format_ingest(pages, failed, unfinished, degraded)
     return Reply(text, is_error=not pages and not unfinished, data=data)

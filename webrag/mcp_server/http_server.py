@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import socket
 from types import FrameType
 
 import uvicorn
@@ -14,6 +15,7 @@ from typing_extensions import override
 
 from webrag.mcp_server.access import is_loopback, transport_security
 from webrag.mcp_server.assembly import AssembledServer
+from webrag.mcp_server.listening import listen
 from webrag.mcp_server.running_calls import RunningCalls
 from webrag.settings import Settings
 
@@ -33,12 +35,20 @@ _FINISH_S = 6.0
 _CLOSE_S = 2
 
 
-def http_app(assembled: AssembledServer, settings: Settings) -> Starlette:
+def http_app(
+    assembled: AssembledServer,
+    settings: Settings,
+    *,
+    max_sessions: int = MAX_SESSIONS,
+    session_idle_s: float = SESSION_IDLE_S,
+) -> Starlette:
     """The application, ready to be run by an ASGI server; it can be run once.
 
     Args:
         assembled: From `assemble_server`, with the same settings.
         settings: Names, origins and whether sessions are kept.
+        max_sessions: Sessions at once; a client that would begin another one is refused.
+        session_idle_s: Seconds without a request after which a session ends.
     """
     server, runtime = assembled.server, assembled.runtime
 
@@ -53,8 +63,8 @@ def http_app(assembled: AssembledServer, settings: Settings) -> Starlette:
         streamable_http_path=PATH,
         stateless_http=settings.mcp_stateless,
         max_request_body_size=MAX_BODY_BYTES,
-        session_idle_timeout=SESSION_IDLE_S,
-        max_sessions=MAX_SESSIONS,
+        session_idle_timeout=session_idle_s,
+        max_sessions=max_sessions,
         transport_security=transport_security(settings),
         host=settings.mcp_bind_host,
     )
@@ -63,15 +73,21 @@ def http_app(assembled: AssembledServer, settings: Settings) -> Starlette:
 
 
 def serve_http(assembled: AssembledServer, settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled."""
-    asyncio.run(_serve(assembled, settings))
+    """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled.
+
+    Raises:
+        ConfigurationError: Nothing can listen on the configured address.
+    """
+    # uvicorn would end the process with the words of the operating system.
+    sockets = listen(settings.mcp_bind_host, settings.mcp_port)
+    asyncio.run(_serve(assembled, settings, sockets))
 
 
-async def _serve(assembled: AssembledServer, settings: Settings) -> None:
+async def _serve(
+    assembled: AssembledServer, settings: Settings, sockets: list[socket.socket]
+) -> None:
     config = uvicorn.Config(
         http_app(assembled, settings),
-        host=settings.mcp_bind_host,
-        port=settings.mcp_port,
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=_CLOSE_S,
@@ -81,7 +97,7 @@ async def _serve(assembled: AssembledServer, settings: Settings) -> None:
         ws="none",
     )
     _announce(settings)
-    await _FinishingServer(config, assembled.calls).serve()
+    await _FinishingServer(config, assembled.calls).serve(sockets)
 
 
 def _announce(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from webrag.errors import WebRAGError
 from webrag.indexing.models import AcquiredPage, CorpusStatus
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.retrieval.filters import ContentKind
 
 if TYPE_CHECKING:
     from webrag.indexing.forgetting import ForgetReport
@@ -37,6 +38,10 @@ class IngestOutcome(Protocol):
     @property
     def failed(self) -> dict[str, str]:
         """URL to reason."""
+
+    @property
+    def degraded(self) -> Sequence[str]:
+        """Sentences about page sources that did not work as configured."""
 
 
 class ResearchMemory(Protocol):
@@ -65,6 +70,9 @@ class ResearchMemory(Protocol):
         question: str,
         *,
         source_urls: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
+        years: Sequence[int] | None = None,
+        has: Sequence[ContentKind] = (),
         intent: QueryType | None = None,
         top_k: int | None = None,
         on_progress: ProgressCallback | None = None,
@@ -130,10 +138,14 @@ class Runtime:
     Args:
         load: Imports what is needed and makes the memory, unopened; runs in a thread because
             the imports take more than a second.
+        head_start_s: How long the protocol is left alone with the interpreter, unless the memory
+            is asked for: imports hold its lock, and clients wait for the tool list.
     """
 
-    def __init__(self, load: LoadMemory) -> None:
+    def __init__(self, load: LoadMemory, *, head_start_s: float = 0.0) -> None:
         self._load = load
+        self._head_start_s = head_start_s
+        self._wanted = asyncio.Event()
         self._stop = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[ResearchMemory] | None = None
@@ -160,6 +172,7 @@ class Runtime:
         Raises:
             WebRAGError: It cannot be opened, for example for want of a database.
         """
+        self._wanted.set()
         if self._owner is None or self._owner.done():
             self.start()
         owner, opened = self._owner, self._opened
@@ -184,6 +197,8 @@ class Runtime:
         owner.cancel()
 
     async def _own(self, opened: asyncio.Future[ResearchMemory]) -> None:
+        with anyio.move_on_after(self._head_start_s):
+            await self._wanted.wait()
         # One task enters and leaves the context: cancel scopes must not change tasks.
         context = await anyio.to_thread.run_sync(self._load, abandon_on_cancel=True)
         async with context as memory:

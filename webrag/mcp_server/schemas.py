@@ -6,6 +6,7 @@ Written by hand because every token of it is in the model's context in every con
 from typing import Any, Literal, get_args
 
 from webrag.orchestration.models import QueryType
+from webrag.retrieval.filters import CONTENT_KINDS
 
 __all__ = [
     "DESCRIPTIONS",
@@ -161,6 +162,21 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "type": "array",
                 "items": {"type": "string"},
                 "description": "Only these pages; all indexed pages when omitted.",
+            },
+            "sites": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Only pages of these hosts.",
+            },
+            "years": {
+                "type": "array",
+                "items": {"type": "integer"},
+                "description": "Only pages dated in these years.",
+            },
+            "has": {
+                "type": "array",
+                "items": {"type": "string", "enum": list(CONTENT_KINDS)},
+                "description": "Only passages that hold each of these.",
             },
             "intent": _INTENT,
             "top_k": {

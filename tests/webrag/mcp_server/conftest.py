@@ -36,6 +36,7 @@ class ScriptedMemory:
         self.echoes = False
         self.page: PageText | None = None
         self.passage: PassageText | None = None
+        self.degraded: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
         self.is_open = True
@@ -85,6 +86,7 @@ class ScriptedMemory:
         return SimpleNamespace(
             pages=[each for each in outcomes.values() if isinstance(each, AcquiredPage)],
             failed={u: str(e) for u, e in outcomes.items() if isinstance(e, WebRAGError)},
+            degraded=self.degraded,
         )
 
     async def status(self, source_url: str | None = None, *, include_urls: bool = True) -> Any:

@@ -61,6 +61,31 @@ def test_whole_number_is_read_from_number_or_text(value: Any, number: int | None
     assert Arguments({"top_k": value}).integer("top_k", minimum=1) == number
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(["Code", "table"], ["code", "table"]), ('["code"]', ["code"]), ("table", ["table"])]
+    + [(empty, []) for empty in (None, "", [])],
+)
+def test_choices_are_read_in_every_form_clients_send(value: Any, words: list[str]) -> None:
+    assert Arguments({"has": value}).choices("has", ("table", "code")) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [([2024, "2025"], [2024, 2025]), ("[2024]", [2024]), (2024, [2024]), (None, None), ([], [])],
+)
+def test_whole_numbers_are_read_in_every_form_clients_send(
+    value: Any, numbers: list[int] | None
+) -> None:
+    assert Arguments({"years": value}).integers("years", minimum=1) == numbers
+
+
+@pytest.mark.parametrize("value", [["x"], {"a": 1}, [[2024]], "2024, 2025", [True]])
+def test_list_of_anything_but_whole_numbers_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="give a whole number from 1 up"):
+        Arguments({"years": value}).integers("years", minimum=1)
+
+
 @pytest.mark.parametrize("value", [0, -1, 2.5, "many", True, [1], "9" * 5000, float("inf")])
 def test_other_numbers_are_refused_in_one_short_sentence(value: Any) -> None:
     with pytest.raises(InputError) as caught:

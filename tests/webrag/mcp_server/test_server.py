@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from webrag.indexing.database import Database
 from webrag.mcp_server.server import build_server
 from webrag.settings import Settings
 
+Load = Callable[[], Any]
 BUILD = """
 import sys
 from webrag.mcp_server.server import build_server
@@ -34,6 +36,22 @@ async def test_server_introduces_itself(load: object) -> None:
         assert client.server_info is not None
         assert client.server_info.name == "webrag"
         assert len(client.instructions or "") < 512
+
+
+async def test_tools_are_listed_while_the_memory_is_still_being_opened(load: Load) -> None:
+    opening = threading.Event()
+
+    def slow() -> Any:
+        opening.wait(30)
+        return load()
+
+    async with Client(build_server(Settings(), load=slow)) as client:
+        tools = (await client.list_tools()).tools
+        was_waiting = not opening.is_set()
+        opening.set()
+        status = await client.call_tool("status", {})
+
+    assert (len(tools), was_waiting, status.is_error) == (5, True, False)
 
 
 async def test_memory_is_open_while_a_client_is_served(load: object, memory: object) -> None:

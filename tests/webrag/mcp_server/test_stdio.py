@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,37 @@ async def test_quotation_of_an_answer_can_be_verified_and_its_passage_read(
     assert quote in passage.text
     assert "1 of 1 are verbatim in the stored version." in text_of(verified)
     assert "1 of 1 are verbatim on the live page." in text_of(verified)
+
+
+async def test_slow_page_costs_a_partial_brief_and_repeating_the_call_continues(
+    parameters: StdioServerParameters, static_site: Callable[..., Any]
+) -> None:
+    delivered = threading.Event()
+
+    def slow(_request: Any) -> tuple[int, dict[str, str], str]:
+        delivered.wait(30)
+        return 200, {"Content-Type": "text/html"}, CONFIG
+
+    site = static_site({"/": INSTALL, "/config": slow})
+    environment = {"MCP_SOFT_DEADLINE": "4", "WEBRAG_ALLOW_HOSTS": urlsplit(str(site)).netloc}
+    assert parameters.env is not None
+    parameters = parameters.model_copy(update={"env": parameters.env | environment})
+    arguments = {"url": [f"{site}/", f"{site}/config"], "query": "What does Kiln need?"}
+    async with Client(stdio_client(parameters)) as client:
+        await client.call_tool("status", {})  # so that starting costs no page its time
+        await client.call_tool("ingest", {"url": f"{site}/"})
+        started = time.monotonic()
+        partial = await client.call_tool("answer", arguments)
+        took_s = time.monotonic() - started
+        delivered.set()
+        complete = await client.call_tool("answer", arguments)
+
+    assert "Kiln needs Python 3.11" in text_of(partial).split("\n[CITATIONS]\n")[1]
+    assert "- CONTINUE: Time ran out; repeat the same `answer` call" in text_of(partial)
+    assert took_s < 8
+    assert "\nPartial: " not in text_of(complete)
+    assert f" — {site}/config" in text_of(complete)
+    assert site.paths.count("/") == 1
 
 
 async def test_two_servers_work_on_one_corpus_at_once(

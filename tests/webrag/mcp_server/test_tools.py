@@ -125,13 +125,28 @@ async def test_answer_is_text_with_guide_and_a_nonce_of_its_own(call: Call) -> N
 
 
 async def test_search_passes_every_parameter_on(call: Call, memory: Any) -> None:
-    arguments = {"query": "q", "source_urls": [URL], "intent": "factual", "top_k": 5}
+    arguments = {
+        "query": "q",
+        "source_urls": [URL],
+        "sites": ["docs.example.org"],
+        "years": [2024, 2025],
+        "has": ["table"],
+        "intent": "factual",
+        "top_k": 5,
+    }
 
     await call("search", arguments)
 
-    assert memory.calls == [
-        ("search", {"question": "q", "source_urls": [URL], "intent": "factual", "top_k": 5})
-    ]
+    expected = {"question": arguments.pop("query"), **arguments}
+    assert memory.calls == [("search", expected)]
+
+
+async def test_search_without_filters_covers_all_that_is_stored(call: Call, memory: Any) -> None:
+    await call("search", {"query": "q", "sites": [], "years": None, "has": ""})
+
+    options = memory.calls[0][1]
+    assert (options["source_urls"], options["sites"], options["years"]) == (None, None, None)
+    assert options["has"] == []
 
 
 async def test_status_reports_the_corpus(call: Call) -> None:
@@ -150,6 +165,14 @@ async def test_ingest_that_stored_nothing_is_an_error(call: Call) -> None:
 
     assert result.is_error
     assert "(failed: 404: no such page)" in text_of(result)
+
+
+async def test_ingest_says_that_another_source_was_used(call: Call, memory: Any) -> None:
+    memory.degraded = ("Firecrawl refused the key, so pages were fetched directly.",)
+
+    report = await call("ingest", {"url": URL})
+
+    assert "\nNote: Firecrawl refused the key" in text_of(report)
 
 
 async def test_ingest_tells_each_page_as_soon_as_it_is_done(call: Call) -> None:
@@ -248,6 +271,17 @@ async def test_log_holds_no_secret_of_the_arguments(
             "research_mode is 'slow'; use 'fast' or 'deep'.",
         ),
         ("search", {"query": ["q"]}, "query is ['q']; give it as text."),
+        (
+            "search",
+            {"query": "q", "years": ["2024", "last"]},
+            "years is 'last'; give a whole number from 1 up.",
+        ),
+        (
+            "search",
+            {"query": "q", "has": ["poem"]},
+            "has is 'poem'; use 'table', 'code', 'math', 'definition_list', 'admonition' or "
+            "'steps'.",
+        ),
         (
             "status",
             {"source_url": "ftp://x"},
@@ -349,7 +383,8 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "search",
             {"query": "q", "url": URL},
-            "search has no argument 'url'; it takes query, source_urls, intent, top_k.",
+            "search has no argument 'url'; it takes query, source_urls, sites, years, has, intent, "
+            "top_k.",
         ),
         (
             "answer",
