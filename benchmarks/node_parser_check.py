@@ -110,8 +110,8 @@ def faults(text: str, nodes: Sequence[BaseNode], sizes: tuple[int, int]) -> Iter
         if not family or not is_covered(text, parent.start_char_idx, parent.end_char_idx, family):
             yield "children do not cover their parent"
     for node in nodes:
-        limit = sizes[0] if node in parents else sizes[1]
-        if len(node.text) > 40 and len(count(node.text)) > limit:
+        limit = sizes[0] if node.metadata["chunk_level"] == "parent" else sizes[1]
+        if len(node.text) > max(40, limit) and len(count(node.text)) > limit:
             yield "too large"
         for image in node.metadata["images"]:
             if not image["url"]:

@@ -118,6 +118,8 @@ async def assemble(
     await database.open()
     choice, other = await _open_corpus(settings, database, bundled)
     model = await asyncio.to_thread(choice.load)
+    if isinstance(model, AbstractAsyncContextManager):
+        await stack.enter_async_context(model)  # its connections end with it
     tokenize = await asyncio.to_thread(choose_tokenizer, settings)
 
     def count_tokens(text: str) -> int:

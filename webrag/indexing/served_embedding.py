@@ -16,7 +16,7 @@ import openai
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.openai import OpenAIEmbedding
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from webrag.errors import ProviderError
 from webrag.indexing.embedding_failures import Attempts, ServiceName, refused, unreachable, unusable
@@ -56,6 +56,18 @@ class ServedEmbedding(OpenAIEmbedding):
     @override
     def class_name(cls) -> str:
         return "ServedEmbedding"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections of this event loop and of synchronous callers; others reopen."""
+        client, self._client = self._client, None
+        own, self._aclient, loop = self._aclient, None, self._loop
+        if client is not None:
+            await asyncio.to_thread(client.close)
+        if own is not None and loop is asyncio.get_running_loop():
+            await own.close()
 
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
