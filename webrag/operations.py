@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,18 +170,19 @@ class CorpusOperations:
             )
             model = await asyncio.to_thread(choice.load)
             tokenize = await asyncio.to_thread(choose_tokenizer, self.settings)
-            return await reembed(
-                database,
-                Embedder(
-                    model,
-                    choice.dimensions,
-                    limits=choice.limits,
-                    count_tokens=lambda text: len(tokenize(text)),
-                ),
-                choice.name,
-                force=force,
-                on_progress=on_progress,
-            )
+            async with model if isinstance(model, AbstractAsyncContextManager) else nullcontext():
+                return await reembed(
+                    database,
+                    Embedder(
+                        model,
+                        choice.dimensions,
+                        limits=choice.limits,
+                        count_tokens=lambda text: len(tokenize(text)),
+                    ),
+                    choice.name,
+                    force=force,
+                    on_progress=on_progress,
+                )
 
     async def collections(self) -> "list[CollectionSize]":
         """Every collection of the database with its number of pages, in alphabetical order."""

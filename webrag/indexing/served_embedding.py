@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import time
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -16,7 +16,7 @@ import openai
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.openai import OpenAIEmbedding
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from webrag.errors import ProviderError
 from webrag.indexing.embedding_failures import Attempts, ServiceName, refused, unreachable, unusable
