@@ -34,7 +34,7 @@ TABLES = pyromark.Options(1 << 12)
 def texts_of(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     if path.is_dir():
         for file in sorted(path.rglob("*.md")):
-            yield file.read_text("utf-8"), {}
+            yield file.read_text("utf-8"), {"source_url": str(file)}
         for file in sorted(path.rglob("*.html")):
             yield from page_of(file)
     elif path.suffix == ".json":
@@ -48,7 +48,7 @@ def texts_of(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def page_of(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    url = f"https://site.test/{file.name}"
+    url = f"https://site.test/{file.as_posix().lstrip('/')}"
     page = FetchedPage(
         requested_url=url, url=url, status=200, kind="html", text=decode(file.read_bytes()),
         fetched_at=datetime.now(UTC), source="check",
@@ -110,8 +110,8 @@ def faults(text: str, nodes: Sequence[BaseNode], sizes: tuple[int, int]) -> Iter
         if not family or not is_covered(text, parent.start_char_idx, parent.end_char_idx, family):
             yield "children do not cover their parent"
     for node in nodes:
-        limit = sizes[0] if node in parents else sizes[1]
-        if len(node.text) > 40 and len(count(node.text)) > limit:
+        limit = sizes[0] if node.metadata["chunk_level"] == "parent" else sizes[1]
+        if len(node.text) > max(40, limit) and len(count(node.text)) > limit:
             yield "too large"
         for image in node.metadata["images"]:
             if not image["url"]:
@@ -132,7 +132,10 @@ def main() -> None:
             for sizes in SIZES:
                 parser = ParentChildNodeParser(parent_tokens=sizes[0], child_tokens=sizes[1])
                 nodes = parser.get_nodes_from_documents([Document(text=text, metadata=metadata)])
-                found.update(set(faults(text, nodes, sizes)))
+                new = set(faults(text, nodes, sizes))
+                found.update(new)
+                if new:
+                    print(f"{metadata.get('source_url') or text!r} in {sizes}: {sorted(new)}")
                 nodes_in_all += len(nodes)
                 images += sum(len(node.metadata["images"]) for node in nodes)
                 aligned += sum("html" in node.metadata for node in nodes)

@@ -53,7 +53,7 @@ from webrag.ingestion.extract import extract
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 
 SLICES = 4
-BATCH = 32  # pages, as `webrag import` stores them
+BATCH = 96  # pages, as `webrag import` stores them
 TOP_K = 20
 EF_SEARCH = 200
 TABLES = ("documents", "parents", "data_children", "postings", "link_candidates")

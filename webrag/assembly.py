@@ -118,13 +118,14 @@ async def assemble(
     await database.open()
     choice, other = await _open_corpus(settings, database, bundled)
     model = await asyncio.to_thread(choice.load)
+    if isinstance(model, AbstractAsyncContextManager):
+        await stack.enter_async_context(model)  # its connections end with it
     tokenize = await asyncio.to_thread(choose_tokenizer, settings)
 
     def count_tokens(text: str) -> int:
         return len(tokenize(text))
 
     embedder = Embedder(model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens)
-    stack.push_async_callback(embedder.aclose)
     corpus = Corpus(database, embedding=(choice.name, choice.dimensions))
     ingestion, site_list, pages = _ingestion(settings, stack, page_source)
     node_parser = ParentChildNodeParser(tokenizer=tokenize)

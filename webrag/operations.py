@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,18 +166,19 @@ class CorpusOperations(Lifetime):
             )
             model = await asyncio.to_thread(choice.load)
             tokenize = await asyncio.to_thread(choose_tokenizer, self.settings)
-            embedder = Embedder(
-                model,
-                choice.dimensions,
-                limits=choice.limits,
-                count_tokens=lambda text: len(tokenize(text)),
-            )
-            try:
+            async with model if isinstance(model, AbstractAsyncContextManager) else nullcontext():
                 return await reembed(
-                    database, embedder, choice.name, force=force, on_progress=on_progress
+                    database,
+                    Embedder(
+                        model,
+                        choice.dimensions,
+                        limits=choice.limits,
+                        count_tokens=lambda text: len(tokenize(text)),
+                    ),
+                    choice.name,
+                    force=force,
+                    on_progress=on_progress,
                 )
-            finally:
-                await embedder.aclose()
 
     async def collections(self) -> "list[CollectionSize]":
         """Every collection of the database with its number of pages, in alphabetical order."""

@@ -178,6 +178,15 @@ def test_every_invariant_holds_for_awkward_text(text: str, sizes: tuple[int, int
     assert_invariants(text, parse(text, sizes), sizes)
 
 
+def test_spaces_of_a_hard_line_break_are_no_node() -> None:
+    text = f"One sentence.  \n{'long' * 30} ends.  \nAnother one."
+
+    nodes = parse(text, (8, 2))
+
+    assert all(node.text.strip() for node in nodes)
+    assert_invariants(text, nodes, (8, 2))
+
+
 def test_line_of_a_megabyte_keeps_every_invariant() -> None:
     text = "Replicas follow the primary, e.g. node\u0301 7; 日本語です。 " * 20_000
 

@@ -20,7 +20,9 @@ from webrag.indexing.portable_corpus import (
 __all__ = ["ImportReport", "import_corpus"]
 
 _LINES_AT_ONCE = 8
-_PAGES_AT_ONCE = 32
+# One transaction for 96 pages loads a tenth faster than three for 32; large pages come in fewer.
+_PAGES_AT_ONCE = 96
+_CHUNKS_AT_ONCE = 2_000
 _CHUNKS_PER_PAGE = 10  # fewer than most documentation has
 
 
@@ -126,7 +128,7 @@ class _Loader:
             self._tally.add(number, page)
             return
         names = {page.url, page.requested_url, *page.aliases, page.content_hash}
-        if names & self._taken or len(self._pending) >= _PAGES_AT_ONCE:
+        if names & self._taken or self._is_full:
             await self.flush()
         try:
             prepared: PreparedPage | str = await self._prepare(page)
@@ -139,6 +141,11 @@ class _Loader:
             return
         self._pending.append((number, page, prepared))
         self._taken |= names
+
+    @property
+    def _is_full(self) -> bool:
+        chunks = sum(len(prepared.rows.children) for _, _, prepared in self._pending)
+        return len(self._pending) >= _PAGES_AT_ONCE or chunks >= _CHUNKS_AT_ONCE
 
     async def flush(self) -> None:
         """Store what is waiting."""

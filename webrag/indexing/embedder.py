@@ -54,12 +54,6 @@ class Embedder:
         """Name the model gives itself."""
         return self.model.model_name
 
-    async def aclose(self) -> None:
-        """Close the model's connections, if it has any; the next call opens new ones."""
-        close = getattr(self.model, "aclose", None)
-        if close is not None:
-            await close()
-
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts, as an array of shape (len(texts), dimensions) in their order.
 

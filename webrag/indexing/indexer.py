@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +22,7 @@ from webrag.indexing.page_rows import (
     document_id_of,
     link_rows,
 )
+from webrag.indexing.vectors_under_way import PendingVector, VectorsUnderWay
 from webrag.ingestion.models import NormalizedDocument
 
 __all__ = ["Indexer", "PreparedPage", "acquired_page"]
@@ -36,7 +37,8 @@ class PreparedPage:
     Attributes:
         embeddings: One row per chunk.
         chunks_added: Chunks that its stored version lacks.
-        chunks_embedded: Chunks whose text the corpus lacked.
+        chunks_embedded: Chunks whose text neither the corpus nor a page under way had.
+        held: Keeps the vectors for pages under way that share a text.
     """
 
     rows: PageRows
@@ -44,6 +46,7 @@ class PreparedPage:
     outcome: Literal["indexed", "updated"]
     chunks_added: int
     chunks_embedded: int
+    held: Mapping[bytes, PendingVector]
 
 
 class Indexer:
@@ -60,13 +63,15 @@ class Indexer:
         self._corpus = corpus
         self._parser = parser
         self._embedder = embedder
+        self._under_way = VectorsUnderWay()
 
     async def index(self, document: NormalizedDocument, *, depth: int = 0) -> AcquiredPage:
         """Store a page, replacing its previous version as a whole.
 
         A page whose text, title and links are as stored is only marked as fetched. A page that
         the site serves under several URLs is stored once and known by all of them. Chunks whose
-        title, headings and text are in the corpus already are not embedded again.
+        title, headings and text are in the corpus already, or in a page that is being indexed by
+        another task, are not embedded again.
 
         Args:
             document: The page.
@@ -101,16 +106,17 @@ class Indexer:
         if same is not None:
             return await self._confirm(document, same, depth)
         rows = await asyncio.to_thread(self._parse, document, depth)
-        hashes = list({child.text_hash for child in rows.children})
+        held = self._under_way.claim(child.text_hash for child in rows.children)
         page_id = None if previous is None else previous.page_id
-        known = await self._corpus.known_chunks(page_id, hashes)
-        embeddings = await self._embed(rows.children, known.embeddings)
+        known = await self._corpus.known_chunks(page_id, list(held))
+        embeddings, made = await self._embed(rows.children, known.embeddings, held)
         return PreparedPage(
             rows=rows,
             embeddings=embeddings,
             outcome="indexed" if previous is None else "updated",
             chunks_added=sum(child.node_id not in known.node_ids for child in rows.children),
-            chunks_embedded=sum(c.text_hash not in known.embeddings for c in rows.children),
+            chunks_embedded=sum(child.text_hash in made for child in rows.children),
+            held=held,
         )
 
     async def store(self, pages: Sequence[PreparedPage]) -> list[AcquiredPage]:
@@ -159,17 +165,22 @@ class Indexer:
         return build_page_rows(document, nodes, depth=depth)
 
     async def _embed(
-        self, children: Sequence[ChildRow], known: dict[bytes, NDArray[np.float32]]
-    ) -> NDArray[np.float32]:
-        """Vectors of all children; only unknown texts are embedded, each once."""
+        self,
+        children: Sequence[ChildRow],
+        known: Mapping[bytes, NDArray[np.float32]],
+        held: Mapping[bytes, PendingVector],
+    ) -> tuple[NDArray[np.float32], set[bytes]]:
+        """Vectors of all children, and the hashes of the texts that were embedded for them."""
         texts = {child.text_hash: child.indexed_text for child in children}
-        new = [text_hash for text_hash in texts if text_hash not in known]
-        vectors = await self._embedder.embed_documents([texts[text_hash] for text_hash in new])
-        by_hash = known | dict(zip(new, vectors, strict=True))
+        new = {key: each for key, each in held.items() if key not in known}
+        made = await self._under_way.complete(
+            new, lambda keys: self._embedder.embed_documents([texts[key] for key in keys])
+        )
         embeddings = np.zeros((len(children), self._embedder.dimensions), np.float32)
         for row, child in enumerate(children):
-            embeddings[row] = by_hash[child.text_hash]
-        return embeddings
+            pending = new.get(child.text_hash)
+            embeddings[row] = known[child.text_hash] if pending is None else pending.value
+        return embeddings, made
 
 
 def acquired_page(

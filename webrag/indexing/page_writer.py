@@ -1,6 +1,5 @@
 """Writes the rows of one page as steps of a transaction; it opens and commits none."""
 
-import heapq
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import chain
@@ -210,11 +209,10 @@ def _copy_documents(collection: str, pages: Sequence[tuple[int, PageRows, _Previ
 
 def _copy_postings_of(collection: str, pages: Sequence[tuple[int, PageRows]]) -> Copy:
     """Postings of all pages by term, as their index wants them."""
-    merged = heapq.merge(
-        *(
-            [(row.term, page_id, row.segment, row.packed) for row in rows.postings]
-            for page_id, rows in pages
-        )
+    merged = sorted(
+        (row.term, page_id, row.segment, row.packed)
+        for page_id, rows in pages
+        for row in rows.postings
     )
     return Copy(table(collection, "postings"), _POSTING_COLUMNS, merged)
 

@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import time
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -57,6 +57,18 @@ class ServedEmbedding(OpenAIEmbedding):
     def class_name(cls) -> str:
         return "ServedEmbedding"
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections of this event loop and of synchronous callers; others reopen."""
+        client, self._client = self._client, None
+        own, self._aclient, loop = self._aclient, None, self._loop
+        if client is not None:
+            await asyncio.to_thread(client.close)
+        if own is not None and loop is asyncio.get_running_loop():
+            await own.close()
+
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
         attempts = self._attempts()
@@ -104,13 +116,6 @@ class ServedEmbedding(OpenAIEmbedding):
         if self._loop is not loop:
             self._loop, self._aclient = loop, None
         return super()._get_aclient()
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop; the next request opens new ones."""
-        loop, client = self._loop, self._aclient
-        self._loop = self._aclient = None
-        if client is not None and loop is asyncio.get_running_loop():
-            await client.close()
 
     def _attempts(self) -> Attempts:
         return Attempts(time.monotonic() + self.call_timeout_s, self.backoff_s)

@@ -36,18 +36,23 @@ def demo(
     demo_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> subprocess.CompletedProcess[str]:
     """One demo in a process of its own, without settings of this machine, its output in pipes."""
+    process = start_demo(demo_dir, tmp_path_factory.mktemp("home"))
+    stdout, stderr = process.communicate(timeout=100)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def start_demo(data_dir: Path, home: Path, *arguments: str) -> subprocess.Popen[str]:
     environment = {
         "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path_factory.mktemp("home")),
-        "WEBRAG_DATA_DIR": str(demo_dir),
+        "HOME": str(home),
+        "WEBRAG_DATA_DIR": str(data_dir),
     }
-    return subprocess.run(
-        [sys.executable, "-m", "webrag", "demo"],
+    return subprocess.Popen(
+        [sys.executable, "-m", "webrag", "demo", *arguments],
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         encoding="utf-8",
-        check=False,
-        timeout=100,
     )
 
 
@@ -131,6 +136,20 @@ def test_demo_runs_anew_each_time_and_uses_no_key(
 
     assert shown["query"] == QUESTION
     assert len(shown["urls_fetched"]) == shown["corpus_stats"]["total_documents"]
+
+
+def test_two_demos_at_once_show_the_same(demo_dir: Path, tmp_path: Path) -> None:
+    processes = [start_demo(demo_dir, tmp_path, "--json", "--quiet") for _ in range(2)]
+
+    outputs = [process.communicate(timeout=100) for process in processes]
+
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    # Each serves the site at a port of its own; one at a time has pages in the collection.
+    shown = [json.loads(stdout) for stdout, _ in outputs]
+    quoted = [[each["verbatim_text"] for each in result["citations"]] for result in shown]
+    assert quoted[0] == quoted[1] != []
+    pages = {len(each["urls_fetched"]) for each in shown}
+    assert pages == {each["corpus_stats"]["total_documents"] for each in shown}
 
 
 def test_demo_keeps_its_pages_in_a_collection_of_its_own(

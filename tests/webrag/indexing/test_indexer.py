@@ -11,7 +11,7 @@ from webrag.errors import ProviderError
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
-from webrag.indexing.indexer import Indexer
+from webrag.indexing.indexer import Indexer, PreparedPage
 from webrag.indexing.postings import unpack_postings
 from webrag.indexing.schema import ensure_schema, table
 from webrag.indexing.served_embedding import ServedEmbedding
@@ -233,3 +233,32 @@ async def test_pages_can_be_indexed_at_once(
     await asyncio.gather(*(indexer.index(page) for page in pages))
 
     assert (await corpus.status()).documents == 12
+
+
+async def test_equal_chunks_of_pages_indexed_at_once_are_embedded_once(
+    database: Database, make_document: MakeDocument, embedding_service: Any
+) -> None:
+    await ensure_schema(database, embedding_model="served/m", embedding_dimensions=48)
+    embedding_service.delay_s = 0.05
+    model = ServedEmbedding("m", api_key="none", api_base=embedding_service.url)
+    parser = ParentChildNodeParser(parent_tokens=60, child_tokens=25)
+    corpus = Corpus(database)
+    indexer = Indexer(corpus, parser, Embedder(model, 48))
+    pages = [make_document(f"https://docs{n}.test/guide") for n in range(6)]
+
+    stored = await asyncio.gather(*(indexer.index(page) for page in pages))
+
+    assert sum(page.chunks_embedded for page in stored) == stored[0].chunk_count
+    assert sorted(embedding_service.texts) == sorted(set(embedding_service.texts))
+
+
+async def test_page_that_waits_to_be_stored_shares_its_vectors(
+    indexer: Indexer, counting_embedding: BaseEmbedding, make_document: MakeDocument
+) -> None:
+    waiting = await indexer.prepare(make_document())
+    counting_embedding.texts.clear()
+
+    page = await indexer.index(make_document("https://mirror.test/guide"))
+
+    assert (page.chunks_embedded, counting_embedding.texts) == (0, [])
+    assert isinstance(waiting, PreparedPage)

@@ -354,6 +354,16 @@ def test_each_event_loop_gets_its_own_connections(service: FakeService) -> None:
     assert len(service.requests) == 2
 
 
+async def test_connections_end_with_the_block(service: FakeService) -> None:
+    async with model_of(service) as model:
+        await model.aget_text_embedding("one")
+        model.get_text_embedding("one")
+        clients = (model._get_aclient(), model._get_client())
+
+    assert [client.is_closed() for client in clients] == [True, True]
+    assert await model.aget_text_embedding("one") == vector("one")
+
+
 def test_synchronous_callers_get_the_same_errors(service: FakeService) -> None:
     service.script = [Answer(401)]
 

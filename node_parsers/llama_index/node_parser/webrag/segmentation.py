@@ -154,9 +154,14 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _sentence_ends(text: str) -> Iterator[int]:
     last = len(text.rstrip())
+    previous = 0
     for match in _SENTENCE_END.finditer(text, 0, last):
-        if match.end() < last and not _is_abbreviated(text, match.end()):
-            yield match.end()
+        end = match.end()
+        # A sentence that ends before a hard line break would leave a piece of its two spaces.
+        if end >= last or not text[previous:end].strip() or _is_abbreviated(text, end):
+            continue
+        yield end
+        previous = end
     yield len(text)
 
 
