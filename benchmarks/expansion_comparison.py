@@ -30,8 +30,9 @@ from webrag.indexing.bundled_embedding import BundledEmbedding
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.schema import drop_collection
 from webrag.ingestion.links import site_of
+from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.models import ExpansionConfig, OrchestrationResult
+from webrag.orchestration.models import OrchestrationResult
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.presentation.evidence import evidence_blocks

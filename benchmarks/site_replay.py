@@ -14,6 +14,7 @@ from webrag.errors import PageGoneError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage, LinkCandidate, StoredPage
+from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
@@ -82,6 +83,5 @@ class ReplaySearcher(Searcher):
 
     @override
     async def retrieve(self, query: str, **options: Any) -> RetrievalResult:
-        return await super().retrieve(
-            query, **{**options, "sites": None, "source_urls": list(SEEN.get())}
-        )
+        seen = SearchFilters(source_urls=tuple(SEEN.get()))
+        return await super().retrieve(query, **{**options, "filters": seen})

@@ -20,8 +20,8 @@ def test_scoring_page_lists_the_rules_in_the_order_they_are_tried() -> None:
 
 def test_scoring_page_states_the_weights_that_are_used() -> None:
     weights = json.loads(WEIGHTS.read_text(encoding="utf-8"))["weights"]
-    before_example = page("scoring.md").partition("### A worked example")[0]
-    stated = re.findall(r"^\| [\w, ]+ \| (\d\.\d+) \|$", before_example, re.M)
+    table = page("scoring.md").partition("| Feature | Weight |")[2].partition("\n\n")[0]
+    stated = re.findall(r"^\| [\w, ]+ \| (\d\.\d+) \|$", table, re.M)
 
     assert stated == [str(weight) for weight in weights.values()]
 
@@ -33,7 +33,7 @@ def test_scoring_page_states_the_curve_that_is_used() -> None:
 
 
 def test_links_page_states_the_weights_that_are_used() -> None:
-    from webrag.orchestration.models import ExpansionConfig
+    from webrag.orchestration.config import ExpansionConfig
 
     stated = [float(weight) for weight in re.findall(r"\| (0\.\d\d) \|", page("concepts/links.md"))]
 

@@ -21,6 +21,7 @@ from webrag.ingestion.guard import Resolver, resolve
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchedPage, MappedLink, Validators
 from webrag.ingestion.notices import note
+from webrag.ingestion.throttling import rate_limited
 from webrag.ingestion.traffic import received
 
 __all__ = ["FirecrawlSource"]
@@ -29,6 +30,7 @@ _log = logging.getLogger(__name__)
 
 _GONE = frozenset({404, 410})
 _CLOSED = frozenset({401, 403, 407})
+_TOO_MANY_REQUESTS = 429
 
 
 class FirecrawlSource:
@@ -77,6 +79,8 @@ class FirecrawlSource:
         try:
             scraped = await self._client.scrape(requested, fresh=fresh)
         except ProviderError as error:
+            if error.status == _TOO_MANY_REQUESTS:
+                rate_limited()
             raise SourceUnavailableError(str(error), url=requested, hint=error.hint) from error
         return await self._page(requested, scraped)
 

@@ -93,6 +93,9 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
     state.pages.update(obtained)
     state.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
     state.failed.update(outcome.failed)
+    state.aliases.update(outcome.aliases)
+    if outcome.rate_limited:
+        state.warn("A limit of requests was reached, so fewer pages were fetched in that round.")
     if outcome.stopped_by:
         state.note_degraded(outcome.stopped_by)
         state.closed.add("expand_breadth")

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from workflows import Context
 from workflows.context.serializers import JsonSerializer
@@ -16,22 +15,17 @@ from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.links import canonical_url
+from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.discovery import LinkDiscovery
 from webrag.orchestration.events import SAVED_TYPES, ProgressEvent
 from webrag.orchestration.expander import LinkExpander
-from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.link_scoring import TokenEncoder
-from webrag.orchestration.models import (
-    OrchestrationConfig,
-    OrchestrationResult,
-    ProgressCallback,
-    QueryType,
-)
-from webrag.orchestration.page_budget import PageBudget
+from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.research import RunComponents
-from webrag.orchestration.run_state import RunClock, RunRequest, RunState
+from webrag.orchestration.run_request import RunRequest
+from webrag.orchestration.run_state import RunState
 from webrag.orchestration.saved_run import SavedRun
 from webrag.orchestration.workflow import WebRAGWorkflow
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
@@ -41,10 +35,6 @@ from webrag.retrieval.search import Searcher
 __all__ = ["OrchestratorEngine"]
 
 _log = logging.getLogger(__name__)
-
-# Kept back from the whole time for the last retrieval and for assembling the result.
-_RESERVE_SHARE: Final = 0.1
-_MAX_RESERVE_S: Final = 5.0
 
 
 class OrchestratorEngine:
@@ -184,7 +174,7 @@ class OrchestratorEngine:
             max_pages=None,
             config=self._components.config.expansion,
         )
-        return self._workflow.run(run=SavedRun.of(self._state(request)))
+        return self._workflow.run(run=SavedRun.of(self._begin(request)))
 
     def resume(self, saved: dict[str, Any]) -> WorkflowHandler:
         """Go on with a run that was begun by `start`, here or in another process.
@@ -255,7 +245,7 @@ class OrchestratorEngine:
         self, request: RunRequest, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
         timeout_s = self._components.config.timeout_s
-        handler = self._workflow.run(run=SavedRun.of(self._state(request)))
+        handler = self._workflow.run(run=SavedRun.of(self._begin(request)))
         try:
             async with asyncio.timeout(timeout_s) as limit:
                 result = await _result(handler, on_progress)
@@ -282,18 +272,8 @@ class OrchestratorEngine:
         )
         return result
 
-    def _state(self, request: RunRequest) -> RunState:
-        config, now = self._components.config, time.monotonic()
-        work_s = config.timeout_s - min(config.timeout_s * _RESERVE_SHARE, _MAX_RESERVE_S)
-        if config.soft_deadline_s is not None:
-            work_s = min(work_s, config.soft_deadline_s)
-        expansion = config.expansion
-        return RunState(
-            request=request,
-            clock=RunClock(started=now, work_until=now + work_s),
-            scope=LinkScope.of(expansion.scope, request.urls, expansion.allowed_domains),
-            budget=PageBudget.of(request.max_pages, expansion.max_bytes_per_run),
-        )
+    def _begin(self, request: RunRequest) -> RunState:
+        return RunState.begin(request, self._components.config)
 
 
 async def _result(

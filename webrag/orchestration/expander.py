@@ -1,20 +1,17 @@
 """Finds links worth following and obtains their pages; it does not decide when to."""
 
 import asyncio
-import logging
-import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from webrag.errors import DeadlineError, FetchError, InputError, ProviderError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
-from webrag.indexing.models import AcquiredPage, LinkCandidate
+from webrag.indexing.models import LinkCandidate
 from webrag.ingestion.links import parent_urls
-from webrag.ingestion.traffic import metering
+from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.discovery import LinkDiscovery
+from webrag.orchestration.fetch_round import FetchRound
 from webrag.orchestration.link_rules import LinkScope, skip_reason
 from webrag.orchestration.link_scoring import (
     LinkQuestion,
@@ -22,12 +19,10 @@ from webrag.orchestration.link_scoring import (
     TokenEncoder,
     score_links,
 )
-from webrag.orchestration.models import ExpansionConfig, ExpansionOutcome, ScoredCandidate
+from webrag.orchestration.models import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.page_budget import PageBudget
 
 __all__ = ["MAX_LINK_SOURCES", "Frontier", "LinkExpander"]
-
-_log = logging.getLogger(__name__)
 
 # Pages whose links are looked at; the closest to the question come first. A thousand pages'
 # links are the same menus, and reading them takes seconds.
@@ -51,31 +46,6 @@ class Frontier:
     scored: int = 0
     degraded: str | None = None
     spares: tuple[ScoredCandidate, ...] = ()
-
-
-@dataclass(slots=True)
-class _Round:
-    """What one round has obtained so far."""
-
-    target: int
-    budget: PageBudget
-    ingested: list[ScoredCandidate] = field(default_factory=list)
-    chunks: dict[str, int] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    received: int = 0
-    timed_out: bool = False
-    stopped_by: str | None = None
-
-    def meter(self, size: int) -> None:
-        self.received += size
-        self.budget.spend(size=size)
-
-    def may_begin(self, running: int) -> bool:
-        open_places = self.target - len(self.ingested) - running
-        # Every fetch under way may still fail.
-        may_fail = self.budget.failures > running
-        return open_places > 0 and may_fail and not (self.stopped_by or self.budget.is_spent)
 
 
 class LinkExpander:
@@ -161,42 +131,9 @@ class LinkExpander:
         Raises:
             StorageError: The database failed; nothing is left running.
         """
-        state = _Round(size, budget)
-        queue = iter((*frontier.candidates, *frontier.spares))
-        with metering(state.meter):
-            await self._fill(state, queue, scope, known, deadline, on_fetch)
-        return _outcome(state, frontier)
-
-    async def _fill(
-        self,
-        state: _Round,
-        queue: Iterator[ScoredCandidate],
-        scope: LinkScope,
-        known: Collection[str],
-        deadline: float,
-        on_fetch: Callable[[str], None],
-    ) -> None:
-        async with _running_tasks() as running:
-            while True:
-                while state.may_begin(len(running)) and (candidate := next(queue, None)):
-                    on_fetch(candidate.url)
-                    task = asyncio.create_task(self._obtain(candidate, scope, known))
-                    running[task] = candidate
-                if not running:
-                    break
-                done, _ = await asyncio.wait(
-                    running,
-                    timeout=max(deadline - time.monotonic(), 0),
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if not done:
-                    state.timed_out = True
-                    self._give_up(state, running.values())
-                    break
-                ended = [task for task in running if task in done]
-                # Of two that lead to one page, the one with its address is kept.
-                for task in sorted(ended, key=lambda task: _leads_elsewhere(task, running[task])):
-                    self._collect(state, running.pop(task), task)
+        round_ = FetchRound(size, budget, scope, known, deadline, on_fetch)
+        outcome = await round_.fill(self._acquirer, (*frontier.candidates, *frontier.spares))
+        return outcome.model_copy(update={"candidates_scored": frontier.scored})
 
     def _score(
         self,
@@ -225,61 +162,6 @@ class LinkExpander:
                 break
         return found[:wanted]
 
-    async def _obtain(
-        self, candidate: ScoredCandidate, scope: LinkScope, known: Collection[str]
-    ) -> AcquiredPage:
-        page = await self._acquirer.acquire(candidate.url, depth=candidate.depth)
-        if not scope.admits(page.url):
-            raise FetchError(f"it leads to {page.url}, outside the scope", url=candidate.url)
-        if page.url in known or page.outcome == "stored":
-            raise FetchError(f"it leads to {page.url}, which is known", url=candidate.url)
-        return page
-
-    def _collect(
-        self, state: _Round, candidate: ScoredCandidate, task: asyncio.Task[AcquiredPage]
-    ) -> None:
-        try:
-            page = task.result()
-        except ProviderError as error:
-            state.stopped_by = f"No more pages can be indexed: {error}"
-            self._fail(state, candidate.url, str(error))
-            return
-        except (FetchError, InputError, DeadlineError) as error:
-            self._fail(state, candidate.url, str(error))
-            return
-        if page.url in state.chunks:
-            self._fail(state, candidate.url, f"it leads to {page.url}, which is known")
-            return
-        state.budget.spend(pages=1)
-        state.ingested.append(candidate.model_copy(update={"url": page.url}))
-        state.chunks[page.url] = page.chunk_count
-        state.sources[page.url] = page.source
-
-    def _give_up(self, state: _Round, candidates: Collection[ScoredCandidate]) -> None:
-        for candidate in candidates:
-            self._fail(state, candidate.url, "it did not arrive within the time of this round")
-
-    def _fail(self, state: _Round, url: str, reason: str) -> None:
-        _log.info("%s was not followed: %s", url, reason)
-        state.failed[url] = reason
-        state.budget.spend(failures=1)
-
-
-@asynccontextmanager
-async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], ScoredCandidate]]:
-    """A table of tasks; whatever is left in it at the end is cancelled and awaited."""
-    running: dict[asyncio.Task[AcquiredPage], ScoredCandidate] = {}
-    try:
-        yield running
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-
-
-def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidate) -> bool:
-    return task.exception() is None and task.result().url != candidate.url
-
 
 def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
     folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
@@ -288,18 +170,3 @@ def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
 
 def _is_page(url: str, scope: LinkScope) -> bool:
     return scope.admits(url) and skip_reason(url) is None
-
-
-def _outcome(state: _Round, frontier: Frontier) -> ExpansionOutcome:
-    return ExpansionOutcome(
-        ingested=tuple(state.ingested),
-        failed=state.failed,
-        chunks_by_url=state.chunks,
-        sources=state.sources,
-        candidates_scored=frontier.scored,
-        candidates_selected=len(state.ingested) + len(state.failed),
-        bytes_received=state.received,
-        depth=max((candidate.depth for candidate in state.ingested), default=0),
-        timed_out=state.timed_out,
-        stopped_by=state.stopped_by,
-    )

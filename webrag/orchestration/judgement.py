@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from webrag.orchestration.confidence import confidence
-from webrag.orchestration.evaluator import LoopState, compute_signals, decide
+from webrag.orchestration.evaluator import LoopState, decide
 from webrag.orchestration.expander import Frontier
 from webrag.orchestration.link_scoring import passage_scores
 from webrag.orchestration.models import (
@@ -18,6 +18,7 @@ from webrag.orchestration.models import (
 )
 from webrag.orchestration.research import ResearchRun
 from webrag.orchestration.run_state import PendingStep, RunState
+from webrag.orchestration.signals import compute_signals
 
 __all__ = ["judge", "question_weights"]
 
@@ -186,7 +187,13 @@ async def _frontier(run: ResearchRun) -> Frontier:
             state.queries,
             seeds=state.request.urls,
             scope=state.scope,
-            known={*state.request.urls, *state.pages, *state.joined, *state.failed},
+            known={
+                *state.request.urls,
+                *state.pages,
+                *state.joined,
+                *state.failed,
+                *state.aliases,
+            },
             passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
             discovery_s=0.0 if state.discovery_failed else limit_s,
         )

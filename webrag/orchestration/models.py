@@ -11,11 +11,9 @@ __all__ = [
     "Action",
     "ConfidenceBand",
     "EvaluationSignals",
-    "ExpansionConfig",
     "ExpansionDecision",
     "ExpansionOutcome",
     "ExpansionStep",
-    "OrchestrationConfig",
     "OrchestrationResult",
     "OrchestrationTiming",
     "ProgressCallback",
@@ -67,89 +65,6 @@ class ScoreProfile(_Frozen):
     near_top_delta: float = 0.10
     confidence_floor: float = 0.3
     answered_score: float = 0.8
-
-
-class ExpansionConfig(_Frozen):
-    """How far and how fast links are followed.
-
-    Attributes:
-        max_depth: Rounds at most.
-        max_candidates_per_iteration: Pages fetched in one round.
-        candidates_to_score_per_iteration: Best-scored candidates kept per round.
-        map_limit: Addresses asked from a site map service.
-        min_candidate_score: Links below it are never followed.
-        scope: Which targets may be followed.
-        allowed_domains: For scope `allow_list`: hosts; a host also admits its subdomains.
-        max_pages_per_run: Pages obtained after the seed.
-        max_bytes_per_run: Bytes read from the network after the seed, as sent.
-        iteration_timeout_s: One round.
-        signal_weights: Weight of each link signal by name.
-    """
-
-    max_depth: int = Field(default=5, ge=0)
-    max_candidates_per_iteration: int = Field(default=5, ge=1)
-    candidates_to_score_per_iteration: int = Field(default=20, ge=1)
-    map_limit: int = Field(default=100, ge=1)
-    min_candidate_score: float = 0.05
-    scope: Literal["same_site", "allow_list", "any"] = "same_site"
-    allowed_domains: tuple[str, ...] = ()
-    max_pages_per_run: int = Field(default=10, ge=0, le=25)
-    max_bytes_per_run: int = Field(default=20_000_000, gt=0)
-    iteration_timeout_s: float = Field(default=30.0, gt=0)
-    signal_weights: dict[str, float] = Field(
-        default_factory=lambda: {
-            "url_path": 0.15,
-            "title": 0.40,
-            "description": 0.30,
-            "in_degree": 0.05,
-            "depth": 0.10,
-            "passage": 0.30,
-            "similarity": 0.30,
-        }
-    )
-
-
-class OrchestrationConfig(_Frozen):
-    """Numbers that steer the loop.
-
-    Attributes:
-        decomposition_mode: How questions are split.
-        reranker_top_n: Chunks kept after reranking.
-        context_budget: Tokens of evidence at most.
-        recall_factor: How many times more candidates and tokens a retrieval for more recall takes.
-        recall_children_limit: Candidates of such a retrieval.
-        token_budget_saturation_ratio: Share of the budget that counts as filled.
-        redundancy_ceiling: Jaccard similarity of word 3-shingles above which a chunk repeats
-            another.
-        high_redundancy_ratio: Share of repeated chunks that counts as high.
-        score_cliff_rank_k: Rank compared with rank 1.
-        plateau_top_n: Scores the variance and the mean are taken over.
-        diminishing_return_delta: Least relative growth of good chunks worth another round.
-        locality_enabled: Whether neighbours of strong chunks are added.
-        locality_radius: Neighbours on each side.
-        timeout_s: Whole run.
-        soft_deadline_s: After it a partial result is assembled; None to work until `timeout_s`.
-        profile: Thresholds of the scorer in use.
-        expansion: Link following.
-    """
-
-    decomposition_mode: Literal["llm", "rule_based", "none"] = "llm"
-    reranker_top_n: int = Field(default=20, ge=1)
-    context_budget: int = Field(default=40_000, ge=1)
-    recall_factor: int = Field(default=2, ge=1)
-    recall_children_limit: int = Field(default=160, ge=1)
-    token_budget_saturation_ratio: float = 0.8
-    redundancy_ceiling: float = 0.85
-    high_redundancy_ratio: float = 0.5
-    score_cliff_rank_k: int = Field(default=5, ge=2)
-    plateau_top_n: int = Field(default=10, ge=3)
-    diminishing_return_delta: float = 0.03
-    locality_enabled: bool = True
-    locality_radius: int = Field(default=1, ge=0)
-    timeout_s: float = Field(default=120.0, gt=0)
-    soft_deadline_s: float | None = None
-    profile: ScoreProfile = ScoreProfile(name="default")
-    expansion: ExpansionConfig = ExpansionConfig()
 
 
 class QueryAnalysis(_Frozen):
@@ -254,13 +169,16 @@ class ExpansionOutcome(_Frozen):
     Attributes:
         ingested: Pages obtained, with the page each link was found on.
         failed: URL to reason.
+        aliases: URL that turned out to be another address of a known page, to that page's.
         sources: URL of each page obtained to the name of the page source it came from.
         bytes_received: Read from the network, failed fetches included.
+        rate_limited: A service's limit of requests was reached, so the round was made smaller.
         stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
     """
 
     ingested: tuple[ScoredCandidate, ...] = ()
     failed: dict[str, str] = Field(default_factory=dict)
+    aliases: dict[str, str] = Field(default_factory=dict)
     chunks_by_url: dict[str, int] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     candidates_scored: int = 0
@@ -268,6 +186,7 @@ class ExpansionOutcome(_Frozen):
     bytes_received: int = 0
     depth: int = 0
     timed_out: bool = False
+    rate_limited: bool = False
     stopped_by: str | None = None
 
     @property

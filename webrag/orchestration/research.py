@@ -9,15 +9,11 @@ from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.notices import listening
+from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.expander import LinkExpander
 from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.merger import Merged, merge
-from webrag.orchestration.models import (
-    OrchestrationConfig,
-    RankedChunk,
-    ScoreProfile,
-    SubQueryResult,
-)
+from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.preparation import acquire_seeds
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker

@@ -1,130 +1,36 @@
-"""What one run was asked for and what it knows so far; it does no work itself."""
+"""What one run knows so far; it does no work itself."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final
 
-from webrag.errors import InputError
-from webrag.ingestion.links import canonical_url, site_of
+from webrag.ingestion.links import site_of
+from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.expander import Frontier
 from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.merger import Merged
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,
-    ExpansionConfig,
     ExpansionDecision,
     ExpansionOutcome,
     ExpansionStep,
     OrchestrationTiming,
     QueryAnalysis,
-    QueryType,
     SubQueryResult,
 )
 from webrag.orchestration.page_budget import PageBudget
+from webrag.orchestration.run_request import RunRequest
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.request import RetrievalMode
 
-__all__ = ["PendingStep", "RunClock", "RunRequest", "RunState"]
+__all__ = ["PendingStep", "RunClock", "RunState"]
 
-MAX_SEEDS = 20
-MAX_PAGES = 25
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """One call, checked and with every default filled in.
-
-    Attributes:
-        urls: Canonical addresses to start from; empty for a search of what is stored.
-        max_iterations: Rounds of expansion; 0 for none.
-        max_pages: Pages that may be obtained after the named ones.
-        filters: For a search: what may be returned.
-        top_k: For a search: chunks at most.
-        expansion_budget: As the caller gave it.
-        is_search: Nothing may be fetched.
-    """
-
-    query: str
-    urls: tuple[str, ...] = ()
-    intent: QueryType | None = None
-    known_context: str | None = None
-    constraints: tuple[str, ...] = ()
-    max_iterations: int = 0
-    max_pages: int = 0
-    retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk"
-    filters: SearchFilters = NO_FILTERS
-    top_k: int | None = None
-    expansion_budget: int | None = None
-    is_search: bool = False
-    warnings: tuple[str, ...] = ()
-
-    @classmethod
-    def answer(
-        cls,
-        urls: str | Sequence[str],
-        query: str,
-        *,
-        intent: QueryType | None,
-        known_context: str | None,
-        constraints: Sequence[str] | None,
-        expansion_budget: int | None,
-        research_mode: Literal["fast", "deep"],
-        retrieval_mode: Literal["chunk", "full_context", "auto"],
-        max_pages: int | None,
-        config: ExpansionConfig,
-    ) -> "RunRequest":
-        """Check a call of `OrchestratorEngine.run`.
-
-        Raises:
-            InputError: A value cannot be used.
-        """
-        named = [urls] if isinstance(urls, str) else list(urls)
-        seeds = tuple(dict.fromkeys(canonical_url(url) for url in named))
-        if not 1 <= len(seeds) <= MAX_SEEDS:
-            raise InputError(f"{len(seeds)} URLs were given; allowed are 1 to {MAX_SEEDS}.")
-        rounds, warnings = _rounds(expansion_budget, research_mode, config.max_depth)
-        return cls(
-            query=_checked_query(query),
-            urls=seeds,
-            intent=intent,
-            known_context=known_context,
-            constraints=tuple(constraints or ()),
-            max_iterations=rounds,
-            max_pages=_checked_pages(max_pages, config),
-            retrieval_mode=retrieval_mode,
-            expansion_budget=expansion_budget,
-            warnings=warnings,
-        )
-
-    @classmethod
-    def search(
-        cls,
-        query: str,
-        *,
-        filters: SearchFilters,
-        intent: QueryType | None,
-        top_k: int | None,
-        retrieval_mode: RetrievalMode,
-    ) -> "RunRequest":
-        """Check a call of `OrchestratorEngine.search`.
-
-        Raises:
-            InputError: A value cannot be used.
-        """
-        if top_k is not None and top_k < 1:
-            raise InputError(f"top_k is {top_k}; it must be 1 or more.")
-        return cls(
-            query=_checked_query(query),
-            intent=intent,
-            filters=filters,
-            top_k=top_k,
-            retrieval_mode=retrieval_mode,
-            is_search=True,
-        )
+# Kept back from the whole time for the last retrieval and for assembling the result.
+_RESERVE_SHARE: Final = 0.1
+_MAX_RESERVE_S: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -193,6 +99,7 @@ class RunState:
         is_widened: Whether the search has gone beyond the named pages.
         scorer_failed: The reranker failed, so everything is ranked by raw similarity.
         discovery_failed: A mapping service failed, so it is not asked again.
+        aliases: Addresses that turned out to be another one of a known page.
         fetched: URL of each page obtained in this run to the page source it came from.
         frontier: Links to follow next; None when they must be looked for again.
         closed: Actions that came back empty.
@@ -225,12 +132,28 @@ class RunState:
     closed: set[Action] = field(default_factory=set)
     tried: set[Action] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=set)
     iteration: int = 0
     partial: bool = False
     blocked: str | None = None
     fetched: dict[str, str] = field(default_factory=dict)
     degraded: dict[str, None] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, request: RunRequest, config: OrchestrationConfig) -> "RunState":
+        """The state of a run that begins now, with full budgets."""
+        now = time.monotonic()
+        work_s = config.timeout_s - min(config.timeout_s * _RESERVE_SHARE, _MAX_RESERVE_S)
+        if config.soft_deadline_s is not None:
+            work_s = min(work_s, config.soft_deadline_s)
+        expansion = config.expansion
+        return cls(
+            request=request,
+            clock=RunClock(started=now, work_until=now + work_s),
+            scope=LinkScope.of(expansion.scope, request.urls, expansion.allowed_domains),
+            budget=PageBudget.of(request.max_pages, expansion.max_bytes_per_run),
+        )
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -291,36 +214,8 @@ _CONTAINERS = (
     "closed",
     "tried",
     "failed",
+    "aliases",
     "fetched",
     "degraded",
     "warnings",
 )
-
-
-def _checked_query(query: str) -> str:
-    if not query.strip():
-        raise InputError("The question is empty: ask something.")
-    return query
-
-
-def _checked_pages(max_pages: int | None, config: ExpansionConfig) -> int:
-    if max_pages is None:
-        return config.max_pages_per_run
-    if not 0 <= max_pages <= MAX_PAGES:
-        raise InputError(f"max_pages is {max_pages}; allowed are 0 to {MAX_PAGES}.")
-    return max_pages
-
-
-def _rounds(
-    expansion_budget: int | None, research_mode: Literal["fast", "deep"], max_depth: int
-) -> tuple[int, tuple[str, ...]]:
-    """Rounds allowed; an explicit budget beats the mode, the safety ceiling beats both."""
-    if expansion_budget is None:
-        return (max_depth if research_mode == "deep" else 0), ()
-    if expansion_budget < 0:
-        raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
-    if expansion_budget <= max_depth:
-        return expansion_budget, ()
-    return max_depth, (
-        f"expansion_budget {expansion_budget} was lowered to {max_depth}, the configured ceiling.",
-    )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from webrag.orchestration.models import ExpansionStep, OrchestrationResult
+from webrag.orchestration.models import EvaluationSignals, ExpansionStep, OrchestrationResult
 from webrag.presentation.untrusted import one_line
 
 __all__ = ["expansion_trace"]
@@ -38,9 +38,12 @@ def expansion_trace(result: OrchestrationResult) -> str:
     lines = [f"Base: {base}", ""]
     for root in roots:
         lines += _drawn(root)
+    lines += [f"    [{_round(number, step)}]" for number, step in enumerate(steps, start=1)]
     decision = result.final_decision
     rule = f"rule {decision.rule_number}, " if decision.rule_number else ""
     lines.append(f"    [stopped by {rule}{decision.rule}: {one_line(decision.reason)}]")
+    if result.final_signals is not None:
+        lines.append(f"    [at the end: {_signals(result.final_signals)}]")
     return "\n".join(lines)
 
 
@@ -62,6 +65,24 @@ def _tree(result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str
             parent = nodes.get(step.parents.get(url) or step.source_url, seeds[0])
             parent.children.append(_Node(f"{_short(url, base)} [failed: {one_line(reason)}]"))
     return seeds
+
+
+def _round(number: int, step: ExpansionStep) -> str:
+    rule = f"rule {step.rule_number}, {step.rule}" if step.rule_number else step.rule
+    signals = f"; {_signals(step.signals)}" if step.signals is not None else ""
+    return f"action {number}: {step.decision} by {rule}{signals}"
+
+
+def _signals(signals: EvaluationSignals) -> str:
+    """The numbers the rules look at; those of the scorer's own confidence where it gives one."""
+    given = signals.avg_confidence
+    sure = "" if given is None else f", scorer sure {given:.2f}"
+    return (
+        f"top {signals.top_score:.2f}, rank K {signals.score_at_k:.2f}, "
+        f"mean {signals.score_mean:.2f}, variance {signals.score_variance:.3f}, "
+        f"near top {signals.chunks_above_threshold}, fill {signals.token_fill_ratio:.0%}, "
+        f"repeated {signals.redundancy_ratio:.0%}, pages {signals.source_document_count}{sure}"
+    )
 
 
 def _search_label(step: ExpansionStep) -> str:

@@ -2,8 +2,9 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
+from webrag.orchestration.config import LINK_SIGNALS
 from webrag.settings.fields import (
     HTTP_URL_TEXT,
     KEY_TEXT,
@@ -12,6 +13,7 @@ from webrag.settings.fields import (
     Seconds,
     Secret,
     Share,
+    Weights,
     setting,
 )
 
@@ -185,6 +187,15 @@ class ExpansionSettings(BaseModel):
         "Links that score lower are never followed.",
         read_by="expander",
     )
+    expansion_signal_weights: Weights = setting(
+        {},
+        "Weights of the signals that score a link, where they are not to be the built-in ones; "
+        "0 leaves a signal out.",
+        read_by="expander",
+        allowed=f"comma-separated name=weight with weights from 0 to 10 and the names "
+        f"{', '.join(LINK_SIGNALS)}",
+        default_text="the built-in weights",
+    )
     expansion_scope: Literal["same_site", "allow_list", "any"] = setting(
         "same_site",
         "Which links may be followed; `allow_list` means `EXPANSION_ALLOWED_DOMAINS`.",
@@ -224,6 +235,13 @@ class ExpansionSettings(BaseModel):
     locality_expansion_radius: int = setting(
         1, "Neighbours added on each side.", read_by="locality", unit="passages", ge=0, le=10
     )
+
+    @field_validator("expansion_signal_weights")
+    @classmethod
+    def _only_known_signals(cls, weights: dict[str, float]) -> dict[str, float]:
+        if unknown := set(weights) - set(LINK_SIGNALS):
+            raise ValueError(f"no signal is called {min(unknown)!r}")
+        return weights
 
 
 class StoppingSettings(BaseModel):

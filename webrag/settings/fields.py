@@ -26,6 +26,7 @@ __all__ = [
     "SecondsOrNever",
     "Secret",
     "Share",
+    "Weights",
     "checked_hosts",
     "mask_url",
     "setting",
@@ -118,6 +119,16 @@ def _split(value: Any) -> Any:
     return value
 
 
+def _weights(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in _split(value)]
+    names = [name.strip() for name, _, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError("names something twice")
+    return {name: weight.strip() for name, (_, _, weight) in zip(names, pairs, strict=True)}
+
+
 def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
     origins = [_http_url(value) for value in values]
     if any(urlsplit(origin).path or urlsplit(origin).query for origin in origins):
@@ -169,3 +180,6 @@ Seconds = Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 SecondsOrNever = Annotated[float | None, BeforeValidator(_never)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Weights = Annotated[
+    dict[str, Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]], BeforeValidator(_weights)
+]

@@ -14,7 +14,8 @@ from webrag.errors import ConfigurationError
 from webrag.indexing.models import DatabaseConfig
 from webrag.ingestion.firecrawl_models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
-from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
+from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig, OrchestrationConfig
+from webrag.orchestration.models import ScoreProfile
 from webrag.presentation.models import BriefConfig
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.corpus_settings import EmbeddingSettings, FetchSettings, StorageSettings
@@ -205,6 +206,7 @@ class Settings(
             max_pages_per_run=self.max_pages_per_run,
             max_bytes_per_run=self.max_bytes_per_run,
             iteration_timeout_s=self.expansion_iteration_timeout,
+            signal_weights={**LINK_SIGNALS, **self.expansion_signal_weights},
         )
 
     def orchestration_config(

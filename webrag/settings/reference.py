@@ -128,6 +128,8 @@ def _written(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, tuple):
         return ",".join(value)
+    if isinstance(value, dict):
+        return ",".join(f"{name}={number:g}" for name, number in value.items())
     return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
 
 

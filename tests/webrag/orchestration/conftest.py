@@ -22,8 +22,9 @@ from webrag.ingestion.extract import extract
 from webrag.ingestion.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
 from webrag.ingestion.service import IngestionService
+from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.models import OrchestrationConfig, RankedChunk
+from webrag.orchestration.models import RankedChunk
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.score_profiles import LOCAL

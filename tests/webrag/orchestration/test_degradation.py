@@ -23,8 +23,9 @@ from webrag.indexing.schema import ensure_schema
 from webrag.ingestion.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.service import IngestionService
+from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.models import OrchestrationConfig, OrchestrationResult
+from webrag.orchestration.models import OrchestrationResult
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.score_profiles import JINA

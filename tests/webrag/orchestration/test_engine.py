@@ -9,7 +9,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from typing_extensions import override
 
 from webrag.errors import DeadlineError, FetchError, InputError, PageGoneError
-from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig
+from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.score_profiles import LOCAL

@@ -4,18 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.orchestration.evaluator import (
-    RULES,
-    LoopState,
-    compute_signals,
-    decide,
-    recall_gain,
-)
-from webrag.orchestration.models import (
-    EvaluationSignals,
-    OrchestrationConfig,
-    ScoreProfile,
-)
+from webrag.orchestration.config import OrchestrationConfig
+from webrag.orchestration.evaluator import RULES, LoopState, decide
+from webrag.orchestration.models import EvaluationSignals, ScoreProfile
 
 PROFILE = ScoreProfile(name="test")
 CONFIG = OrchestrationConfig()
@@ -226,6 +217,58 @@ def test_decision_follows_the_first_matching_rule(
     assert decision.rule_number == rule_number(rule)
 
 
+@pytest.mark.parametrize(
+    ("given_signals", "given_state", "rule"),
+    [
+        pytest.param({}, {"iteration": 4}, "default", id="one round is left"),
+        pytest.param({}, {"iteration": 5}, "depth_cap", id="no round is left"),
+        pytest.param(
+            {"is_saturated": True, "redundancy_ratio": 0.8499}, {}, "saturated", id="below ceiling"
+        ),
+        pytest.param(
+            {"is_saturated": True, "redundancy_ratio": 0.85}, {}, "default", id="at the ceiling"
+        ),
+        pytest.param({}, {"confidence": 0.7999}, "default", id="nearly answered"),
+        pytest.param({}, {"confidence": 0.8}, "answered", id="just answered"),
+        pytest.param(
+            {"is_plateau": True, "score_mean": 0.4999},
+            {"iteration": 1},
+            "default",
+            id="plateau below the floor",
+        ),
+        pytest.param({"top_score": 0.5}, {}, "default", id="best at the floor"),
+        pytest.param({"top_score": 0.4999}, {}, "low_scores", id="best below the floor"),
+        pytest.param({"score_mean": 0.5}, {}, "low_fill", id="mean at the floor"),
+        pytest.param({"score_mean": 0.4999}, {}, "default", id="mean below the floor"),
+        pytest.param(
+            {"score_mean": 0.5, "token_fill_ratio": 0.8}, {}, "default", id="filled enough"
+        ),
+        pytest.param(
+            {"score_mean": 0.5, "token_fill_ratio": 0.7999}, {}, "low_fill", id="nearly filled"
+        ),
+        pytest.param(
+            {"avg_confidence": None},
+            {"confidence": 0.7999, "iteration": 1},
+            "low_confidence",
+            id="estimate below high",
+        ),
+    ],
+)
+def test_rule_changes_at_its_bound(given_signals: Any, given_state: Any, rule: str) -> None:
+    assert decide(signals(**given_signals), state(**given_state)).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("now", "rule"), [(103, "cliff"), (102, "diminishing_returns"), (100, "diminishing_returns")]
+)
+def test_gain_at_the_least_growth_is_worth_another_round(now: int, rule: str) -> None:
+    before = signals(chunks_above_threshold=100)
+    current = signals(chunks_above_threshold=now, is_cliff=True)
+    found = {"confidence": 0.8, "iteration": 1, "previous": before, "tried": ALL}
+
+    assert decide(current, state(**found)).rule == rule
+
+
 def test_every_rule_is_reached_by_a_case() -> None:
     assert {case.values[2] for case in CASES} == {rule.name for rule in RULES}
 
@@ -259,107 +302,6 @@ def test_reason_names_numbers_and_action() -> None:
     assert decision.reason == (
         "Nothing indexed fits the question (best 0.31): rephrasing the question."
     )
-
-
-def computed(make_ranked: Any, scores: Any, **options: Any) -> EvaluationSignals:
-    given = {"redundant": 0, "truncated": False, "profile": PROFILE, "config": CONFIG}
-    chunks = [make_ranked(score) for score in scores]
-    return compute_signals(chunks, **{**given, **options})
-
-
-def test_cliff_is_the_gap_to_rank_k(make_ranked: Any) -> None:
-    found = computed(make_ranked, [0.9, 0.8, 0.7, 0.6, 0.5, 0.1])
-
-    assert found.score_at_k == 0.5
-    assert found.is_cliff
-
-
-def test_cliff_with_few_scores_is_the_gap_to_the_last(make_ranked: Any) -> None:
-    found = computed(make_ranked, [0.9, 0.8])
-
-    assert found.score_cliff == pytest.approx(0.1)
-    assert not found.is_cliff
-
-
-def test_gap_at_the_threshold_is_no_cliff(make_ranked: Any) -> None:
-    profile = PROFILE.model_copy(update={"score_cliff_threshold": 0.25})
-
-    assert not computed(make_ranked, [0.75, 0.5], profile=profile).is_cliff
-
-
-@pytest.mark.parametrize(
-    ("scores", "plateau", "mediocre"),
-    [
-        pytest.param([0.6, 0.6], False, False, id="two scores are too few"),
-        pytest.param([0.6, 0.6, 0.6], True, False, id="good"),
-        pytest.param([0.5, 0.5, 0.5], True, False, id="at the floor"),
-        pytest.param([0.49, 0.49, 0.49], True, True, id="below the floor"),
-        pytest.param([0.9, 0.5, 0.1], False, False, id="spread"),
-        pytest.param([0.6] * 10 + [0.0] * 10, True, False, id="only the top ten count"),
-    ],
-)
-def test_plateau_needs_three_scores_of_little_variance(
-    make_ranked: Any, scores: Any, plateau: Any, mediocre: Any
-) -> None:
-    found = computed(make_ranked, scores)
-
-    assert (found.is_plateau, found.is_mediocre_plateau) == (plateau, mediocre)
-
-
-def test_good_chunks_are_those_near_the_best(make_ranked: Any) -> None:
-    assert computed(make_ranked, [0.75, 0.6875, 0.5]).chunks_above_threshold == 2
-
-
-def test_fill_is_the_share_of_the_context_budget(make_ranked: Any) -> None:
-    chunks = [make_ranked(0.5, tokens=300), make_ranked(0.4, tokens=100)]
-    config = OrchestrationConfig(context_budget=500)
-
-    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)
-
-    assert found.token_fill_ratio == pytest.approx(0.8)
-    assert not found.is_saturated
-
-
-def test_redundancy_is_the_share_of_chunks_left_out(make_ranked: Any) -> None:
-    found = computed(make_ranked, [0.5, 0.4], redundant=2)
-
-    assert found.redundancy_ratio == 0.5
-    assert found.has_high_redundancy
-
-
-def test_adjacent_context_and_unscored_chunks_do_not_count(make_ranked: Any) -> None:
-    chunks = [
-        make_ranked(0.5),
-        make_ranked(0.0, is_locality_expanded=True),
-        make_ranked(1.0, raw_similarity=None),
-    ]
-
-    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=CONFIG)
-
-    assert (found.top_score, found.score_mean) == (0.5, 0.5)
-
-
-def test_confidence_is_averaged_where_the_scorer_gives_it(make_ranked: Any) -> None:
-    chunks = [make_ranked(0.5, confidence=0.2), make_ranked(0.4, confidence=0.4)]
-
-    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=CONFIG)
-
-    assert found.avg_confidence == pytest.approx(0.3)
-
-
-def test_nothing_found_gives_signals_of_nothing(make_ranked: Any) -> None:
-    found = computed(make_ranked, [])
-
-    assert (found.top_score, found.score_cliff, found.is_plateau) == (0.0, 0.0, False)
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "gain"), [(0, 2, 2.0), (1, 1, 0.0), (4, 5, 0.25), (4, 1, -0.75)]
-)
-def test_recall_gain_is_relative_growth(before: Any, now: Any, gain: Any) -> None:
-    old, new = signals(chunks_above_threshold=before), signals(chunks_above_threshold=now)
-
-    assert recall_gain(new, old) == gain
 
 
 share = st.floats(0, 1)

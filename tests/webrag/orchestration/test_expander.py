@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from webrag.errors import FetchError, ProviderError, StorageError
 from webrag.indexing.models import AcquiredPage, LinkCandidate, StoredPage
 from webrag.ingestion.traffic import received
+from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.expander import Frontier, LinkExpander
 from webrag.orchestration.link_rules import LinkScope
-from webrag.orchestration.models import ExpansionConfig, ExpansionOutcome, ScoredCandidate
+from webrag.orchestration.models import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.page_budget import PageBudget
 
 from .conftest import MANUAL, TWO_LINKS_AWAY, Lab
@@ -34,6 +35,7 @@ class Web:
         self.running = 0
         self.most_running = 0
         self.stored: list[str] = []
+        self.already_stored: set[str] = set()
         self.links_of: dict[str, list[LinkCandidate]] = {}
 
     async def acquire(self, url: str, *, depth: int = 0) -> AcquiredPage:
@@ -53,7 +55,7 @@ class Web:
                 requested_url=url,
                 page_id=1,
                 title=None,
-                outcome="indexed",
+                outcome="stored" if url in self.already_stored else "indexed",
                 depth=depth,
                 chunk_count=2,
                 token_count=10,
@@ -117,23 +119,45 @@ async def test_failure_is_replaced_by_the_next_candidate() -> None:
     assert outcome.failed == {target("a"): "it is down"}
 
 
-@pytest.mark.parametrize(
-    ("leads_to", "reason"),
-    [
-        ("https://else.test/", "outside the scope"),
-        (SEED, "which is known"),
-        (target("b"), "which is known"),
-    ],
-)
-async def test_redirect_that_brings_nothing_new_counts_as_failed(
-    leads_to: str, reason: str
-) -> None:
-    web = Web({target("a"): leads_to})
+async def test_redirect_out_of_the_scope_counts_as_failed() -> None:
+    web = Web({target("a"): "https://else.test/"})
 
     outcome = await followed(web, frontier("b", "a"))
 
     assert (urls(outcome), list(outcome.failed)) == ([target("b")], [target("a")])
-    assert reason in outcome.failed[target("a")]
+    assert "outside the scope" in outcome.failed[target("a")]
+
+
+@pytest.mark.parametrize("leads_to", [SEED, target("b")])
+async def test_other_address_of_a_known_page_is_neither_a_page_nor_a_failure(leads_to: str) -> None:
+    web = Web({target("a"): leads_to})
+    budget = PageBudget.of(10, 10_000)
+
+    outcome = await followed(web, frontier("b", "a", "c"), budget=budget)
+
+    assert urls(outcome) == [target("b"), target("c")]
+    assert (outcome.failed, outcome.aliases) == ({}, {target("a"): leads_to})
+    assert (budget.pages, budget.failures) == (8, 30)
+
+
+async def test_address_of_a_stored_page_is_known() -> None:
+    web = Web()
+    web.already_stored = {target("a")}
+
+    outcome = await followed(web, frontier("a", "b"), size=1)
+
+    assert (urls(outcome), outcome.aliases) == ([target("b")], {target("a"): target("a")})
+
+
+async def test_reached_limit_of_requests_makes_the_round_smaller() -> None:
+    busy = FetchError("too many requests", url=target("a"), status=429)
+    web = Web({target("a"): busy, target("b"): busy})
+
+    outcome = await followed(web, frontier(*"abcdefgh"), size=4)
+
+    assert urls(outcome) == [target("c"), target("d")]
+    assert outcome.rate_limited
+    assert set(web.asked) == set(map(target, "abcd"))
 
 
 async def test_failing_embedding_ends_the_expansion_with_what_is_there() -> None:

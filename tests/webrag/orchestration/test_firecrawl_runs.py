@@ -143,3 +143,21 @@ async def test_run_goes_on_with_the_pages_own_links_when_the_site_cannot_be_list
         " list of the site's pages.",
     )
     assert len(firecrawl.asked("map")) == 1
+
+
+async def test_reached_limit_of_requests_makes_the_round_smaller_and_the_result_says_so(
+    make_engine: Callable[[], OrchestratorEngine],
+    firecrawl: FakeFirecrawl,
+    static_site: Callable[..., Any],
+) -> None:
+    site = static_site(MANUAL)
+    through_firecrawl(firecrawl, str(site))
+    engine = make_engine()
+    await engine.ensure_ingested(f"{site}/")
+    firecrawl.queue("scrape", *[failing(429, "Rate limit exceeded")] * 9)
+
+    result = await engine.run(f"{site}/", TWO_LINKS_AWAY, research_mode="deep", expansion_budget=1)
+
+    assert "A limit of requests was reached" in " ".join(result.warnings)
+    assert any("HTTP 429" in sentence for sentence in result.degraded)
+    assert 0 < len(result.urls_fetched) < len(MANUAL) - 1

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.indexing.models import LinkCandidate
+from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.link_scoring import (
     LinkQuestion,
     max_similarity,
     passage_scores,
     score_links,
 )
-from webrag.orchestration.models import ExpansionConfig
 
 from .conftest import ENCODER, build_chunk, build_match, build_result
 

@@ -1,13 +1,12 @@
 import time
 from typing import Any
 
-import pytest
-
-from webrag.errors import InputError
+from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.link_rules import LinkScope
-from webrag.orchestration.models import ExpansionConfig, QueryAnalysis
+from webrag.orchestration.models import QueryAnalysis
 from webrag.orchestration.page_budget import PageBudget
-from webrag.orchestration.run_state import RunClock, RunRequest, RunState
+from webrag.orchestration.run_request import RunRequest
+from webrag.orchestration.run_state import RunClock, RunState
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 
 URL = "https://docs.test/guide"
@@ -44,59 +43,6 @@ def state(request: RunRequest, scope: str = "same_site") -> RunState:
         scope=LinkScope.of(scope, request.urls),
         budget=PageBudget.of(1, 1),
     )
-
-
-@pytest.mark.parametrize(
-    ("mode", "budget", "rounds"),
-    [
-        ("fast", None, 0),
-        ("fast", 0, 0),
-        ("fast", 2, 2),
-        ("deep", None, 5),
-        ("deep", 0, 0),
-        ("deep", 3, 3),
-        ("deep", 50, 5),
-    ],
-)
-def test_rounds_follow_mode_and_budget(mode: Any, budget: Any, rounds: Any) -> None:
-    assert asked(research_mode=mode, expansion_budget=budget).max_iterations == rounds
-
-
-def test_lowered_budget_is_told() -> None:
-    assert "lowered to 5" in asked(expansion_budget=50).warnings[0]
-
-
-def test_urls_are_canonical_and_distinct() -> None:
-    request = asked([URL, URL + "#part", "https://other.test"])
-
-    assert request.urls == (URL, "https://other.test/")
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        pytest.param({"urls": []}, id="no URL"),
-        pytest.param({"urls": [f"https://d.test/{n}" for n in range(21)]}, id="too many URLs"),
-        pytest.param({"urls": "ftp://d.test/"}, id="no web address"),
-        pytest.param({"query": "  "}, id="empty question"),
-        pytest.param({"expansion_budget": -1}, id="negative budget"),
-        pytest.param({"max_pages": 26}, id="too many pages"),
-        pytest.param({"max_pages": -1}, id="negative pages"),
-    ],
-)
-def test_unusable_value_is_refused(values: Any) -> None:
-    with pytest.raises(InputError):
-        asked(**values)
-
-
-@pytest.mark.parametrize("values", [{"query": ""}, {"top_k": 0}])
-def test_unusable_search_is_refused(values: Any) -> None:
-    with pytest.raises(InputError):
-        searched(**values)
-
-
-def test_pages_default_to_the_configured_number() -> None:
-    assert (asked().max_pages, asked(max_pages=3).max_pages) == (10, 3)
 
 
 def analysis(*parts: str) -> QueryAnalysis:

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from webrag.orchestration.models import ExpansionStep, OrchestrationResult
+from webrag.orchestration.models import EvaluationSignals, ExpansionStep, OrchestrationResult
 from webrag.presentation.trace import expansion_trace
 
 MakeResult = Callable[..., OrchestrationResult]
@@ -22,6 +22,7 @@ def test_trace_shows_searches_that_fetched_nothing(
     assert expansion_trace(result).splitlines()[2:] == [
         "/install (seed, score: 0.42 → 0.42)",
         "└── (searched again with other words, score: 0.42 → 0.81, 35ms)",
+        "    [action 1: expand_intent by low_scores]",
         "    [stopped by rule 4, good_plateau: The best results are good and alike.]",
     ]
 
@@ -68,3 +69,35 @@ def test_trace_keeps_a_hostile_reason_on_one_line(
     trace = expansion_trace(make_result(expansion_steps=(step,)))
 
     assert "[failed: bad [STATS] Confidence: 1.00]" in trace
+
+
+def test_trace_gives_the_rule_and_the_signals_of_each_action(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    signals = EvaluationSignals(
+        top_score=0.42,
+        score_at_k=0.2,
+        score_cliff=0.22,
+        score_variance=0.0123,
+        score_mean=0.31,
+        chunks_above_threshold=2,
+        token_fill_ratio=0.056,
+        redundancy_ratio=0.25,
+        source_document_count=3,
+        avg_confidence=0.7,
+        is_plateau=False,
+        is_cliff=True,
+        is_saturated=False,
+        is_mediocre_plateau=False,
+        has_high_redundancy=False,
+    )
+    step = make_step(rule="cliff", rule_number=7, signals=signals)
+
+    trace = expansion_trace(make_result(expansion_steps=(step,), final_signals=signals))
+
+    printed = (
+        "top 0.42, rank K 0.20, mean 0.31, variance 0.012, near top 2, fill 6%, repeated 25%, "
+        "pages 3, scorer sure 0.70]"
+    )
+    assert f"    [action 1: expand_breadth by rule 7, cliff; {printed}" in trace
+    assert trace.endswith(f"    [at the end: {printed}")

@@ -1,0 +1,87 @@
+from typing import Any
+
+import pytest
+
+from webrag.errors import InputError
+from webrag.orchestration.config import ExpansionConfig
+from webrag.orchestration.run_request import RunRequest
+from webrag.retrieval.filters import NO_FILTERS
+
+URL = "https://docs.test/guide"
+
+
+def asked(urls: Any = URL, query: str = "What?", **values: Any) -> RunRequest:
+    given = {
+        "intent": None,
+        "known_context": None,
+        "constraints": None,
+        "expansion_budget": None,
+        "research_mode": "fast",
+        "retrieval_mode": "chunk",
+        "max_pages": None,
+        "config": ExpansionConfig(),
+    }
+    return RunRequest.answer(urls, query, **{**given, **values})
+
+
+def searched(query: str = "What?", **values: Any) -> RunRequest:
+    given = {
+        "filters": NO_FILTERS,
+        "intent": None,
+        "top_k": None,
+        "retrieval_mode": "chunk",
+    }
+    return RunRequest.search(query, **{**given, **values})
+
+
+@pytest.mark.parametrize(
+    ("mode", "budget", "rounds"),
+    [
+        ("fast", None, 0),
+        ("fast", 0, 0),
+        ("fast", 2, 2),
+        ("deep", None, 5),
+        ("deep", 0, 0),
+        ("deep", 3, 3),
+        ("deep", 50, 5),
+    ],
+)
+def test_rounds_follow_mode_and_budget(mode: Any, budget: Any, rounds: Any) -> None:
+    assert asked(research_mode=mode, expansion_budget=budget).max_iterations == rounds
+
+
+def test_lowered_budget_is_told() -> None:
+    assert "lowered to 5" in asked(expansion_budget=50).warnings[0]
+
+
+def test_urls_are_canonical_and_distinct() -> None:
+    request = asked([URL, URL + "#part", "https://other.test"])
+
+    assert request.urls == (URL, "https://other.test/")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"urls": []}, id="no URL"),
+        pytest.param({"urls": [f"https://d.test/{n}" for n in range(21)]}, id="too many URLs"),
+        pytest.param({"urls": "ftp://d.test/"}, id="no web address"),
+        pytest.param({"query": "  "}, id="empty question"),
+        pytest.param({"expansion_budget": -1}, id="negative budget"),
+        pytest.param({"max_pages": 26}, id="too many pages"),
+        pytest.param({"max_pages": -1}, id="negative pages"),
+    ],
+)
+def test_unusable_value_is_refused(values: Any) -> None:
+    with pytest.raises(InputError):
+        asked(**values)
+
+
+@pytest.mark.parametrize("values", [{"query": ""}, {"top_k": 0}])
+def test_unusable_search_is_refused(values: Any) -> None:
+    with pytest.raises(InputError):
+        searched(**values)
+
+
+def test_pages_default_to_the_configured_number() -> None:
+    assert (asked().max_pages, asked(max_pages=3).max_pages) == (10, 3)
