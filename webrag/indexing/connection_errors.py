@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ __all__ = [
 ]
 
 _CONNECT_TIMEOUT_S = 10
+_NO_SPACE = os.strerror(errno.ENOSPC)
+# Postgres stops when it cannot add a segment of 16 MB to its log.
+_LEAST_FREE_BYTES = 32_000_000
 _LOST = (
     psycopg.errors.AdminShutdown,
     psycopg.errors.CrashShutdown,
@@ -76,11 +80,18 @@ def is_lost(
     return isinstance(error, _LOST) or (connection is not None and connection.closed)
 
 
-def storage_error(error: psycopg.Error) -> StorageError:
-    """The error to raise in place of the driver's."""
+def storage_error(error: psycopg.Error, embedded: Path | None = None) -> StorageError:
+    """The error to raise in place of the driver's.
+
+    Args:
+        error: The driver's.
+        embedded: Data folder of the embedded server; None for another server.
+    """
     reason = error.diag.message_primary or _first_line(error) or type(error).__name__
     reason = reason.rstrip(".")
     if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+        if embedded is not None and shutil.disk_usage(embedded).free < _LEAST_FREE_BYTES:
+            return _full_disk(f"the embedded PostgreSQL in {embedded}", reason)
         return DatabaseUnavailableError(
             f"The connection to the database was lost: {reason}.",
             hint="Check that the server runs, then try again.",
@@ -125,23 +136,30 @@ def unreachable_error(conninfo: str, error: psycopg.OperationalError) -> Databas
     reason = _first_line(error).rstrip(".")
     if given.get("password"):
         reason = reason.replace(str(given["password"]), "***")
+    host = given.get("host") or "the default host"
+    if _NO_SPACE in str(error):
+        return _full_disk(f"PostgreSQL on {host}", reason)
     return DatabaseUnavailableError(
-        f"PostgreSQL on {given.get('host') or 'the default host'} cannot be reached: {reason}.",
+        f"PostgreSQL on {host} cannot be reached: {reason}.",
         hint="Check that the server runs and that DATABASE_URL is right.",
     )
 
 
 def start_error(folder: Path, log: Path, reason: str) -> DatabaseUnavailableError:
     """The embedded server did not start, for the reason that its log gives."""
-    if os.strerror(errno.ENOSPC) in reason:
-        return DatabaseUnavailableError(
-            f"The disk of the embedded PostgreSQL in {folder} is full: {reason}",
-            hint="Free space on it and try again; what was stored before is intact.",
-        )
+    if _NO_SPACE in reason:
+        return _full_disk(f"the embedded PostgreSQL in {folder}", reason)
     return DatabaseUnavailableError(
         f"The embedded PostgreSQL in {folder} did not start: {reason}",
         hint=f"The log is {log}. If the data is damaged, move {folder} away;"
         " WebRAG makes a new one and fetches pages again.",
+    )
+
+
+def _full_disk(server: str, reason: str) -> DatabaseUnavailableError:
+    return DatabaseUnavailableError(
+        f"The disk of {server} is full: {reason.rstrip('.')}.",
+        hint="Free space on it and try again; what was stored before is intact.",
     )
 
 

@@ -35,6 +35,8 @@ from webrag.indexing.schema import check_collection_name
 from webrag.indexing.server_checks import ServerInfo, prepare_server
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from webrag.indexing.embedded_postgres import EmbeddedPostgres
 
 __all__ = ["Database"]
@@ -144,9 +146,13 @@ class Database:
                 if _is_cancelled():
                     raise asyncio.CancelledError from error
                 if last_attempt or not is_lost(error, connection):
-                    raise storage_error(error) from error
+                    raise storage_error(error, self._embedded_folder) from error
                 logger.info("The database connection was lost; trying once more.")
         raise AssertionError
+
+    @property
+    def _embedded_folder(self) -> "Path | None":
+        return self.config.data_dir if self._external is None else None
 
     @contextmanager
     def sync_connection(self) -> Iterator[Connection[TupleRow]]:
@@ -177,7 +183,7 @@ class Database:
                     return work(connection)
             except psycopg.Error as error:
                 if last_attempt or not is_lost(error, connection):
-                    raise storage_error(error) from error
+                    raise storage_error(error, self._embedded_folder) from error
                 logger.info("The database connection was lost; trying once more.")
         raise AssertionError
 

@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from webrag.errors import ConfigurationError, StorageError, WebRAGError
-from webrag.indexing.connection_errors import start_error
+from webrag.indexing.connection_errors import start_error, storage_error, unreachable_error
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
 from webrag.indexing.embedded_postgres import EmbeddedPostgres
@@ -255,6 +255,20 @@ def test_server_that_lacks_room_for_its_log_is_not_called_damaged(tmp_path: Path
     error = start_error(tmp_path, tmp_path / "server.log", reason)
 
     assert_clear(error, "is full", "Free space", "intact")
+
+
+def test_server_that_admits_nobody_for_lack_of_room_is_said_to_have_a_full_disk() -> None:
+    refusal = psycopg.OperationalError(
+        "connection failed: FATAL:  could not write init file: No space left on device"
+    )
+
+    assert_clear(unreachable_error("host=/data", refusal), "is full", "/data", "Free space")
+
+
+def test_connection_lost_while_the_disk_has_room_is_not_called_full(tmp_path: Path) -> None:
+    lost = psycopg.OperationalError("server closed the connection unexpectedly")
+
+    assert "connection to the database was lost" in str(storage_error(lost, tmp_path))
 
 
 @pytest.fixture
