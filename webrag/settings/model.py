@@ -21,11 +21,11 @@ from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.corpus_settings import EmbeddingSettings, FetchSettings, StorageSettings
 from webrag.settings.evidence_settings import (
     AnalysisSettings,
-    ExpansionSettings,
     RerankerSettings,
     RetrievalSettings,
     StoppingSettings,
 )
+from webrag.settings.expansion_settings import ExpansionSettings
 from webrag.settings.explain import explain
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, mask_url
 from webrag.settings.serving_settings import AnswerSettings, McpSettings, TracingSettings
