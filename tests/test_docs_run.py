@@ -36,6 +36,7 @@ OTHERS = {
     "uv run pytest": "it is what runs this",
     "bash .ci/run": "it is what runs this",
     "python3 -m http.server": "Python's own",
+    "python benchmarks/": "they measure, on data of the reader's own, for minutes",
 }
 
 # Blocks with these names are only compiled, by `test_docs.py`.

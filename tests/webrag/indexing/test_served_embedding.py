@@ -103,6 +103,8 @@ def service() -> Iterator[FakeService]:
     fake = FakeService()
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = 5  # a client that was cancelled while it connected asks for nothing
+
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with fake.mutex:
