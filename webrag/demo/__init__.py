@@ -1,5 +1,6 @@
 """The documentation site bundled for `webrag demo`, and the question the demo asks of it."""
 
+import atexit
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -32,3 +33,5 @@ def demo_site_url() -> str:
 
 
 _FOR_EVER = ExitStack()
+# Before the interpreter stops its threads: a server whose thread is gone cannot be shut down.
+atexit.register(_FOR_EVER.close)

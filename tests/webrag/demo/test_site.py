@@ -69,3 +69,15 @@ def test_demo_answer_is_two_links_away_from_the_start_page() -> None:
 @pytest.mark.parametrize("tag", ["table", "pre code", "dl", ".admonition", "math[alttext]", "img"])
 def test_site_shows_every_kind_of_rich_content(tag: str) -> None:
     assert any(LexborHTMLParser(text).css_first(tag) for text in PAGES.values())
+
+
+def test_program_that_serves_the_site_until_its_end_ends() -> None:
+    code = (
+        "import urllib.request; from webrag.demo import demo_site_url; "
+        "print(urllib.request.urlopen(demo_site_url()).status)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert result.stdout.strip() == "200"
