@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webrag.errors import FetchError
-from webrag.ingestion.fetcher import HttpFetcher
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.traffic import metering, received
 
