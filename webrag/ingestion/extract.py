@@ -8,7 +8,7 @@ from webrag.errors import InputError, UnusablePageError
 from webrag.ingestion.alternates import markdown_version, with_relations
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
-from webrag.ingestion.html.formulas import rewrite_formulas
+from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
 from webrag.ingestion.html.layouts import rewrite_layouts
 from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
 from webrag.ingestion.html.marks import HEADING, MAX_LINKS, Span, mark_start, read_marks
@@ -110,7 +110,7 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
     if body is None:
         return _Content(meta, "", "", (), signs)
     found = collect_links(tree, meta.base_url, canonical_url(page.url))
-    rewrite_formulas(body)
+    unveil_formulas(body)
     remove_machinery(tree)
     remove_hidden(body)
     remove_chrome(body)
@@ -118,6 +118,7 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
     remove_controls(root)
     rewrite_layouts(root)
     shown = presentable(root, meta.base_url)
+    spell_out_formulas(root)
     rewrite_structure(root)
     for heading in select(root, "h1, h2, h3, h4, h5, h6"):
         mark_start(heading, HEADING)

@@ -8,7 +8,9 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from webrag.ingestion.html.tree import attribute
 from webrag.presentation.html_callouts import callout_label, callout_sign
+from webrag.presentation.html_formulas import math_to_latex
 from webrag.presentation.html_nodes import (
     code_language,
     definition_parts,
@@ -20,7 +22,6 @@ from webrag.presentation.html_nodes import (
     tex_script,
 )
 from webrag.presentation.html_tables import table_to_text
-from webrag.presentation.mathml import math_to_latex
 
 __all__ = ["ImageReference", "ReadableText", "html_to_text"]
 
@@ -141,7 +142,7 @@ class _Renderer:
         return f"{fence}{code_language(node)}\n{text}\n{fence}" if text.strip() else ""
 
     def items(self, node: LexborNode) -> str:
-        start = node.attributes.get("start") or "1"
+        start = attribute(node, "start") or "1"
         number = int(start) if start.isascii() and start.isdigit() else 1
         lines: list[str] = []
         for child in node.iter(include_text=False):
@@ -206,7 +207,7 @@ class _Renderer:
     def _collect(self, node: LexborNode) -> None:
         source = image_source(node)
         if source:
-            alt = (node.attributes.get("alt") or "").strip()
+            alt = attribute(node, "alt").strip()
             self.images.append(ImageReference(_absolute(self.base_url, source), alt, ""))
 
 

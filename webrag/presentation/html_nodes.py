@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
 
+from webrag.ingestion.html.tree import BLOCK_TAGS, attribute
+
 __all__ = [
     "code_language",
     "definition_parts",
@@ -20,14 +22,9 @@ _SKIPPED_TAGS = (
     "script style noscript template head meta link svg iframe object button input select "
     "textarea nav form"
 )
-_BLOCK_TAGS = (
-    "address article aside blockquote body caption center dd details dialog div dl dt fieldset "
-    "figcaption figure footer h1 h2 h3 h4 h5 h6 header hgroup hr html li main ol p pre section "
-    "summary table tbody td tfoot th thead tr ul"
-)
 _SKIPPED = frozenset(_SKIPPED_TAGS.split())
-_BLOCKS = frozenset(_BLOCK_TAGS.split())
-_BLOCK_SELECTOR = ",".join(_BLOCK_TAGS.split())
+_BLOCKS = BLOCK_TAGS | {"caption", "hgroup", "html"}
+_BLOCK_SELECTOR = ",".join(sorted(_BLOCKS))
 _BACKLINK_CLASSES = frozenset(("footnote-backref", "footnote-back", "reversefootnote"))
 _TEX_SCRIPT = "math/tex"
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?)-([\w+#.-]+)")
@@ -59,7 +56,7 @@ def holds_blocks(node: LexborNode) -> bool:
 
 def tex_script(node: LexborNode) -> str:
     """A formula as MathJax 2 keeps it; empty for every other element."""
-    kind = (node.attributes.get("type") or "").lower().split(";")
+    kind = attribute(node, "type").lower().split(";")
     if node.tag != "script" or kind[0].strip() != _TEX_SCRIPT:
         return ""
     fence = "$$" if len(kind) > 1 else "$"
@@ -67,13 +64,13 @@ def tex_script(node: LexborNode) -> str:
 
 
 def _is_backlink(node: LexborNode) -> bool:
-    classes = (node.attributes.get("class") or "").split()
+    classes = attribute(node, "class").split()
     return node.tag == "a" and not _BACKLINK_CLASSES.isdisjoint(classes)
 
 
 def is_footnote(node: LexborNode) -> bool:
     """Whether an element is the text of a footnote."""
-    return node.attributes.get("role") == "doc-footnote"
+    return attribute(node, "role") == "doc-footnote"
 
 
 def image_source(node: LexborNode) -> str:
@@ -101,7 +98,7 @@ def code_language(pre: LexborNode) -> str:
     for node in nodes:
         if node is None:
             continue
-        match = _LANGUAGE.search(node.attributes.get("class") or "")
+        match = _LANGUAGE.search(attribute(node, "class"))
         if match and match[1].lower() not in _NO_LANGUAGE:
             return match[1]
     return ""

@@ -1,41 +1,28 @@
-"""Reads a MathML element as LaTeX when the page gives it, else as plain text."""
-
-from dataclasses import dataclass
+"""Reads a MathML element: the LaTeX it carries, or else its symbols in a line of text."""
 
 from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.html.tree import attribute
 
-__all__ = ["Formula", "formula_text"]
+__all__ = ["latex_source", "spelled_out"]
 
 _TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex")
 _MAX_NESTING = 60
 
 
-@dataclass(frozen=True)
-class Formula:
-    """One formula.
-
-    Attributes:
-        text: LaTeX, or something readable.
-        is_latex: Which of the two.
-    """
-
-    text: str
-    is_latex: bool
-
-
-def formula_text(math: LexborNode) -> Formula:
-    """Return a `<math>` element's formula: its TeX annotation, its alttext, or its own reading."""
+def latex_source(math: LexborNode) -> str:
+    """The LaTeX that a `<math>` element was made from, as it says itself; "" when it does not."""
     for annotation in math.css("annotation"):
         if attribute(annotation, "encoding").lower() in _TEX_ENCODINGS:
             latex = _plain_latex(annotation.text())
             if latex:
-                return Formula(latex, is_latex=True)
-    alternative = _plain_latex(attribute(math, "alttext"))
-    if alternative:
-        return Formula(alternative, is_latex=True)
-    return Formula(" ".join(_read(math, 0).split()), is_latex=False)
+                return latex
+    return _plain_latex(attribute(math, "alttext"))
+
+
+def spelled_out(math: LexborNode) -> str:
+    """A formula in one line of characters: `a/(b + 1)`, `x^2`, `√y`."""
+    return " ".join(_read(math, 0).split())
 
 
 def _plain_latex(source: str) -> str:

@@ -1,8 +1,10 @@
-"""MathML to LaTeX, best effort; it reads parsed nodes and knows nothing of pages."""
+"""MathML to LaTeX: what its author wrote, or else the same formula as far as LaTeX has a form."""
 
 from collections.abc import Callable
 
 from selectolax.lexbor import LexborNode
+
+from webrag.ingestion.html.mathml import latex_source
 
 __all__ = ["math_to_latex"]
 
@@ -26,38 +28,21 @@ _OPERATORS = {
     "\u2063": ",",
 }
 _ACCENTS = {"^": r"\hat", "¯": r"\bar", "‾": r"\bar", "~": r"\tilde", "→": r"\vec", "˙": r"\dot"}
-_TEX_ENCODINGS = ("application/x-tex", "tex", "latex")
 
 
 def math_to_latex(node: LexborNode) -> str:
     r"""LaTeX of a `<math>` element, in `$...$` or, for display formulas, `$$...$$`.
 
-    The author's own source (`alttext` or a TeX annotation) wins over a reconstruction.
+    The author's own source wins over a reconstruction.
 
     Returns:
         An empty string when the element shows nothing.
     """
-    source = (_author_source(node) or _row(node)).strip()
+    source = latex_source(node) or _row(node).strip()
     if not source:
         return ""
     fence = "$$" if node.attributes.get("display") == "block" else "$"
     return f"{fence}{source}{fence}"
-
-
-def _author_source(node: LexborNode) -> str | None:
-    alttext = node.attributes.get("alttext")
-    if alttext and alttext.strip():
-        return _unwrapped(alttext)
-    for annotation in node.css("annotation"):
-        if (annotation.attributes.get("encoding") or "").lower() in _TEX_ENCODINGS:
-            return _unwrapped(annotation.text())
-    return None
-
-
-def _unwrapped(source: str) -> str:
-    source = source.strip()
-    inner = source.removeprefix(r"{\displaystyle")
-    return inner.removesuffix("}").strip() if inner != source else source.strip("$")
 
 
 def _parts(node: LexborNode) -> list[str]:
@@ -103,7 +88,7 @@ _SHAPES: dict[str, tuple[int, Callable[[list[str]], str]]] = {
 
 def _latex(node: LexborNode) -> str:
     tag = node.tag or ""
-    if tag in ("annotation", "annotation-xml"):
+    if tag in ("annotation", "annotation-xml"):  # a second form, in another notation
         return ""
     if tag in ("mi", "mn", "mo", "mtext"):
         return _token(tag, node.text().strip())
