@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.errors import WebRAGError
 from webrag.indexing.models import AcquiredPage
+from webrag.ingestion.asides import listening
 from webrag.ingestion.links import canonical_url
-from webrag.ingestion.notices import listening
 from webrag.lifetime import Lifetime
 from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 

@@ -10,6 +10,7 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
 from webrag.errors import FetchError, UnusablePageError
+from webrag.ingestion.asides import received
 from webrag.ingestion.characters import collapse, normalize_characters
 from webrag.ingestion.html.markdown import html_from_markdown
 from webrag.ingestion.http.address_check import AddressCheck
@@ -17,7 +18,6 @@ from webrag.ingestion.http.guard import Resolver, resolve
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchedPage, Validators
 from webrag.ingestion.page_shell import PageFacts, page_html
-from webrag.ingestion.traffic import received
 
 __all__ = ["ReaderSource"]
 

@@ -13,6 +13,7 @@ from webrag.errors import (
     SourceUnavailableError,
     UnusablePageError,
 )
+from webrag.ingestion.asides import note, rate_limited, received
 from webrag.ingestion.firecrawl.client import FirecrawlClient
 from webrag.ingestion.firecrawl.content import page_content
 from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
@@ -20,9 +21,6 @@ from webrag.ingestion.http.address_check import AddressCheck
 from webrag.ingestion.http.guard import Resolver, resolve
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchedPage, MappedLink, Validators
-from webrag.ingestion.notices import note
-from webrag.ingestion.throttling import rate_limited
-from webrag.ingestion.traffic import received
 
 __all__ = ["FirecrawlSource"]
 

@@ -12,6 +12,7 @@ import httpcore2
 import httpx2
 
 from webrag.errors import FetchError, RefusedAddressError, UnusablePageError
+from webrag.ingestion.asides import received
 from webrag.ingestion.http.guard import (
     AddressRefused,
     AllowList,
@@ -20,7 +21,6 @@ from webrag.ingestion.http.guard import (
     Resolver,
     resolve,
 )
-from webrag.ingestion.traffic import received
 
 __all__ = ["Answer", "BrokenConnectionError", "Caps", "WebClient"]
 

@@ -11,10 +11,10 @@ from webrag.errors import (
     RefusedAddressError,
     UnusablePageError,
 )
+from webrag.ingestion.asides import listening
 from webrag.ingestion.extract import extract
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
-from webrag.ingestion.notices import listening
 
 from .conftest import public_resolver
 from .fake_firecrawl import KEY, FakeFirecrawl, Fault, document

@@ -5,9 +5,41 @@ from typing import Any
 import pytest
 
 from webrag.errors import FetchError
+from webrag.ingestion.asides import (
+    listening,
+    metering,
+    note,
+    rate_limited,
+    received,
+    watching_rate_limits,
+)
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.traffic import metering, received
+
+
+def test_note_without_listener_does_nothing() -> None:
+    note("nobody hears this")
+
+
+async def test_notes_of_tasks_reach_the_caller_that_started_them() -> None:
+    heard: dict[str, list[str]] = {"one": [], "two": []}
+
+    async def work(name: str) -> None:
+        with listening(heard[name].append):
+            await asyncio.create_task(asyncio.sleep(0))
+            note(f"for {name}")
+            await asyncio.gather(*(asyncio.create_task(later(name)) for _ in range(2)))
+
+    async def later(name: str) -> None:
+        await asyncio.sleep(0)
+        note(f"later for {name}")
+
+    await asyncio.gather(work("one"), work("two"))
+    note("after the block")
+
+    assert heard == {
+        name: [f"for {name}", f"later for {name}", f"later for {name}"] for name in heard
+    }
 
 
 def test_nothing_happens_when_nobody_counts() -> None:
@@ -55,3 +87,16 @@ async def test_bytes_are_counted_as_sent_and_for_failed_fetches_too(static_site:
     # robots.txt is asked for as well.
     assert len(packed) <= first < len(packed) + 200 < len(page)
     assert sum(sizes) >= first + 500
+
+
+async def test_refusals_in_tasks_reach_whoever_asked() -> None:
+    seen: list[None] = []
+
+    async def refused() -> None:
+        rate_limited()
+
+    with watching_rate_limits(lambda: seen.append(None)):
+        await asyncio.gather(refused(), refused())
+    rate_limited()
+
+    assert len(seen) == 2
