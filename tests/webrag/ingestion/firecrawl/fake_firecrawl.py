@@ -5,15 +5,15 @@ can be queued per endpoint; each serves one request and then the server behaves 
 """
 
 import json
-import socket
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import QuietHandler, serving
 
 KEY = "fc-0123456789abcdef"
 FORMATS = {"markdown", "summary", "html", "rawHtml", "links", "images", "screenshot"}
@@ -98,12 +98,8 @@ class FakeFirecrawl:
         self.jobs: dict[str, _Job] = {}
         self._faults: dict[str, list[Fault]] = {}
         self._released = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}
-        )
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._running = ExitStack()
+        self.url = self._running.enter_context(serving(_handler(self)))
 
     def queue(self, endpoint: str, *faults: Fault) -> None:
         """Let the next requests to an endpoint (`scrape`, `map`, `batch`, ...) fail like this."""
@@ -114,12 +110,7 @@ class FakeFirecrawl:
 
     def stop(self) -> None:
         self._released.set()
-        self._server.shutdown()
-        for connection in list(self._server.connections):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        self._server.server_close()
-        self._thread.join(timeout=10)
+        self._running.close()
 
     def answer(self, call: Call) -> Fault | None:
         """What to send back; None to close the connection without a word."""
@@ -278,30 +269,12 @@ def _endpoint(method: str, path: str) -> str:
     return "errors" if parts[-1] == "errors" else "status"
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = False
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.connections: set[socket.socket] = set()
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        connection, address = super().get_request()
-        self.connections.add(connection)
-        return connection, address
-
-    def shutdown_request(self, request: Any) -> None:
-        self.connections.discard(request)
-        super().shutdown_request(request)
-
-
-def _handler(fake: FakeFirecrawl) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+def _handler(fake: FakeFirecrawl) -> type[QuietHandler]:
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def _serve(self) -> None:
-            size = int(self.headers.get("Content-Length") or 0)
-            raw = self.rfile.read(size)
+            raw = self.read_body()
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = json.loads(raw) if raw else None
             answer = fake.answer(Call(self.command, self.path, headers, body))
@@ -310,17 +283,8 @@ def _handler(fake: FakeFirecrawl) -> type[BaseHTTPRequestHandler]:
                 return
             content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body)
             data = content if isinstance(content, bytes) else content.encode()
-            with suppress(ConnectionError):
-                self.send_response(answer.status)
-                for name, value in {"Content-Type": "application/json", **answer.headers}.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+            self.send(answer.status, data, {"Content-Type": "application/json", **answer.headers})
 
         do_GET = do_POST = do_DELETE = _serve
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test output quiet."""
 
     return Handler
