@@ -1,23 +1,17 @@
-import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from webrag.errors import (
     FetchError,
-    InputError,
     PageGoneError,
-    RefusedAddressError,
     UnusablePageError,
 )
 from webrag.ingestion.asides import listening
 from webrag.ingestion.extract import extract
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 
-from .conftest import public_resolver
-from .fake_firecrawl import KEY, FakeFirecrawl, Fault, document
+from .fake_firecrawl import KEY, FakeFirecrawl, document
 
 URL = "https://docs.test/guide"
 PAGE = (
@@ -169,9 +163,6 @@ async def test_half_characters_and_nul_never_reach_the_text(
     assert (await make_source().fetch(URL)).text == "<p>one two ? three</p>"
 
 
-# What the page's own site says.
-
-
 @pytest.mark.parametrize(
     ("status", "kind", "sentence"),
     [
@@ -223,121 +214,3 @@ async def test_huge_page_is_unusable(firecrawl: FakeFirecrawl, make_source: Make
 
     with pytest.raises(UnusablePageError, match="5,003 characters; at most 1,000"):
         await make_source(max_chars=1_000).fetch(URL)
-
-
-# What may be sent at all.
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://127.0.0.1/admin",
-        "http://[::1]/",
-        "http://169.254.169.254/latest/meta-data/",
-        "http://intranet.test/wiki",
-        "http://10.0.0.1/",
-        "http://docs.test:22/",
-        "http://[::ffff:192.168.0.1]/",
-        "http://0x7f.1/",
-    ],
-)
-async def test_private_address_is_never_sent(
-    firecrawl: FakeFirecrawl, make_source: MakeSource, url: str
-) -> None:
-    source = make_source()
-
-    with pytest.raises(RefusedAddressError):
-        await source.fetch(url)
-    with pytest.raises(RefusedAddressError):
-        await source.map(url)
-
-    assert firecrawl.calls == []
-
-
-async def test_name_without_address_is_never_sent(
-    firecrawl: FakeFirecrawl, make_source: MakeSource
-) -> None:
-    with pytest.raises(FetchError, match="was not found"):
-        await make_source().fetch("https://nowhere.example/")
-
-    assert firecrawl.calls == []
-
-
-@pytest.mark.parametrize("url", ["ftp://docs.test/", "file:///etc/passwd", "docs.test", ""])
-async def test_what_is_no_web_address_is_refused(make_source: MakeSource, url: str) -> None:
-    with pytest.raises(InputError):
-        await make_source().fetch(url)
-
-
-async def test_allowed_host_is_sent_to_a_server_of_ones_own(
-    firecrawl: FakeFirecrawl, make_source: MakeSource
-) -> None:
-    firecrawl.pages["http://intranet.test/wiki"] = document(PAGE)
-
-    page = await make_source(allowed_hosts=("intranet.test",)).fetch("http://intranet.test/wiki")
-
-    assert page.text == PAGE
-
-
-async def test_allowed_host_is_not_sent_to_the_public_service() -> None:
-    config = FirecrawlConfig(api_key=KEY, allowed_hosts=("intranet.test",))
-    source = FirecrawlSource(config, resolver=public_resolver)
-
-    with pytest.raises(RefusedAddressError):
-        await source.fetch("http://intranet.test/wiki")
-
-
-async def test_page_that_came_from_a_private_address_is_refused(
-    firecrawl: FakeFirecrawl, make_source: MakeSource
-) -> None:
-    firecrawl.pages[URL] = document(PAGE, metadata={"url": "http://169.254.169.254/latest"})
-
-    with pytest.raises(RefusedAddressError):
-        await make_source().fetch(URL)
-
-
-# Lists of a site's pages.
-
-
-async def test_map_lists_the_pages_of_a_site(
-    firecrawl: FakeFirecrawl, make_source: MakeSource
-) -> None:
-    firecrawl.sites["https://docs.test/"] = [
-        {"url": "https://docs.test/a#top", "title": "Page\nA", "description": "About a."},
-        {"url": "https://docs.test/b?utm_source=x"},
-        "https://docs.test/c",
-        {"url": "https://docs.test/a", "title": "again"},
-        {"url": "mailto:me@docs.test"},
-        {"url": "javascript:alert(1)", "title": "no page"},
-    ]
-
-    found = await make_source().map("https://docs.test", limit=50)
-
-    assert [(link.url, link.title, link.description) for link in found] == [
-        ("https://docs.test/a", "Page A", "About a."),
-        ("https://docs.test/b", "", ""),
-        ("https://docs.test/c", "", ""),
-    ]
-
-
-async def test_map_asks_for_no_more_than_wanted(
-    firecrawl: FakeFirecrawl, make_source: MakeSource
-) -> None:
-    firecrawl.sites[URL] = [{"url": f"https://docs.test/{n}"} for n in range(9)]
-
-    found = await make_source().map(URL, search="retry", limit=4)
-
-    body = firecrawl.asked("map")[0].body
-    assert (body["limit"], body["search"], body["sitemap"]) == (4, "retry", "include")
-    assert len(found) == 4
-
-
-@pytest.mark.parametrize("body", [{"success": True}, {"success": True, "links": None}])
-async def test_map_without_links_is_empty(
-    firecrawl: FakeFirecrawl, make_source: MakeSource, body: Any
-) -> None:
-    firecrawl.queue("map", *[Fault(200, body)] * 3)
-
-    outcome = await asyncio.gather(make_source().map(URL), return_exceptions=True)
-
-    assert outcome == [[]] or "could not be understood" in str(outcome[0])

@@ -1,13 +1,10 @@
-import asyncio
 import gzip
 import socket
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpcore2
 import pytest
 
 from webrag.errors import (
@@ -15,11 +12,10 @@ from webrag.errors import (
     InputError,
     PageGoneError,
     RefusedAddressError,
-    RobotsDisallowedError,
     UnusablePageError,
 )
 from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
+from webrag.ingestion.models import FetchedPage, NotModified, Validators
 
 Make = Callable[..., HttpFetcher]
 PAGE = "<html><body><p>Hello there.</p></body></html>"
@@ -103,15 +99,6 @@ async def test_fetcher_refuses_redirect_to_private_address(
         await make_fetcher().fetch(f"{site}/a")
 
 
-async def test_every_request_names_its_sender(make_fetcher: Make, static_site: Any) -> None:
-    site = static_site({"/robots.txt": "", "/a": PAGE})
-
-    await make_fetcher(user_agent="Me/1 (+https://me.test/bot)").fetch(f"{site}/a")
-
-    senders = [request.headers["user-agent"] for request in site.requests]
-    assert senders == ["Me/1 (+https://me.test/bot)"] * 2
-
-
 async def test_private_address_is_refused_without_a_request(
     make_fetcher: Make, static_site: Any
 ) -> None:
@@ -163,29 +150,6 @@ async def test_other_failures_carry_the_status(
         await make_fetcher().fetch(f"{site}/a")
 
     assert (caught.value.status, type(caught.value)) == (status, FetchError)
-
-
-@pytest.mark.parametrize("status", [429, 503])
-async def test_busy_site_is_asked_once_more_after_retry_after(
-    make_fetcher: Make, static_site: Any, status: int
-) -> None:
-    answers = iter([(status, {"Retry-After": "0"}, ""), (200, HTML, PAGE)])
-    site = static_site({"/a": lambda _: next(answers)})
-
-    assert (await fetched(make_fetcher(), f"{site}/a")).text == PAGE
-
-
-async def test_retry_after_beyond_the_deadline_is_not_waited_for(
-    make_fetcher: Make, static_site: Any
-) -> None:
-    site = static_site({"/a": lambda _: (429, {"Retry-After": "3600"}, "")})
-    started = time.monotonic()
-
-    with pytest.raises(FetchError, match="HTTP 429"):
-        await make_fetcher().fetch(f"{site}/a")
-
-    assert site.paths == ["/a"]
-    assert time.monotonic() - started < 5
 
 
 async def test_announced_size_over_the_cap_is_refused_unread(
@@ -319,114 +283,3 @@ async def test_unknown_name_is_one_sentence(make_fetcher: Make) -> None:
 async def test_address_that_is_none_is_an_input_error(make_fetcher: Make) -> None:
     with pytest.raises(InputError):
         await make_fetcher().fetch("example.com")
-
-
-async def test_robots_txt_forbids_a_page(make_fetcher: Make, static_site: Any) -> None:
-    robots = "User-agent: WebRAG\nDisallow: /private\n"
-    site = static_site({"/robots.txt": robots, "/private/a": PAGE, "/open": PAGE})
-    fetcher = make_fetcher()
-
-    with pytest.raises(RobotsDisallowedError, match="does not let WebRAG fetch"):
-        await fetcher.fetch(f"{site}/private/a")
-
-    await fetcher.fetch(f"{site}/open")
-    assert site.paths == ["/open"]
-
-
-async def test_robots_txt_is_asked_for_once_per_site(make_fetcher: Make, static_site: Any) -> None:
-    site = static_site({"/a": PAGE, "/b": PAGE})
-    fetcher = make_fetcher()
-    await fetcher.fetch(f"{site}/a")
-    await fetcher.fetch(f"{site}/b")
-
-    assert [request.path for request in site.requests].count("/robots.txt") == 1
-
-
-async def test_failing_robots_txt_stops_the_fetch(make_fetcher: Make, static_site: Any) -> None:
-    site = static_site({"/robots.txt": lambda _: (503, {}, ""), "/a": PAGE})
-
-    with pytest.raises(FetchError, match=r"robots\.txt answers HTTP 503"):
-        await make_fetcher().fetch(f"{site}/a")
-
-    assert site.paths == []
-
-
-async def test_redirect_target_obeys_its_robots_txt(make_fetcher: Make, static_site: Any) -> None:
-    site = static_site(
-        {
-            "/robots.txt": "User-agent: *\nDisallow: /b\n",
-            "/a": lambda _: (302, {"Location": "/b"}, ""),
-            "/b": PAGE,
-        }
-    )
-
-    with pytest.raises(RobotsDisallowedError):
-        await make_fetcher().fetch(f"{site}/a")
-
-
-async def test_large_robots_txt_is_cut_not_refused(make_fetcher: Make, static_site: Any) -> None:
-    robots = "User-agent: *\nDisallow: /b\n" + "# filler\n" * 100_000
-    site = static_site({"/robots.txt": robots, "/a": PAGE})
-
-    assert (await fetched(make_fetcher(), f"{site}/a")).text == PAGE
-
-
-class LoopbackDialer(httpcore2.AsyncNetworkBackend):
-    """Connects to a site on loopback whichever address it is told."""
-
-    def __init__(self, site: str) -> None:
-        self._port = urlsplit(site).port or 80
-        self._network = httpcore2.AnyIOBackend()
-
-    async def connect_tcp(self, host: str, port: int, *args: Any, **kwargs: Any) -> Any:
-        del host, port
-        return await self._network.connect_tcp("127.0.0.1", self._port, *args, **kwargs)
-
-
-@pytest.fixture
-async def public_fetcher() -> AsyncIterator[Callable[..., HttpFetcher]]:
-    """Makes fetchers for which a site on loopback is the public host `docs.test`."""
-    made: list[HttpFetcher] = []
-
-    async def resolver(_host: str, _port: int) -> list[str]:
-        return ["93.184.215.14"]
-
-    def make(site: str, **options: Any) -> HttpFetcher:
-        config = FetchConfig(**{"host_delay_s": 0.0, **options})
-        made.append(HttpFetcher(config, resolver=resolver, dialer=LoopbackDialer(site)))
-        return made[-1]
-
-    yield make
-    for fetcher in made:
-        await fetcher.aclose()
-
-
-async def test_crawl_delay_of_the_robots_txt_is_kept(
-    public_fetcher: Callable[..., HttpFetcher], static_site: Any
-) -> None:
-    site = static_site({"/robots.txt": "User-agent: *\nCrawl-delay: 0.3\n", "/a": PAGE, "/b": PAGE})
-    fetcher = public_fetcher(site)
-    await fetcher.fetch("http://docs.test/a")
-    started = time.monotonic()
-
-    await fetcher.fetch("http://docs.test/b")
-
-    assert time.monotonic() - started > 0.2
-
-
-async def test_site_that_is_busy_is_not_asked_for_other_pages_meanwhile(
-    public_fetcher: Callable[..., HttpFetcher], static_site: Any
-) -> None:
-    answers = iter([(429, {"Retry-After": "1"}, ""), (200, HTML, PAGE)])
-    site = static_site({"/a": lambda _: next(answers), "/b": PAGE})
-    fetcher = public_fetcher(site)
-    busy = asyncio.create_task(fetcher.fetch("http://docs.test/a"))
-    while "/a" not in site.paths:
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.2)
-    started = time.monotonic()
-
-    await fetcher.fetch("http://docs.test/b")
-
-    assert time.monotonic() - started > 0.4
-    assert isinstance(await busy, FetchedPage)
