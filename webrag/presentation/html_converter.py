@@ -8,6 +8,7 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from webrag.ingestion.html.code import rewrite_code
 from webrag.ingestion.html.tree import attribute
 from webrag.presentation.html_callouts import callout_label, callout_sign
 from webrag.presentation.html_formulas import math_to_latex
@@ -18,7 +19,6 @@ from webrag.presentation.html_nodes import (
     image_source,
     is_footnote,
     is_hidden,
-    is_line_numbers,
     tex_script,
 )
 from webrag.presentation.html_tables import table_to_text
@@ -68,6 +68,7 @@ def html_to_text(html: str, base_url: str) -> ReadableText:
     body = LexborHTMLParser(html).body
     if body is None:
         return ReadableText("", ())
+    rewrite_code(body)
     renderer = _Renderer(base_url)
     try:
         text = "\n\n".join(renderer.blocks(body))
@@ -167,9 +168,9 @@ class _Renderer:
         return "\n\n".join(entries + ([_definition(terms, [])] if terms else []))
 
     def table(self, node: LexborNode) -> str:
-        if node.css_first("pre") is not None:  # a code listing laid out with line numbers
-            listings = [pre for pre in node.css("pre") if not is_line_numbers(pre)]
-            return "\n\n".join(map(self.code, listings))
+        listings = node.css("pre")
+        if listings:  # laid out beside their line numbers, which are gone
+            return "\n\n".join(filter(None, map(self.code, listings)))
         return table_to_text(node, self._text)
 
     def figure(self, node: LexborNode) -> str:

@@ -1,6 +1,5 @@
 """What an HTML element is to a reader: hidden, a block, code, a footnote; it renders nothing."""
 
-import re
 from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
@@ -14,7 +13,6 @@ __all__ = [
     "image_source",
     "is_footnote",
     "is_hidden",
-    "is_line_numbers",
     "tex_script",
 ]
 
@@ -27,8 +25,6 @@ _BLOCKS = BLOCK_TAGS | {"caption", "hgroup", "html"}
 _BLOCK_SELECTOR = ",".join(sorted(_BLOCKS))
 _BACKLINK_CLASSES = frozenset(("footnote-backref", "footnote-back", "reversefootnote"))
 _TEX_SCRIPT = "math/tex"
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?)-([\w+#.-]+)")
-_NO_LANGUAGE = frozenset(("default", "text", "none", "plaintext", "notranslate"))
 
 
 def is_hidden(node: LexborNode) -> bool:
@@ -82,26 +78,11 @@ def image_source(node: LexborNode) -> str:
     return next((each for each in found if each and not each.startswith("data:")), "")
 
 
-def is_line_numbers(node: LexborNode) -> bool:
-    """Whether a listing is the column of numbers beside the code."""
-    cell = node.parent
-    while cell is not None and cell.tag not in ("td", "table"):
-        cell = cell.parent
-    classes = ((cell.attributes.get("class") if cell is not None else "") or "").split()
-    return "linenos" in classes or "gutter" in classes
-
-
 def code_language(pre: LexborNode) -> str:
-    """Language of a listing by the classes on it and around it; empty when unknown."""
-    code, around = pre.css_first("code"), pre.parent
-    nodes = [code, pre, around, around.parent if around is not None else None]
-    for node in nodes:
-        if node is None:
-            continue
-        match = _LANGUAGE.search(attribute(node, "class"))
-        if match and match[1].lower() not in _NO_LANGUAGE:
-            return match[1]
-    return ""
+    """Language of a listing, as `rewrite_code` has marked it; empty when unknown."""
+    code = pre.css_first("code")
+    name = attribute(code if code is not None else pre, "class")
+    return name.removeprefix("language-") if name.startswith("language-") else ""
 
 
 def definition_parts(node: LexborNode) -> Iterable[LexborNode]:
