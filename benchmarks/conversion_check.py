@@ -20,8 +20,8 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.errors import UnusablePageError
-from webrag.ingestion.decode import decode
 from webrag.ingestion.extract import extract
+from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import FetchedPage
 
 CHROME = (

@@ -23,8 +23,8 @@ from webrag.indexing.bundled_embedding import BundledEmbedding
 from webrag.indexing.fusion import fuse_scores
 from webrag.indexing.lexical import analyze, query_terms
 from webrag.indexing.page_rows import child_row
-from webrag.ingestion.decode import decode
 from webrag.ingestion.extract import extract
+from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import FetchedPage
 from webrag.retrieval.models import RetrievalConfig
 

@@ -22,8 +22,8 @@ from llama_index.core.utils import get_tokenizer
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.errors import UnusablePageError
-from webrag.ingestion.decode import decode
 from webrag.ingestion.extract import extract
+from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import FetchedPage
 
 SIZES = ((1000, 256), (120, 40), (50, 20))

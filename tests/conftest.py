@@ -4,12 +4,10 @@ import hashlib
 import ipaddress
 import os
 import socket
-import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -17,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.loopback import QuietHandler, serving
 from webrag.indexing.database import Database
 from webrag.indexing.embedded_postgres import EmbeddedPostgres
 from webrag.indexing.models import DatabaseConfig
@@ -152,20 +151,6 @@ class StaticSite(str):
         return [request.path for request in self.requests if request.path != "/robots.txt"]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = False  # so that closing waits for them, and no socket is left open
-    connections: set[socket.socket]
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        connection, address = super().get_request()
-        self.connections.add(connection)
-        return connection, address
-
-    def shutdown_request(self, request: Any) -> None:
-        self.connections.discard(request)
-        super().shutdown_request(request)
-
-
 @pytest.fixture
 def static_site() -> Iterator[Callable[..., StaticSite]]:
     """Starts sites: `static_site({"/": "<html>..."})` or `static_site(folder)`.
@@ -175,31 +160,22 @@ def static_site() -> Iterator[Callable[..., StaticSite]]:
     be changed while the site runs. With `validators=True` answers carry ETag and Last-Modified,
     and conditional requests get 304.
     """
-    servers: list[_Server] = []
+    with ExitStack() as running:
 
-    def start(routes: Mapping[str, Route] | Path, *, validators: bool = False) -> StaticSite:
-        requests: list[SiteRequest] = []
-        server = _Server(("127.0.0.1", 0), _handler_class(routes, requests, validators))
-        server.connections = set()
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-        servers.append(server)
-        site = StaticSite(f"http://127.0.0.1:{server.server_port}")
-        site.requests = requests
-        return site
+        def start(routes: Mapping[str, Route] | Path, *, validators: bool = False) -> StaticSite:
+            requests: list[SiteRequest] = []
+            handler = _handler_class(routes, requests, validators)
+            site = StaticSite(running.enter_context(serving(handler)))
+            site.requests = requests
+            return site
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        for connection in list(server.connections):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)  # an idle client keeps it open
-        server.server_close()
+        yield start
 
 
 def _handler_class(
     routes: Mapping[str, Route] | Path, requests: list[SiteRequest], validators: bool
-) -> type[BaseHTTPRequestHandler]:
-    class SiteHandler(BaseHTTPRequestHandler):
+) -> type[QuietHandler]:
+    class SiteHandler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -208,23 +184,10 @@ def _handler_class(
             request = SiteRequest(self.command, unquote(parts.path), parts.query, headers)
             requests.append(request)
             answer = _answer(routes, self.path, request)
-            self._send(_conditional(answer, request) if validators else answer)
+            answer = _conditional(answer, request) if validators else answer
+            self.send(answer.status, answer.body, answer.headers)
 
         do_HEAD = do_GET
-
-        def _send(self, answer: SiteResponse) -> None:
-            with suppress(ConnectionError):
-                self.send_response(answer.status)
-                for name, value in answer.headers.items():
-                    self.send_header(name, value)
-                if not {"Content-Length", "Transfer-Encoding"} & answer.headers.keys():
-                    self.send_header("Content-Length", str(len(answer.body)))
-                self.end_headers()
-                if self.command != "HEAD" and answer.status != 304:
-                    self.wfile.write(answer.body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test output quiet."""
 
     return SiteHandler
 

@@ -29,7 +29,7 @@ TESTS_OF = {
 WITHOUT_MODULE = {
     "tests/postprocessors/test_query_engine.py",
     "tests/webrag/indexing/test_kills.py",
-    "tests/webrag/ingestion/test_hostile_servers.py",
+    "tests/webrag/ingestion/http/test_hostile_servers.py",
     "tests/webrag/ingestion/test_page_forms.py",
     "tests/webrag/mcp_server/test_stdio.py",
     "tests/webrag/orchestration/test_cancellation.py",

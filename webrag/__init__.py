@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
     from webrag.errors import WebRAGError
     from webrag.indexing.store import CorpusVectorStore
-    from webrag.ingestion.firecrawl_reader import FirecrawlPageReader
+    from webrag.ingestion.firecrawl.reader import FirecrawlPageReader
     from webrag.ingestion.reader_source import ReaderSource
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import OrchestrationResult
@@ -48,7 +48,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Citation": "webrag.retrieval.citation_checks",
     "CorpusVectorStore": "webrag.indexing.store",
-    "FirecrawlPageReader": "webrag.ingestion.firecrawl_reader",
+    "FirecrawlPageReader": "webrag.ingestion.firecrawl.reader",
     "IngestReport": "webrag.app",
     "Manager": "webrag.answering.manager",
     "ManagerResult": "webrag.answering.models",

@@ -32,7 +32,7 @@ from webrag.indexing.indexer import Indexer
 from webrag.indexing.mapped_links import MappedLinks
 from webrag.indexing.schema import corpus_embedding, ensure_schema
 from webrag.ingestion.extraction_pool import ExtractionPool
-from webrag.ingestion.fetcher import HttpFetcher
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import PageSource
 from webrag.ingestion.service import IngestionService
 from webrag.ingestion.sitemap import SitemapReader

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.errors import WebRAGError
 from webrag.indexing.models import AcquiredPage
+from webrag.ingestion.asides import listening
 from webrag.ingestion.links import canonical_url
-from webrag.ingestion.notices import listening
 from webrag.lifetime import Lifetime
 from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 
@@ -40,9 +40,15 @@ class IngestReport(BaseModel):
 
     def __str__(self) -> str:
         """What became of each page, as `webrag ingest` prints it."""
-        from webrag.presentation.status import format_ingest
+        from webrag.presentation.reports import format_ingest
 
         return format_ingest(self.pages, self.failed, degraded=self.degraded)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a table of the pages and what became of each."""
+        from webrag.presentation.html_reports import ingest_html
+
+        return ingest_html(self.pages, self.failed, self.degraded)
 
 
 class Ingesting(Lifetime):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 
-from webrag.presentation.status import format_ingest
+from webrag.presentation.reports import format_ingest
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG

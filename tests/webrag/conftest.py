@@ -5,12 +5,11 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.loopback import QuietHandler, serving
 
 DIMENSIONS = 48
 
@@ -55,23 +54,10 @@ def embedding_service() -> Iterator[EmbeddingService]:
     """A running embedding server on loopback; `.url` is its base URL."""
     answers = EmbeddingService()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            text = answers.answer(body).encode()
-            with suppress(ConnectionError):  # the client may have been killed
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.end_headers()
-                self.wfile.write(text)
+            self.send(200, answers.answer(self.read_body()).encode())
 
-        def log_message(self, *_: Any) -> None:
-            """Keep the test output quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    answers.url = f"http://127.0.0.1:{server.server_port}/v1"
-    yield answers
-    server.shutdown()
-    server.server_close()
+    with serving(Handler) as base_url:
+        answers.url = f"{base_url}/v1"
+        yield answers

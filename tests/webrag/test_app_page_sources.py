@@ -8,8 +8,8 @@ import pytest
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
-from tests.webrag.ingestion.fake_firecrawl import KEY, FakeFirecrawl, document, failing
-from tests.webrag.ingestion.test_pdf import make_pdf
+from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document, failing
+from tests.webrag.ingestion.pdf.test_reader import make_pdf
 from webrag import WebRAG
 from webrag.orchestration.crawl_models import CrawlOptions
 from webrag.settings import Settings

@@ -84,7 +84,7 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> N
 
 def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
     from webrag.orchestration.crawl_models import CrawlOptions
-    from webrag.presentation.status import format_site
+    from webrag.presentation.reports import format_site
 
     options = run_options(ctx)
     try:
@@ -126,7 +126,7 @@ async def _crawl(
 
 
 def _print_report(report: "IngestReport") -> None:
-    from webrag.presentation.status import format_ingest
+    from webrag.presentation.reports import format_ingest
 
     if report.pages:
         print_brief(format_ingest(report.pages, report.failed, degraded=report.degraded))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webrag.errors import ProviderError
-from webrag.ingestion.answers import retry_after_s
+from webrag.ingestion.http.answers import retry_after_s
 
 __all__ = ["Attempts", "ServiceName", "refused", "unreachable", "unusable"]
 

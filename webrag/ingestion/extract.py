@@ -8,27 +8,27 @@ from webrag.errors import InputError, UnusablePageError
 from webrag.ingestion.alternates import markdown_version, with_relations
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
-from webrag.ingestion.formulas import rewrite_formulas
+from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
+from webrag.ingestion.html.layouts import rewrite_layouts
+from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
+from webrag.ingestion.html.marks import HEADING, MAX_LINKS, Span, mark_start, read_marks
+from webrag.ingestion.html.metadata import PageMetadata, read_metadata
+from webrag.ingestion.html.outgoing import collect_links, mark_links, outgoing_links
+from webrag.ingestion.html.prescan import MarkupBomb, check_markup
+from webrag.ingestion.html.presentable import presentable
+from webrag.ingestion.html.prune import main_content, remove_chrome, remove_hidden, remove_machinery
+from webrag.ingestion.html.rewrite import remove_controls, rewrite_structure
+from webrag.ingestion.html.tree import parse, select
 from webrag.ingestion.language import page_language
-from webrag.ingestion.layouts import rewrite_layouts
 from webrag.ingestion.links import canonical_url, content_hash
-from webrag.ingestion.markdown import html_from_markdown, marked_markdown
-from webrag.ingestion.marks import HEADING, MAX_LINKS, Span, mark_start, read_marks
-from webrag.ingestion.metadata import PageMetadata, read_metadata
 from webrag.ingestion.models import (
     Anchor,
     FetchedPage,
     NormalizedDocument,
     OutgoingLink,
 )
-from webrag.ingestion.outgoing import collect_links, mark_links, outgoing_links
 from webrag.ingestion.passages import Passages
-from webrag.ingestion.prescan import MarkupBomb, check_markup
-from webrag.ingestion.presentable import presentable
-from webrag.ingestion.prune import main_content, remove_chrome, remove_hidden, remove_machinery
 from webrag.ingestion.quality import PageSigns, check_quality, read_signs
-from webrag.ingestion.rewrite import remove_controls, rewrite_structure
-from webrag.ingestion.tree import parse, select
 
 __all__ = ["extract"]
 
@@ -110,7 +110,7 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
     if body is None:
         return _Content(meta, "", "", (), signs)
     found = collect_links(tree, meta.base_url, canonical_url(page.url))
-    rewrite_formulas(body)
+    unveil_formulas(body)
     remove_machinery(tree)
     remove_hidden(body)
     remove_chrome(body)
@@ -118,6 +118,7 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
     remove_controls(root)
     rewrite_layouts(root)
     shown = presentable(root, meta.base_url)
+    spell_out_formulas(root)
     rewrite_structure(root)
     for heading in select(root, "h1, h2, h3, h4, h5, h6"):
         mark_start(heading, HEADING)
@@ -196,7 +197,7 @@ def _first_line(text: str) -> str | None:
 
 def _from_pdf(page: FetchedPage) -> _Content:
     # Loading the library takes longer than converting a page; few pages are PDFs.
-    from webrag.ingestion.pdf import read_pdf
+    from webrag.ingestion.pdf.reader import read_pdf
 
     pdf = read_pdf(page.body, page.url)
     meta = PageMetadata(

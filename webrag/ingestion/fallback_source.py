@@ -3,8 +3,8 @@
 import logging
 
 from webrag.errors import RefusedAddressError, SourceUnavailableError
+from webrag.ingestion.asides import note
 from webrag.ingestion.models import FetchedPage, NotModified, PageSource, Validators
-from webrag.ingestion.notices import note
 
 __all__ = ["FallbackSource"]
 

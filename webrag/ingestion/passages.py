@@ -4,7 +4,7 @@ import bisect
 import re
 
 from webrag.ingestion.characters import collapse
-from webrag.ingestion.marks import Span
+from webrag.ingestion.html.marks import Span
 
 __all__ = ["Passages", "shortened"]
 

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 from webrag.errors import UnusablePageError
 from webrag.ingestion import wall_phrases as phrases
 from webrag.ingestion.characters import collapse
-from webrag.ingestion.tree import attribute, inline_text
+from webrag.ingestion.html.tree import attribute, inline_text
 from webrag.ingestion.walls import Wall, bot_wall, challenge_vendor, cookie_wall, login_wall
 
 __all__ = ["PageSigns", "check_quality", "judge", "read_signs"]

@@ -10,14 +10,14 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
 from webrag.errors import FetchError, UnusablePageError
-from webrag.ingestion.address_check import AddressCheck
+from webrag.ingestion.asides import received
 from webrag.ingestion.characters import collapse, normalize_characters
-from webrag.ingestion.guard import Resolver, resolve
+from webrag.ingestion.html.markdown import html_from_markdown
+from webrag.ingestion.http.address_check import AddressCheck
+from webrag.ingestion.http.guard import Resolver, resolve
 from webrag.ingestion.links import canonical_url
-from webrag.ingestion.markdown import html_from_markdown
 from webrag.ingestion.models import FetchedPage, Validators
 from webrag.ingestion.page_shell import PageFacts, page_html
-from webrag.ingestion.traffic import received
 
 __all__ = ["ReaderSource"]
 

@@ -14,7 +14,7 @@ from ada_url import URL
 
 from webrag.errors import FetchError, InputError
 from webrag.ingestion.dates import parse_date
-from webrag.ingestion.decode import decode
+from webrag.ingestion.http.decode import decode
 from webrag.ingestion.links import canonical_url, parent_urls, site_of
 
 __all__ = ["Sitemap", "SitemapEntry", "SitemapReader", "parse_sitemap"]

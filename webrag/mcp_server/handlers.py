@@ -21,7 +21,8 @@ from webrag.mcp_server.schemas import (
     RETRIEVAL_MODES,
 )
 from webrag.orchestration.models import QueryType
-from webrag.presentation.status import format_forget, format_ingest, format_status
+from webrag.presentation.reports import format_forget, format_ingest
+from webrag.presentation.status import format_status
 from webrag.presentation.untrusted import one_line
 from webrag.presentation.verification import format_verification
 from webrag.retrieval.citation_checks import Citation, CitationCheck

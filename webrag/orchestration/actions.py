@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from webrag.ingestion.notices import listening
+from webrag.ingestion.asides import listening
 from webrag.orchestration.expander import MAX_LINK_SOURCES, Frontier
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.research import Report, ResearchRun

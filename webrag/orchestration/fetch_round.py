@@ -11,8 +11,7 @@ from typing import Final
 from webrag.errors import DeadlineError, FetchError, InputError, ProviderError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.models import AcquiredPage
-from webrag.ingestion.throttling import watching_rate_limits
-from webrag.ingestion.traffic import metering
+from webrag.ingestion.asides import metering, watching_rate_limits
 from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.models import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.page_budget import PageBudget

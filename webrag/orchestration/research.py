@@ -8,7 +8,7 @@ from webrag.errors import ProviderError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.models import AcquiredPage
-from webrag.ingestion.notices import listening
+from webrag.ingestion.asides import listening
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.expander import LinkExpander
 from webrag.orchestration.link_rules import LinkScope

@@ -11,8 +11,8 @@ from typing import Protocol
 from webrag.errors import WebRAGError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.crawl_state import CrawlState
+from webrag.ingestion.asides import listening
 from webrag.ingestion.links import canonical_url
-from webrag.ingestion.notices import listening
 from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.orchestration.crawl_run import CrawlRun, ListedPage
 from webrag.orchestration.crawl_scope import CrawlScope

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.html_converter import html_to_text
 from webrag.presentation.models import BriefConfig, EvidenceBlock
+from webrag.presentation.table_columns import columns_at
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
 from webrag.retrieval.citations import extract_citation, finest_quote
 from webrag.retrieval.models import CitationSpan
@@ -58,7 +59,8 @@ def cited(block: EvidenceBlock, result: OrchestrationResult, config: BriefConfig
     """
     ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
     citation = _citation(ranked, (block.char_start, block.char_end), result, config)
-    return block.model_copy(update={"citation": citation})
+    columns = _columns(ranked, citation.char_start) if citation else None
+    return block.model_copy(update={"citation": citation, "quoted_columns": columns})
 
 
 def _in_print_order(chunks: Sequence[RankedChunk]) -> list[RankedChunk]:
@@ -104,6 +106,7 @@ def _block(
         is_adjacent=ranked.is_locality_expanded,
         sub_query=ranked.source_sub_query if several else None,
         chunk_id=chunk.chunk_id,
+        columns=_columns(ranked, span[0]),
     )
 
 
@@ -112,6 +115,10 @@ def _heading(ranked: RankedChunk, *, is_whole: bool) -> str | None:
     if not is_whole and focus is not None and focus.heading_path:
         return focus.heading_path[-1]
     return ranked.chunk.section_heading
+
+
+def _columns(ranked: RankedChunk, offset: int) -> str | None:
+    return columns_at(ranked.chunk.text, offset - ranked.chunk.char_start)
 
 
 def _slice(ranked: RankedChunk, span: Span) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
 
+from webrag.ingestion.html.tree import attribute
+
 __all__ = ["callout_label", "callout_sign"]
 
 _WARNINGS = ("warning", "caution", "danger", "attention", "error")
@@ -14,7 +16,7 @@ _CALLOUT_CLASSES = frozenset(("admonition", "callout", "markdown-alert", "alert"
 
 def callout_label(node: LexborNode) -> str | None:
     """Kind of callout an element is, such as `note` or `warning`; None when it is none."""
-    classes = [name.lower() for name in (node.attributes.get("class") or "").split()]
+    classes = [name.lower() for name in attribute(node, "class").split()]
     kinds = [kind for kind in _WARNINGS + _NOTES if _names_kind(classes, kind)]
     if _CALLOUT_CLASSES.intersection(classes):
         return kinds[0] if kinds else "note"

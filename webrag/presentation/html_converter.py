@@ -8,7 +8,10 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from webrag.ingestion.html.code import rewrite_code
+from webrag.ingestion.html.tree import attribute
 from webrag.presentation.html_callouts import callout_label, callout_sign
+from webrag.presentation.html_formulas import math_to_latex
 from webrag.presentation.html_nodes import (
     code_language,
     definition_parts,
@@ -16,11 +19,9 @@ from webrag.presentation.html_nodes import (
     image_source,
     is_footnote,
     is_hidden,
-    is_line_numbers,
     tex_script,
 )
 from webrag.presentation.html_tables import table_to_text
-from webrag.presentation.mathml import math_to_latex
 
 __all__ = ["ImageReference", "ReadableText", "html_to_text"]
 
@@ -67,6 +68,7 @@ def html_to_text(html: str, base_url: str) -> ReadableText:
     body = LexborHTMLParser(html).body
     if body is None:
         return ReadableText("", ())
+    rewrite_code(body)
     renderer = _Renderer(base_url)
     try:
         text = "\n\n".join(renderer.blocks(body))
@@ -141,7 +143,7 @@ class _Renderer:
         return f"{fence}{code_language(node)}\n{text}\n{fence}" if text.strip() else ""
 
     def items(self, node: LexborNode) -> str:
-        start = node.attributes.get("start") or "1"
+        start = attribute(node, "start") or "1"
         number = int(start) if start.isascii() and start.isdigit() else 1
         lines: list[str] = []
         for child in node.iter(include_text=False):
@@ -166,9 +168,9 @@ class _Renderer:
         return "\n\n".join(entries + ([_definition(terms, [])] if terms else []))
 
     def table(self, node: LexborNode) -> str:
-        if node.css_first("pre") is not None:  # a code listing laid out with line numbers
-            listings = [pre for pre in node.css("pre") if not is_line_numbers(pre)]
-            return "\n\n".join(map(self.code, listings))
+        listings = node.css("pre")
+        if listings:  # laid out beside their line numbers, which are gone
+            return "\n\n".join(filter(None, map(self.code, listings)))
         return table_to_text(node, self._text)
 
     def figure(self, node: LexborNode) -> str:
@@ -206,7 +208,7 @@ class _Renderer:
     def _collect(self, node: LexborNode) -> None:
         source = image_source(node)
         if source:
-            alt = (node.attributes.get("alt") or "").strip()
+            alt = attribute(node, "alt").strip()
             self.images.append(ImageReference(_absolute(self.base_url, source), alt, ""))
 
 

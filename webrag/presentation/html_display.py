@@ -81,10 +81,11 @@ def _passage(number: int, block: EvidenceBlock, item: RankedChunk, *, is_open: b
         if block.is_adjacent
         else f"{_bar(block.relevance)} {block.relevance:.2f}"
     )
+    columns = f'<p class="muted">{_text(block.columns)}</p>' if block.columns else ""
     link = block.citation.link if block.citation else block.url
     return (
         f"<details{' open' if is_open else ''}><summary>{number}. {_text(place)} {score}</summary>"
-        f"<pre>{_marked(chunk.text, chunk.char_start, block)}</pre>"
+        f"{columns}<pre>{_marked(chunk.text, chunk.char_start, block)}</pre>"
         f'<p class="muted"><a href="{escape(link)}">{_text(block.url)}</a>, '
         f"characters {block.char_start} to {block.char_end}</p></details>"
     )

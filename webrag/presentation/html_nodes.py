@@ -1,9 +1,10 @@
 """What an HTML element is to a reader: hidden, a block, code, a footnote; it renders nothing."""
 
-import re
 from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
+
+from webrag.ingestion.html.tree import BLOCK_TAGS, attribute
 
 __all__ = [
     "code_language",
@@ -12,7 +13,6 @@ __all__ = [
     "image_source",
     "is_footnote",
     "is_hidden",
-    "is_line_numbers",
     "tex_script",
 ]
 
@@ -20,18 +20,11 @@ _SKIPPED_TAGS = (
     "script style noscript template head meta link svg iframe object button input select "
     "textarea nav form"
 )
-_BLOCK_TAGS = (
-    "address article aside blockquote body caption center dd details dialog div dl dt fieldset "
-    "figcaption figure footer h1 h2 h3 h4 h5 h6 header hgroup hr html li main ol p pre section "
-    "summary table tbody td tfoot th thead tr ul"
-)
 _SKIPPED = frozenset(_SKIPPED_TAGS.split())
-_BLOCKS = frozenset(_BLOCK_TAGS.split())
-_BLOCK_SELECTOR = ",".join(_BLOCK_TAGS.split())
+_BLOCKS = BLOCK_TAGS | {"caption", "hgroup", "html"}
+_BLOCK_SELECTOR = ",".join(sorted(_BLOCKS))
 _BACKLINK_CLASSES = frozenset(("footnote-backref", "footnote-back", "reversefootnote"))
 _TEX_SCRIPT = "math/tex"
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight(?:-source)?)-([\w+#.-]+)")
-_NO_LANGUAGE = frozenset(("default", "text", "none", "plaintext", "notranslate"))
 
 
 def is_hidden(node: LexborNode) -> bool:
@@ -59,7 +52,7 @@ def holds_blocks(node: LexborNode) -> bool:
 
 def tex_script(node: LexborNode) -> str:
     """A formula as MathJax 2 keeps it; empty for every other element."""
-    kind = (node.attributes.get("type") or "").lower().split(";")
+    kind = attribute(node, "type").lower().split(";")
     if node.tag != "script" or kind[0].strip() != _TEX_SCRIPT:
         return ""
     fence = "$$" if len(kind) > 1 else "$"
@@ -67,13 +60,13 @@ def tex_script(node: LexborNode) -> str:
 
 
 def _is_backlink(node: LexborNode) -> bool:
-    classes = (node.attributes.get("class") or "").split()
+    classes = attribute(node, "class").split()
     return node.tag == "a" and not _BACKLINK_CLASSES.isdisjoint(classes)
 
 
 def is_footnote(node: LexborNode) -> bool:
     """Whether an element is the text of a footnote."""
-    return node.attributes.get("role") == "doc-footnote"
+    return attribute(node, "role") == "doc-footnote"
 
 
 def image_source(node: LexborNode) -> str:
@@ -85,26 +78,11 @@ def image_source(node: LexborNode) -> str:
     return next((each for each in found if each and not each.startswith("data:")), "")
 
 
-def is_line_numbers(node: LexborNode) -> bool:
-    """Whether a listing is the column of numbers beside the code."""
-    cell = node.parent
-    while cell is not None and cell.tag not in ("td", "table"):
-        cell = cell.parent
-    classes = ((cell.attributes.get("class") if cell is not None else "") or "").split()
-    return "linenos" in classes or "gutter" in classes
-
-
 def code_language(pre: LexborNode) -> str:
-    """Language of a listing by the classes on it and around it; empty when unknown."""
-    code, around = pre.css_first("code"), pre.parent
-    nodes = [code, pre, around, around.parent if around is not None else None]
-    for node in nodes:
-        if node is None:
-            continue
-        match = _LANGUAGE.search(node.attributes.get("class") or "")
-        if match and match[1].lower() not in _NO_LANGUAGE:
-            return match[1]
-    return ""
+    """Language of a listing, as `rewrite_code` has marked it; empty when unknown."""
+    code = pre.css_first("code")
+    name = attribute(code if code is not None else pre, "class")
+    return name.removeprefix("language-") if name.startswith("language-") else ""
 
 
 def definition_parts(node: LexborNode) -> Iterable[LexborNode]:

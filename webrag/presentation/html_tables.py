@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from selectolax.lexbor import LexborNode
 
+from webrag.ingestion.html.tree import attribute
+
 __all__ = ["table_to_text"]
 
 # Cells beyond it are not padded to: alignment helps the eye, runs of blanks cost tokens.
@@ -75,7 +77,7 @@ def _cells(row: LexborNode) -> Iterator[LexborNode]:
 
 
 def _span(cell: LexborNode, name: str) -> int:
-    value = (cell.attributes.get(name) or "1").strip()
+    value = (attribute(cell, name) or "1").strip()
     return min(_MAX_SPAN, max(1, int(value))) if value.isascii() and value.isdigit() else 1
 
 

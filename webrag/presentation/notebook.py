@@ -10,9 +10,10 @@ from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief import format_brief
 from webrag.presentation.evidence import evidence_blocks
 from webrag.presentation.html_display import result_html
-from webrag.presentation.html_status import status_html
+from webrag.presentation.html_reports import site_html, status_html
 from webrag.presentation.models import BriefConfig
-from webrag.presentation.status import format_site, format_status
+from webrag.presentation.reports import format_site
+from webrag.presentation.status import format_status
 
 __all__ = ["register_displays"]
 
@@ -31,6 +32,7 @@ def register_displays() -> bool:
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(OrchestrationResult, _html)
     formatters["text/html"].for_type(CorpusStatus, status_html)
+    formatters["text/html"].for_type(SiteReport, site_html)
     _register_text(formatters["text/plain"], OrchestrationResult, _brief)
     _register_text(formatters["text/plain"], CorpusStatus, format_status)
     _register_text(formatters["text/plain"], SiteReport, format_site)

@@ -19,6 +19,7 @@ __all__ = [
 
 # Longest titles and headings seen on documentation sites are near 120 characters.
 _TITLE_CHARS = 160
+_COLUMNS_CHARS = 300
 _MAX_HEADINGS = 12
 _MAX_URL_CHARS = 500
 
@@ -94,6 +95,8 @@ def _source_line(block: EvidenceBlock) -> str:
         details.append(f'sub-query: "{one_line(block.sub_query)}"')
     if block.heading:
         details.append(f"section: {one_line(block.heading, max_chars=_TITLE_CHARS)}")
+    if block.columns:
+        details.append(f"columns: {one_line(block.columns, max_chars=_COLUMNS_CHARS)}")
     inside = f" ({', '.join(details)})" if details else ""
     mark = " [adjacent context]" if block.is_adjacent else ""
     return f"Source [{block.source_number}]{inside}{mark}:"
@@ -109,9 +112,11 @@ def _citation_entry(number: int, block: EvidenceBlock) -> str:
     span = block.citation
     assert span is not None
     section = f" § {one_line(block.heading, max_chars=_TITLE_CHARS)}" if block.heading else ""
+    columns = one_line(block.quoted_columns or "", max_chars=_COLUMNS_CHARS)
     return (
         f'[{number}] "{span.verbatim_text}"\n'
-        f"    — {_title(span.title)}, {_url(span.source_url)}{section}\n"
+        + (f"    Columns: {columns}\n" if columns else "")
+        + f"    — {_title(span.title)}, {_url(span.source_url)}{section}\n"
         f"    Source [{block.source_number}], chars {span.char_start}-{span.char_end}, "
         f"passage: {span.link}"
     )

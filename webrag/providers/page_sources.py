@@ -46,7 +46,7 @@ def choose_page_source(
     if config is None:
         return PageSourceChoice(builtin)
     from webrag.ingestion.fallback_source import FallbackSource
-    from webrag.ingestion.firecrawl_source import FirecrawlSource
+    from webrag.ingestion.firecrawl.source import FirecrawlSource
 
     firecrawl = FirecrawlSource(config)
     return PageSourceChoice(FallbackSource(firecrawl, builtin), firecrawl)

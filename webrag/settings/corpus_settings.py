@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel
 
 from webrag.errors import ConfigurationError
-from webrag.ingestion.firecrawl_models import FIRECRAWL_CLOUD_URL
+from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL
 from webrag.settings.fields import (
     HOSTS_TEXT,
     HTTP_URL_TEXT,

@@ -12,7 +12,7 @@ from typing_extensions import override
 from webrag.answering.models import AnswerConfig
 from webrag.errors import ConfigurationError
 from webrag.indexing.models import DatabaseConfig
-from webrag.ingestion.firecrawl_models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
+from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.models import ScoreProfile

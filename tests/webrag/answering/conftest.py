@@ -4,9 +4,7 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,6 +12,7 @@ from llama_index.llms.openai_like import OpenAILike
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from llama_index.postprocessor.webrag import LocalRerank
 
+from tests.loopback import QuietHandler, serving
 from webrag.answering.citations import CitationDesk
 from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered
 from webrag.answering.manager import Manager
@@ -89,41 +88,26 @@ def model() -> Iterator[ScriptedModel]:
     scripted = ScriptedModel()
     closing = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = json.loads(self.read_body())
             reply = scripted.next_reply(request)
             if isinstance(reply, float):
                 closing.wait(reply)
                 reply = ""
             if callable(reply):
                 reply = reply(request)
-            with suppress(ConnectionError):
-                if isinstance(reply, int):
-                    self._answer(reply, "application/json", b'{"error": {"message": "no"}}')
-                elif request.get("stream"):
-                    self._answer(200, "text/event-stream", _events(reply))
-                else:
-                    self._answer(200, "application/json", _whole(reply))
+            if isinstance(reply, int):
+                self.send(reply, b'{"error": {"message": "no"}}')
+            elif request.get("stream"):
+                self.send(200, _events(reply), {"Content-Type": "text/event-stream"})
+            else:
+                self.send(200, _whole(reply))
 
-        def _answer(self, status: int, kind: str, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Keep the test output quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    scripted.url = f"http://127.0.0.1:{server.server_port}/v1"
-    yield scripted
-    closing.set()
-    server.shutdown()
-    server.server_close()
+    with serving(Handler) as base_url:
+        scripted.url = f"{base_url}/v1"
+        yield scripted
+        closing.set()
 
 
 def _events(text: str) -> bytes:

@@ -6,14 +6,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from tests.loopback import QuietHandler, serving
 from webrag.errors import ProviderError
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.embedding_batches import EmbeddingLimits
@@ -102,11 +101,11 @@ def unnumbered(request: dict[str, Any]) -> Any:
 def service() -> Iterator[FakeService]:
     fake = FakeService()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         timeout = 5  # a client that was cancelled while it connected asks for nothing
 
         def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = json.loads(self.read_body())
             with fake.mutex:
                 fake.requests.append(request)
                 fake.keys.append(self.headers["Authorization"])
@@ -117,24 +116,11 @@ def service() -> Iterator[FakeService]:
             if answer.status == 200 and (body is None or callable(body)):
                 body = (body or (lambda asked: listed(items_for(asked))))(request)
             data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
-            with suppress(ConnectionError):
-                self.send_response(answer.status)
-                headers = {"Content-Type": "application/json", "Content-Length": str(len(data))}
-                for name, value in (headers | answer.headers).items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(data)
+            self.send(answer.status, data, {"Content-Type": "application/json", **answer.headers})
 
-        def log_message(self, *_: Any) -> None:
-            """Keep the test output quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    fake.url = f"http://127.0.0.1:{server.server_port}/v1"
-    yield fake
-    server.shutdown()
-    server.server_close()
+    with serving(Handler) as base_url:
+        fake.url = f"{base_url}/v1"
+        yield fake
 
 
 def model_of(service: FakeService, **changes: Any) -> ServedEmbedding:

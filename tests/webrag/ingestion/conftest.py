@@ -9,12 +9,8 @@ import pytest
 
 from webrag.ingestion.extract import extract
 from webrag.ingestion.extraction_pool import ExtractionPool
-from webrag.ingestion.fetcher import HttpFetcher
-from webrag.ingestion.firecrawl_models import FirecrawlConfig
-from webrag.ingestion.firecrawl_source import FirecrawlSource
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
-
-from .fake_firecrawl import KEY, FakeFirecrawl
 
 MakePage = Callable[..., FetchedPage]
 Convert = Callable[..., NormalizedDocument]
@@ -92,36 +88,3 @@ def raw_server() -> Iterator[Callable[[Callable[[socket.socket, bytes], None]], 
         listener.close()
     for thread in threads:
         thread.join(timeout=10)
-
-
-@pytest.fixture
-def firecrawl() -> Iterator[FakeFirecrawl]:
-    """A running fake Firecrawl."""
-    fake = FakeFirecrawl()
-    yield fake
-    fake.stop()
-
-
-async def public_resolver(host: str, _port: int) -> list[str]:
-    """Says that every name ending in `.test` is public, and knows no other."""
-    if not host.endswith(".test"):
-        raise OSError("unknown name")
-    return ["192.168.1.5"] if host.startswith("intranet.") else ["93.184.215.14"]
-
-
-@pytest.fixture
-async def make_source(
-    firecrawl: FakeFirecrawl,
-) -> AsyncIterator[Callable[..., FirecrawlSource]]:
-    """Makes Firecrawl sources that ask the fake; names ending in `.test` are public."""
-    made: list[FirecrawlSource] = []
-
-    def make(**config: Any) -> FirecrawlSource:
-        given = {"api_url": firecrawl.url, "api_key": KEY, "timeout_s": 5.0, "backoff_s": 0.01}
-        given |= {"poll_s": 0.02, **config}
-        made.append(FirecrawlSource(FirecrawlConfig(**given), resolver=public_resolver))
-        return made[-1]
-
-    yield make
-    for source in made:
-        await source.aclose()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,16 @@ def children() -> set[int]:
     """Processes this one has started and that still run."""
     tasks = Path(f"/proc/{os.getpid()}/task")
     if tasks.exists():
-        listed = " ".join((task / "children").read_text() for task in tasks.iterdir())
-        return {int(pid) for pid in listed.split()}
+        return {pid for task in tasks.iterdir() for pid in _children_of(task)}
     command = ["pgrep", "-P", str(os.getpid()), "-f", "extraction_worker"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return {int(pid) for pid in listed.split()}
+
+
+def _children_of(task: Path) -> list[int]:
+    with suppress(FileNotFoundError):  # the thread has ended since it was listed
+        return [int(pid) for pid in (task / "children").read_text().split()]
+    return []
 
 
 async def test_page_is_converted_in_another_process(

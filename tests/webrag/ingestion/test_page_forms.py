@@ -86,6 +86,18 @@ def test_displayed_formula_has_double_signs(convert: Convert) -> None:
     assert convert(f"<body><p>Start.</p>{html}</body>").markdown == "Start.\n\n$$a$$"
 
 
+def test_formula_without_source_is_a_line_of_text_and_stays_a_formula_in_the_html(
+    convert: Convert,
+) -> None:
+    formula = "<mfrac><mi>a</mi><mn>2</mn></mfrac>"
+    hidden = f'<span style="display: none"><math aria-hidden="true">{formula}</math></span>'
+
+    document = convert(f"<body><p>So {hidden} holds.</p></body>")
+
+    assert document.markdown == "So a/2 holds."
+    assert f"<math>{formula}</math>" in document.html
+
+
 def test_table_keeps_its_columns_under_spans(convert: Convert) -> None:
     html = (
         '<table><tr><th rowspan="2">Name</th><th colspan="2">Limits</th></tr><tr><th>Low</th>'

@@ -5,7 +5,7 @@ import pytest
 
 from webrag.errors import InputError, PageGoneError, UnusablePageError
 from webrag.ingestion.extraction_pool import ExtractionPool
-from webrag.ingestion.fetcher import HttpFetcher
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 from webrag.ingestion.service import IngestionService
 

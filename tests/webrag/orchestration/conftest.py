@@ -19,7 +19,7 @@ from webrag.indexing.indexer import Indexer
 from webrag.indexing.lexical import analyze, query_terms
 from webrag.indexing.schema import ensure_schema
 from webrag.ingestion.extract import extract
-from webrag.ingestion.fetcher import HttpFetcher
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
 from webrag.ingestion.service import IngestionService
 from webrag.orchestration.config import OrchestrationConfig

@@ -9,9 +9,10 @@ import select
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from typing import Any
+
+from tests.loopback import QuietHandler, serving
 
 __all__ = ["FakeServices", "running_services"]
 
@@ -74,25 +75,19 @@ class FakeServices:
 def running_services() -> Iterator[FakeServices]:
     """Run them while the block runs; `url` ends with `/v1`."""
     services = FakeServices()
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), type("Handler", (_Handler,), {"services": services})
-    )
-    server.daemon_threads = False
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    services.url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
-        yield services
-    finally:
-        services.released.set()
-        server.shutdown()
-        server.server_close()
+    with serving(type("Handler", (_Handler,), {"services": services})) as base_url:
+        services.url = f"{base_url}/v1"
+        try:
+            yield services
+        finally:
+            services.released.set()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     services: FakeServices
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.loads(self.read_body())
         service = _SERVICES[self.path]
         with self.services.mutex:
             self.services.asked[service].append(body)
@@ -112,24 +107,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         if isinstance(fault, int):
-            self._send(fault, json.dumps({"error": {"message": "as documented"}}))
+            self.send(fault, json.dumps({"error": {"message": "as documented"}}).encode())
             return
         time.sleep(self.services.delay_s)
         strange = {"garbage": "<html>a proxy</html>", "empty": "{}"}
-        self._send(200, strange.get(str(fault)) or json.dumps(self.services.answer(service, body)))
+        text = strange.get(str(fault)) or json.dumps(self.services.answer(service, body))
+        self.send(200, text.encode())
 
     def _wait_for_the_client_to_leave(self) -> None:
         while not self.services.released.is_set():
             readable, _, _ = select.select([self.connection], [], [], 0.005)
             if readable and not self.connection.recv(1):
                 return
-
-    def _send(self, status: int, text: str) -> None:
-        with suppress(OSError):
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Keep the test output quiet."""

@@ -20,7 +20,7 @@ from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import ensure_schema
-from webrag.ingestion.fetcher import HttpFetcher
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.service import IngestionService
 from webrag.orchestration.config import OrchestrationConfig

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from webrag.errors import FetchError, ProviderError, StorageError
 from webrag.indexing.models import AcquiredPage, LinkCandidate, StoredPage
-from webrag.ingestion.traffic import received
+from webrag.ingestion.asides import received
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.expander import Frontier, LinkExpander
 from webrag.orchestration.link_rules import LinkScope

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
-from tests.webrag.ingestion.fake_firecrawl import KEY, FakeFirecrawl, document, failing
+from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document, failing
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.mapped_links import MappedLinks
 from webrag.ingestion.fallback_source import FallbackSource
-from webrag.ingestion.fetcher import HttpFetcher
-from webrag.ingestion.firecrawl_models import FirecrawlConfig
-from webrag.ingestion.firecrawl_source import FirecrawlSource
+from webrag.ingestion.firecrawl.models import FirecrawlConfig
+from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.service import IngestionService
 from webrag.orchestration.discovery import LinkDiscovery

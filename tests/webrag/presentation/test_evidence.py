@@ -177,3 +177,35 @@ def test_evidence_is_what_the_brief_prints(
 
     assert blocks
     assert all(block.text.strip() in text for block in blocks)
+
+
+TABLE_PAGE = """# Limits
+
+| Name | Default |
+| --- | --- |
+| `kiln_timeout` | 120 |
+| `kiln_retries` | 3 |
+"""
+
+
+def test_row_printed_without_its_table_names_the_columns(
+    make_chunk: MakeChunk, make_result: MakeResult, count_tokens: Counter
+) -> None:
+    row = "| `kiln_retries` | 3 |"
+    chunk = make_chunk(TABLE_PAGE, TABLE_PAGE, heading="Limits", focus=row)
+    config = BriefConfig(whole_results=0)
+
+    brief = format_brief(make_result(chunk), config, count_tokens=count_tokens)
+
+    assert f"section: Limits, columns: Name | Default):\n{row}\n" in brief
+    assert '[1] "`kiln_retries` | 3"\n    Columns: Name | Default\n    — ' in brief
+
+
+def test_whole_table_does_not_name_its_columns_again(
+    make_chunk: MakeChunk, make_result: MakeResult, count_tokens: Counter
+) -> None:
+    chunk = make_chunk(TABLE_PAGE, TABLE_PAGE, heading="Limits")
+
+    brief = format_brief(make_result(chunk), BriefConfig(), count_tokens=count_tokens)
+
+    assert "columns:" not in brief

@@ -25,6 +25,11 @@ BASE = "https://docs.example.org/guide/"
             "```bash\nls -l\n```",
             id="code language on wrapper",
         ),
+        pytest.param(
+            '<div class="example-wrap"><pre class="rust"><code>let a;</code></pre></div>',
+            "```rust\nlet a;\n```",
+            id="code language as a bare name",
+        ),
         pytest.param("<pre>```\nx\n```</pre>", "````\n```\nx\n```\n````", id="fence in code"),
         pytest.param(
             "<ul><li>One<ul><li>deep</li></ul></li><li>Two</li></ul>",

@@ -40,6 +40,18 @@ def test_a_passage_is_shown_exactly_as_stored(
     assert passage.text() == INSTALL_PAGE.strip("\n")
 
 
+def test_a_passage_from_within_a_table_is_shown_below_its_columns(
+    make_result: MakeResult, make_chunk: MakeChunk
+) -> None:
+    page = "| Name | Default |\n| --- | --- |\n| `kiln_timeout` | 120 |\n| `kiln_retries` | 3 |"
+    result = make_result(make_chunk(page, page, focus="| `kiln_retries` | 3 |"))
+    blocks = evidence_blocks(
+        result, BriefConfig(whole_results=0), count_tokens=lambda text: len(text) // 4
+    )
+
+    assert '<p class="muted">Name | Default</p><pre>| <mark>' in result_html(result, blocks)
+
+
 def test_passages_link_to_their_place_on_the_page(
     make_result: MakeResult, timeout_chunk: RankedChunk
 ) -> None:

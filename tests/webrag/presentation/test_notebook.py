@@ -4,6 +4,8 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+from webrag.ingesting import IngestReport
+from webrag.orchestration.crawl_models import SiteReport
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.notebook import register_displays
 
@@ -31,6 +33,19 @@ def test_an_ipython_terminal_shows_a_result_as_its_brief(
     data, _ = shell.display_formatter.format(make_result(timeout_chunk))
 
     assert data["text/plain"].startswith("[SOURCES]")
+
+
+def test_a_notebook_shows_the_report_of_a_crawl_as_html(shell: Any) -> None:
+    register_displays()
+    data, _ = shell.display_formatter.format(SiteReport(start_url="https://example.com/"))
+
+    assert data["text/html"].startswith("<div><p><b>https://example.com/</b>")
+
+
+def test_a_notebook_shows_the_report_of_named_pages_as_html(shell: Any) -> None:
+    data, _ = shell.display_formatter.format(IngestReport(failed={"https://example.com/": "404"}))
+
+    assert "0 of 1 pages" in data["text/html"]
 
 
 def test_nothing_is_registered_outside_ipython() -> None:

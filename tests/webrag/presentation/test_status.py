@@ -3,14 +3,12 @@ from datetime import UTC, datetime
 import pytest
 
 from webrag.indexing.models import (
-    AcquiredPage,
     CollectionSize,
     CorpusStatus,
     FailedPage,
     PageStatus,
 )
-from webrag.orchestration.crawl_models import SiteReport
-from webrag.presentation.status import format_ingest, format_site, format_status
+from webrag.presentation.status import format_status
 
 URL = "https://docs.example.org/install"
 
@@ -88,41 +86,6 @@ def test_status_says_how_many_pages_it_does_not_list(status: CorpusStatus) -> No
     assert format_status(many, max_pages=2).endswith("\n... and 3 more pages")
 
 
-def test_ingest_report_names_each_outcome() -> None:
-    page = AcquiredPage(
-        url=URL,
-        requested_url=URL,
-        page_id=1,
-        title=None,
-        outcome="updated",
-        depth=0,
-        chunk_count=4,
-        token_count=800,
-    )
-
-    assert format_ingest([page], {"https://gone.example.org/": "404: no such page"}) == (
-        "[INGEST REPORT]\n"
-        "1 of 2 pages are in the corpus.\n"
-        "\n"
-        f"- Untitled — {URL}\n"
-        "  (updated: the page had changed; 4 chunks, 800 tokens)\n"
-        "- https://gone.example.org/\n"
-        "  (failed: 404: no such page)"
-    )
-
-
-def test_ingest_report_says_that_another_source_was_used() -> None:
-    text = format_ingest([], {URL: "no answer"}, degraded=["Firecrawl was down."])
-
-    assert text.endswith("(failed: no answer)\n\nNote: Firecrawl was down.")
-
-
-def test_site_report_says_that_another_source_was_used() -> None:
-    text = format_site(SiteReport(start_url=URL, degraded=("Firecrawl was\ndown.",)))
-
-    assert "\n\nNote: Firecrawl was down.\n\n" in text
-
-
 def test_status_tells_the_last_request_of_each_page_and_what_never_came(
     status: CorpusStatus,
 ) -> None:
@@ -150,38 +113,6 @@ def test_status_tells_the_last_request_of_each_page_and_what_never_came(
         "Not obtained:\n"
         f"- {URL}/x\n"
         "  (failed 2026-02-23 08:00 UTC: not found)"
-    )
-
-
-def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
-    report = SiteReport(
-        start_url=URL,
-        pages={"indexed": 1_200, "stored": 3},
-        failed={"HTTP 500": 2},
-        failures={f"{URL}/x": "The page answered HTTP 500."},
-        skipped={"another action": 7},
-        queued=90,
-        ended="limit",
-        resumed=True,
-        seconds=61.24,
-    )
-
-    assert format_site(report) == (
-        "[INGEST REPORT]\n"
-        f"Site: {URL} (continued)\n"
-        "1,203 pages are in the corpus, 2 could not be obtained (61.2 s).\n"
-        "- 1,200 indexed\n"
-        "- 3 already stored\n"
-        "\n"
-        "Not obtained:\n"
-        "- 2: HTTP 500\n"
-        f"  {URL}/x: The page answered HTTP 500.\n"
-        "\n"
-        "Left alone:\n"
-        "- 7: another action\n"
-        "\n"
-        "The limit was reached: 90 pages that were found have not been visited. Repeat the"
-        " command with a higher --max-pages to go on."
     )
 
 

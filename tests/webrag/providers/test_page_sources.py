@@ -5,8 +5,8 @@ import pytest
 from llama_index.core.readers.base import BaseReader
 
 from webrag.ingestion.fallback_source import FallbackSource
-from webrag.ingestion.fetcher import HttpFetcher
-from webrag.ingestion.firecrawl_source import FirecrawlSource
+from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.reader_source import ReaderSource
 from webrag.providers import PageSourceChoice, choose_page_source

@@ -15,7 +15,7 @@ from tests.postprocessors.conftest import KEY, RerankServer
 from tests.postprocessors.conftest import rerank_server as rerank_server
 from webrag.errors import ConfigurationError
 from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.ingestion.fetcher import HttpFetcher
+from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.reranker import ChunkReranker
 from webrag.orchestration.score_profiles import profile_for

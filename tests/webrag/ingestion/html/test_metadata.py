@@ -1,0 +1,87 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from webrag.ingestion.dates import parse_date
+from webrag.ingestion.html.metadata import PageMetadata, read_metadata
+from webrag.ingestion.html.tree import parse
+
+URL = "https://www.site.test/docs/page"
+
+
+def read(head: str, body: str = "", *, root: str = "<html>") -> PageMetadata:
+    return read_metadata(parse(f"{root}<head>{head}</head><body>{body}</body></html>"), URL)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "title"),
+    [
+        ("<title>Install | Site</title>", "<h1>Install</h1>", "Install"),
+        ("<title>Install — Site 1.2</title>", "<h1>Install<a>¶</a></h1>", "Install"),
+        ("<title>Site: Install</title>", "<h1>Welcome</h1>", "Site: Install"),
+        ('<title>A | S</title><meta property="og:title" content="A">', "", "A"),
+        ("", "<h1>Only <b>heading</b></h1>", "Only heading"),
+        ('<script type="application/ld+json">{"headline": "News"}</script>', "", "News"),
+        ("<title> spaced \n out </title>", "", "spaced out"),
+        ("", "<p>x</p>", None),
+    ],
+)
+def test_title_is_the_best_of_several_places(head: str, body: str, title: str | None) -> None:
+    assert read(head, body).title == title
+
+
+def test_description_comes_from_either_meta_tag() -> None:
+    assert read('<meta name="Description" content=" About x ">').description == "About x"
+    assert read('<meta property="og:description" content="About y">').description == "About y"
+
+
+def test_languages_come_from_the_root_element_first() -> None:
+    head = '<meta property="og:locale" content="fr_FR">'
+
+    assert list(filter(None, read(head, root='<html lang="en-GB">').languages)) == [
+        "en-GB",
+        "fr_FR",
+    ]
+
+
+def test_dates_come_from_meta_tags_and_linked_data() -> None:
+    meta = read('<meta property="article:published_time" content="2024-02-03T04:05:06+02:00">')
+    linked = read(
+        '<script type="application/ld+json">'
+        '{"@graph": [{"datePublished": "2023-05-06", "dateModified": "2023-07"}]}</script>'
+    )
+
+    assert meta.published_at == datetime(2024, 2, 3, 2, 5, 6, tzinfo=UTC)
+    assert linked.published_at == datetime(2023, 5, 6, tzinfo=UTC)
+    assert linked.modified_at == datetime(2023, 7, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2024-13-01", "0001-01-01", "9999-01-01", "12"])
+def test_implausible_dates_are_none(text: str) -> None:
+    assert parse_date(text) is None
+
+
+def test_mail_style_date_is_read() -> None:
+    assert parse_date("Sat, 03 Feb 2024 04:05:06 GMT") == datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("href", "url"),
+    [
+        ("/real?utm_source=x", URL),
+        ("/docs/page/?utm_source=x", "https://www.site.test/docs/page/"),
+        ("/docs/page?page=1", URL),
+        ("https://site.test/docs/page", "https://site.test/docs/page"),
+        ("https://other.test/docs/page", URL),
+        ("/", URL),
+        ("javascript:x", URL),
+    ],
+)
+def test_canonical_link_counts_for_spellings_of_the_same_address_only(href: str, url: str) -> None:
+    assert read(f'<link rel="canonical" href="{href}">').url == url
+
+
+def test_broken_linked_data_is_ignored() -> None:
+    broken = '<script type="application/ld+json">{"a": [</script>'
+
+    assert read(broken + "<title>T</title>").title == "T"

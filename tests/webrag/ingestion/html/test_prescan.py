@@ -1,0 +1,44 @@
+import contextlib
+import time
+
+import pytest
+
+from webrag.ingestion.html.prescan import MarkupBomb, check_markup
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p>" * 5_000,
+        "<ul>" + "<li>a" * 5_000,
+        "<br>" * 5_000 + "<img>" * 5_000,
+        "<div>" * 500 + "</div>" * 500,
+        "<div></div>" * 5_000,
+        "<script>" + "<div>" * 5_000 + "</script>",
+        "<!--" + "<div>" * 5_000 + "-->",
+        '<img src="data:image/png;base64,' + "A" * 100_000 + '==">',
+    ],
+)
+def test_pages_a_browser_could_show_pass(html: str) -> None:
+    check_markup(html)
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "blockquote", "ul", "table", "x-y"])
+def test_deep_nesting_is_refused(tag: str) -> None:
+    with pytest.raises(MarkupBomb, match="512 levels"):
+        check_markup(f"<{tag}>" * 600)
+
+
+@pytest.mark.parametrize("end", [">", ""])
+def test_heaps_of_attributes_are_refused(end: str) -> None:
+    with pytest.raises(MarkupBomb, match="attributes"):
+        check_markup("<p " + " ".join(f"a{number}=1" for number in range(2_000)) + end)
+
+
+@pytest.mark.parametrize("piece", ["<a ", "<", "<!--", "</", "<a\n", "<script>", "&"])
+def test_scan_takes_linear_time(piece: str) -> None:
+    started = time.perf_counter()
+    with contextlib.suppress(MarkupBomb):
+        check_markup(piece * 200_000)
+
+    assert time.perf_counter() - started < 5

@@ -1,0 +1,57 @@
+import asyncio
+
+from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache
+
+AGENT = "WebRAG/0.1 (+https://example.com)"
+
+
+def cache_of(*answers: RobotsAnswer) -> tuple[RobotsCache, list[str]]:
+    asked: list[str] = []
+    remaining = list(answers)
+
+    async def fetch(url: str) -> RobotsAnswer:
+        asked.append(url)
+        await asyncio.sleep(0)
+        return remaining.pop(0)
+
+    return RobotsCache(fetch, AGENT), asked
+
+
+async def test_rules_for_our_name_win_over_the_general_ones() -> None:
+    text = "User-agent: *\nDisallow: /\n\nUser-agent: webrag\nDisallow: /x\nCrawl-delay: 3\n"
+    cache, _ = cache_of(RobotsAnswer(text=text))
+
+    rules = await cache.rules("https://a.test")
+
+    assert rules.allows("https://a.test/y")
+    assert not rules.allows("https://a.test/x/1")
+    assert rules.crawl_delay_s == 3.0
+
+
+async def test_empty_file_allows_everything() -> None:
+    cache, _ = cache_of(RobotsAnswer())
+
+    assert (await cache.rules("https://a.test")).allows("https://a.test/any")
+
+
+async def test_unknown_rules_allow_nothing() -> None:
+    cache, _ = cache_of(RobotsAnswer(failure="no answer"))
+
+    rules = await cache.rules("https://a.test")
+
+    assert rules.failure == "no answer"
+    assert not rules.allows("https://a.test/any")
+
+
+async def test_simultaneous_pages_share_one_request() -> None:
+    cache, asked = cache_of(RobotsAnswer())
+
+    await asyncio.gather(*(cache.rules("https://a.test") for _ in range(5)))
+
+    assert asked == ["https://a.test/robots.txt"]
+
+
+async def test_file_full_of_junk_is_no_error() -> None:
+    cache, _ = cache_of(RobotsAnswer(text="\x00<html>\nUser-agent\n: :\nCrawl-delay: soon\n"))
+
+    assert (await cache.rules("https://a.test")).allows("https://a.test/")

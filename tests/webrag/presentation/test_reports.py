@@ -1,0 +1,72 @@
+from webrag.indexing.models import AcquiredPage
+from webrag.orchestration.crawl_models import SiteReport
+from webrag.presentation.reports import format_ingest, format_site
+
+URL = "https://docs.example.org/install"
+
+
+def test_ingest_report_names_each_outcome() -> None:
+    page = AcquiredPage(
+        url=URL,
+        requested_url=URL,
+        page_id=1,
+        title=None,
+        outcome="updated",
+        depth=0,
+        chunk_count=4,
+        token_count=800,
+    )
+
+    assert format_ingest([page], {"https://gone.example.org/": "404: no such page"}) == (
+        "[INGEST REPORT]\n"
+        "1 of 2 pages are in the corpus.\n"
+        "\n"
+        f"- Untitled — {URL}\n"
+        "  (updated: the page had changed; 4 chunks, 800 tokens)\n"
+        "- https://gone.example.org/\n"
+        "  (failed: 404: no such page)"
+    )
+
+
+def test_ingest_report_says_that_another_source_was_used() -> None:
+    text = format_ingest([], {URL: "no answer"}, degraded=["Firecrawl was down."])
+
+    assert text.endswith("(failed: no answer)\n\nNote: Firecrawl was down.")
+
+
+def test_site_report_says_that_another_source_was_used() -> None:
+    text = format_site(SiteReport(start_url=URL, degraded=("Firecrawl was\ndown.",)))
+
+    assert "\n\nNote: Firecrawl was down.\n\n" in text
+
+
+def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
+    report = SiteReport(
+        start_url=URL,
+        pages={"indexed": 1_200, "stored": 3},
+        failed={"HTTP 500": 2},
+        failures={f"{URL}/x": "The page answered HTTP 500."},
+        skipped={"another action": 7},
+        queued=90,
+        ended="limit",
+        resumed=True,
+        seconds=61.24,
+    )
+
+    assert format_site(report) == (
+        "[INGEST REPORT]\n"
+        f"Site: {URL} (continued)\n"
+        "1,203 pages are in the corpus, 2 could not be obtained (61.2 s).\n"
+        "- 1,200 indexed\n"
+        "- 3 already stored\n"
+        "\n"
+        "Not obtained:\n"
+        "- 2: HTTP 500\n"
+        f"  {URL}/x: The page answered HTTP 500.\n"
+        "\n"
+        "Left alone:\n"
+        "- 7: another action\n"
+        "\n"
+        "The limit was reached: 90 pages that were found have not been visited. Repeat the"
+        " command with a higher --max-pages to go on."
+    )

@@ -1,0 +1,35 @@
+import pytest
+
+from webrag.presentation.table_columns import columns_at
+
+TABLE = (
+    "Settings:\n\n| Name | Values a\\|b |\n| --- | :-: |\n| `x` | 1 |\n| `y` | 2 |\n\nAfter | it."
+)
+
+
+@pytest.mark.parametrize("row", ["| `x`", "`x`", "1 |\n| `y`", "| `y`", "2 |"])
+def test_columns_are_named_anywhere_in_the_body(row: str) -> None:
+    assert columns_at(TABLE, TABLE.index(row)) == "Name | Values a\\|b"
+
+
+@pytest.mark.parametrize("place", ["Settings", "| Name", "Values", "| ---", "After"])
+def test_nothing_is_named_outside_the_body(place: str) -> None:
+    assert columns_at(TABLE, TABLE.index(place)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("| a | b |\n| c | d |", id="header above the text"),
+        pytest.param("| --- | --- |\n| c | d |", id="only the rule"),
+        pytest.param("|  |  |\n| --- | --- |\n| c | d |", id="empty header"),
+    ],
+)
+def test_nothing_is_named_without_a_header(text: str) -> None:
+    assert columns_at(text, text.index("c |")) is None
+
+
+def test_table_in_a_quotation_has_columns_too() -> None:
+    text = "> | Name |\n> | --- |\n> | x |"
+
+    assert columns_at(text, text.index("x")) == "Name"

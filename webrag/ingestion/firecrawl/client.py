@@ -1,0 +1,242 @@
+"""A thin, patient client of Firecrawl: its SDK behind deadlines, retries and typed failures.
+
+It judges no address and turns nothing into a page; `source` does.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+import httpx
+
+from webrag.errors import FetchError, ProviderError
+from webrag.ingestion.firecrawl.answers import mapped_links, scraped_page
+from webrag.ingestion.firecrawl.batch import BatchRun
+from webrag.ingestion.firecrawl.circuit import CircuitBreaker
+from webrag.ingestion.firecrawl.errors import Failure, failure_of, silence
+from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
+from webrag.ingestion.models import MappedLink
+
+__all__ = ["FirecrawlClient"]
+
+_log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+_PROVIDER = "Firecrawl"
+# What the SDK raises, and what its code stumbles over when an answer is not what it expects.
+_SDK_FAILURES = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    ValueError,
+    TypeError,
+    AttributeError,
+    KeyError,
+)
+_CACHE_KEPT_S = 172_800.0
+_LEAST_TIMEOUT_S = 1.0
+_MOST_TIMEOUT_S = 300.0
+_MOST_PAUSE_S = 600.0
+
+
+class FirecrawlClient:
+    """Scrapes pages and lists sites through `firecrawl-py`.
+
+    The SDK has no deadline of its own, gives a 429 back at once and can hang for ever, so every
+    call here has a deadline, and what may pass is tried again with growing, jittered waits that
+    honour Retry-After as far as the deadline allows. After several failures in a row the service
+    is left alone for a while. It belongs to one event loop; close it with `aclose`.
+    """
+
+    def __init__(self, config: FirecrawlConfig) -> None:
+        self.config = config
+        self._slots = asyncio.Semaphore(config.concurrency)
+        self._breaker: CircuitBreaker[Failure] = CircuitBreaker(
+            failures=config.failures, pause_s=config.pause_s
+        )
+        self._starting = asyncio.Lock()
+        self._sdk: Any = None
+        self._sdk_errors: tuple[type[Exception], ...] = _SDK_FAILURES
+        self._limit: Failure | None = None
+        self._quiet_until = 0.0
+
+    async def scrape(self, url: str, *, fresh: bool = False) -> ScrapedPage:
+        """Get one page.
+
+        Args:
+            url: A canonical URL, judged already.
+            fresh: Take no copy from the service's cache.
+
+        Raises:
+            FetchError: The page cannot be had, also by asking somebody else.
+            ProviderError: Firecrawl failed or refused; nothing is known about the page.
+        """
+
+        async def ask(sdk: Any, left_s: float) -> ScrapedPage:
+            options = self.scrape_options(left_s, fresh=fresh)
+            return scraped_page(await sdk.scrape(url, auto_resume=False, **options))
+
+        return await self.call(ask, url=url, timeout_s=self.config.timeout_s)
+
+    async def map(self, url: str, *, search: str | None = None, limit: int) -> list[MappedLink]:
+        """List pages of a site, in the service's order, each once.
+
+        Args:
+            url: A canonical URL of the site, judged already.
+            search: Words to order the list by.
+            limit: Pages at most.
+
+        Raises:
+            FetchError: The site cannot be listed.
+            ProviderError: Firecrawl failed or refused.
+        """
+
+        async def ask(sdk: Any, left_s: float) -> list[MappedLink]:
+            answer = await sdk.map(
+                url, search=search, limit=limit, sitemap="include", timeout=_milliseconds(left_s)
+            )
+            return mapped_links(answer)[:limit]
+
+        return await self.call(ask, url=url, timeout_s=self.config.map_timeout_s)
+
+    async def batch(self, urls: Sequence[str]) -> dict[str, ScrapedPage | FetchError]:
+        """Get many pages as one job, as many as arrive in time.
+
+        Args:
+            urls: Canonical URLs, judged already, each once.
+
+        Returns:
+            For every URL its page, or why it is not there.
+
+        Raises:
+            ProviderError: Firecrawl failed or refused before any page was there.
+        """
+        return await BatchRun(self, urls).run()
+
+    def scrape_options(self, left_s: float, *, fresh: bool = False) -> dict[str, Any]:
+        """The options of every scrape, single or in a batch.
+
+        Args:
+            left_s: Time the caller will wait; the service is told to give up a little earlier,
+                so that it can say why.
+            fresh: Take no copy from the service's cache.
+        """
+        age_s = _CACHE_KEPT_S if self.config.max_age_s is None else self.config.max_age_s
+        kinds = ("markdown", "html", "rawHtml", "links")
+        return {
+            # As objects: the published interface refuses the strings the SDK documents.
+            "formats": [{"type": kind} for kind in kinds],
+            "only_main_content": False,
+            "skip_tls_verification": False,
+            "max_age": 0 if fresh else int(age_s * 1000),
+            "timeout": _milliseconds(left_s),
+        }
+
+    async def call(
+        self, ask: Callable[[Any, float], Awaitable[_T]], *, url: str, timeout_s: float
+    ) -> _T:
+        """Ask until there is an answer, the attempts are used up or the time is over.
+
+        Args:
+            ask: Makes one request with the SDK, knowing the seconds that are left.
+            url: Named in errors about the page.
+            timeout_s: For everything, without the wait for a free place.
+
+        Raises:
+            FetchError: The page cannot be had.
+            ProviderError: Firecrawl failed or refused.
+        """
+        sdk = await self._opened()
+        async with self._slots:
+            reason = self._breaker.blocking
+            if reason is not None:
+                raise _provider_error(reason)
+            answer = await self._attempts(ask, sdk, time.monotonic() + timeout_s, timeout_s)
+        if isinstance(answer, Failure):
+            raise self._noted(answer, url)
+        self._breaker.succeeded()
+        return answer
+
+    async def aclose(self) -> None:
+        """Close the SDK's connections, for which it offers no way itself."""
+        sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            await sdk._v2_client.async_http_client.close()
+
+    async def _attempts(
+        self,
+        ask: Callable[[Any, float], Awaitable[_T]],
+        sdk: Any,
+        deadline: float,
+        timeout_s: float,
+    ) -> _T | Failure:
+        failure = silence(timeout_s)
+        for attempt in range(self.config.attempts):
+            wait_s = self._quiet_until - time.monotonic()
+            if self._limit is not None and time.monotonic() + wait_s >= deadline:
+                return self._limit
+            await asyncio.sleep(max(wait_s, 0.0))
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    return await ask(sdk, deadline - time.monotonic())
+            except TimeoutError:
+                return failure
+            except self._sdk_errors as error:
+                failure = failure_of(error)
+            wait_s = self._wait_s(failure, attempt)
+            is_last = attempt + 1 == self.config.attempts
+            if is_last or not failure.may_retry or time.monotonic() + wait_s >= deadline:
+                break
+            _log.info("%s Asking again in %.1f s.", failure.sentence, wait_s)
+            await asyncio.sleep(wait_s)
+        return failure
+
+    def _wait_s(self, failure: Failure, attempt: int) -> float:
+        jitter = random.uniform(0.5, 1.0)  # noqa: S311
+        backoff_s: float = self.config.backoff_s * 2**attempt * jitter
+        if failure.wait_s is None:
+            return backoff_s
+        # The limit is the account's: everybody waits, not only this call.
+        self._limit = failure
+        self._quiet_until = max(self._quiet_until, time.monotonic() + failure.wait_s)
+        return failure.wait_s + backoff_s
+
+    def _noted(self, failure: Failure, url: str) -> FetchError | ProviderError:
+        """Count a failure, and give the error to raise."""
+        if failure.kind == "page":
+            self._breaker.succeeded()
+            return FetchError(f"{url} could not be fetched. {failure.sentence}", url=url)
+        if failure.kind == "service":
+            pause_s = None if failure.pause_s is None else min(failure.pause_s, _MOST_PAUSE_S)
+            self._breaker.failed(failure, pause_s=pause_s)
+        return _provider_error(failure)
+
+    async def _opened(self) -> Any:
+        """The SDK's client; importing the SDK takes more than half a second."""
+        async with self._starting:
+            if self._sdk is None:
+                module = await asyncio.to_thread(import_module, "firecrawl")
+                self._sdk_errors = (*_SDK_FAILURES, module.FirecrawlError)
+                key = self.config.api_key
+                self._sdk = module.AsyncFirecrawl(
+                    # None would make the SDK look for a key in the environment.
+                    api_key=key.get_secret_value() if key else "",
+                    api_url=self.config.api_url.rstrip("/"),
+                    max_retries=1,
+                )
+            return self._sdk
+
+
+def _provider_error(failure: Failure) -> ProviderError:
+    return ProviderError(
+        failure.sentence, provider=_PROVIDER, status=failure.status, hint=failure.hint
+    )
+
+
+def _milliseconds(left_s: float) -> int:
+    """What the service is given: a little less than what is left, within what it allows."""
+    given_s = left_s - min(left_s * 0.1, 2.0)
+    return int(min(max(given_s, _LEAST_TIMEOUT_S), _MOST_TIMEOUT_S) * 1000)

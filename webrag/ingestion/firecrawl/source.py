@@ -1,0 +1,211 @@
+"""Firecrawl as a page source and a site mapper; how it is asked is the client's business."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from webrag.errors import (
+    FetchError,
+    InputError,
+    PageGoneError,
+    ProviderError,
+    SourceUnavailableError,
+    UnusablePageError,
+)
+from webrag.ingestion.asides import note, rate_limited, received
+from webrag.ingestion.firecrawl.client import FirecrawlClient
+from webrag.ingestion.firecrawl.content import page_content
+from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
+from webrag.ingestion.http.address_check import AddressCheck
+from webrag.ingestion.http.guard import Resolver, resolve
+from webrag.ingestion.links import canonical_url
+from webrag.ingestion.models import FetchedPage, MappedLink, Validators
+
+__all__ = ["FirecrawlSource"]
+
+_log = logging.getLogger(__name__)
+
+_GONE = frozenset({404, 410})
+_CLOSED = frozenset({401, 403, 407})
+_TOO_MANY_REQUESTS = 429
+
+
+class FirecrawlSource:
+    """Fetches pages through Firecrawl, following `models.PageSource` and `models.SiteMapper`.
+
+    What is taken is the page's HTML as its browser left it, so that text, offsets and links are
+    made here, as for any other source; Firecrawl's own Markdown stands in where a page has no
+    HTML, as PDFs have none. Private addresses are refused before anything is sent, and so is a
+    page that turns out to come from one.
+
+    Args:
+        config: Which Firecrawl, and how patiently.
+        resolver: Gives the addresses of a host.
+    """
+
+    name = "firecrawl"
+
+    def __init__(self, config: FirecrawlConfig, *, resolver: Resolver = resolve) -> None:
+        self._config = config
+        self._client = FirecrawlClient(config)
+        # The public service would fetch a private name from its own network, or learn of it.
+        allowed = () if config.is_cloud else config.allowed_hosts
+        self._addresses = AddressCheck(allowed, resolver=resolver)
+
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage:
+        """Get one page.
+
+        Args:
+            url: Absolute http(s) address.
+            validators: Not used: Firecrawl offers no conditional requests.
+            fresh: Have Firecrawl read the page anew, whatever copy it keeps.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            RefusedAddressError: Its address, or the one it leads to, is not public.
+            PageGoneError: The site answers 404 or 410.
+            UnusablePageError: There is nothing in it, or too much.
+            SourceUnavailableError: Firecrawl itself failed or refused.
+            FetchError: The page could not be obtained for another reason.
+        """
+        del validators
+        requested = canonical_url(url)
+        await self._addresses.check(requested)
+        try:
+            scraped = await self._client.scrape(requested, fresh=fresh)
+        except ProviderError as error:
+            if error.status == _TOO_MANY_REQUESTS:
+                rate_limited()
+            raise SourceUnavailableError(str(error), url=requested, hint=error.hint) from error
+        return await self._page(requested, scraped)
+
+    async def fetch_many(self, urls: Sequence[str]) -> dict[str, FetchedPage | FetchError]:
+        """Get many pages as one batch; the pages that failed do not cost the others.
+
+        Args:
+            urls: Absolute http(s) addresses.
+
+        Returns:
+            Canonical URL to page or error, in the order asked for.
+
+        Raises:
+            InputError: An address cannot be fetched; nothing was asked.
+        """
+        wanted = list(dict.fromkeys(canonical_url(url) for url in urls))
+        outcomes: dict[str, FetchedPage | FetchError] = {}
+        for url in wanted:
+            try:
+                await self._addresses.check(url)
+            except FetchError as error:
+                outcomes[url] = error
+        sent = [url for url in wanted if url not in outcomes]
+        outcomes.update(await self._batch(sent))
+        return {url: outcomes[url] for url in wanted}
+
+    async def map(
+        self, url: str, *, search: str | None = None, limit: int = 100
+    ) -> list[MappedLink]:
+        """List pages of the site a URL belongs to, each once.
+
+        Args:
+            url: Absolute http(s) address to start from.
+            search: Words that pages near the front should be about.
+            limit: Pages at most.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: The site may not be contacted or cannot be listed.
+            ProviderError: Firecrawl failed or refused.
+        """
+        start = canonical_url(url)
+        await self._addresses.check(start)
+        return await self._client.map(start, search=search, limit=limit)
+
+    async def aclose(self) -> None:
+        """Release connections; the source cannot be used afterwards."""
+        await self._client.aclose()
+
+    async def _batch(self, urls: Sequence[str]) -> dict[str, FetchedPage | FetchError]:
+        outcomes: dict[str, FetchedPage | FetchError] = {}
+        try:
+            scraped = await self._client.batch(urls)
+        except (ProviderError, FetchError) as error:
+            return {
+                url: SourceUnavailableError(str(error), url=url, hint=error.hint) for url in urls
+            }
+        for url, answer in scraped.items():
+            try:
+                outcomes[url] = (
+                    answer if isinstance(answer, FetchError) else await self._page(url, answer)
+                )
+            except FetchError as error:
+                outcomes[url] = error
+        return outcomes
+
+    async def _page(self, requested: str, scraped: ScrapedPage) -> FetchedPage:
+        final = _final_url(requested, scraped)
+        if final != requested:
+            await self._addresses.check(final)
+        _raise_for_status(requested, scraped)
+        if scraped.warning:
+            sentence = f"Firecrawl remarks on {requested}: {scraped.warning}."
+            _log.info("%s", sentence)
+            note(sentence)
+        self._refuse_oversize(requested, scraped)
+        text = await asyncio.to_thread(page_content, scraped)
+        if not text:
+            said = scraped.error or scraped.warning
+            because = f": {said}" if said else ""
+            raise UnusablePageError(
+                f"Firecrawl found nothing to read on {requested}{because}.",
+                url=requested,
+                status=scraped.status,
+            )
+        received(len(text.encode()))
+        return FetchedPage(
+            requested_url=requested,
+            url=final,
+            status=scraped.status or 200,
+            kind="html",
+            text=text,
+            fetched_at=datetime.now(UTC),
+            source=self.name,
+        )
+
+    def _refuse_oversize(self, url: str, scraped: ScrapedPage) -> None:
+        longest = max(len(scraped.raw_html), len(scraped.html), len(scraped.markdown))
+        if longest > self._config.max_chars:
+            raise UnusablePageError(
+                f"The page {url} has {longest:,} characters; at most {self._config.max_chars:,}"
+                " are read.",
+                url=url,
+                status=scraped.status,
+            )
+
+
+def _final_url(requested: str, scraped: ScrapedPage) -> str:
+    try:
+        return canonical_url(scraped.url, keep_tracking=True) if scraped.url else requested
+    except InputError:
+        return requested
+
+
+def _raise_for_status(url: str, scraped: ScrapedPage) -> None:
+    status = scraped.status
+    if status is None or status < 400:
+        return
+    if status in _GONE:
+        raise PageGoneError(
+            f"The page {url} does not exist (HTTP {status}).", url=url, status=status
+        )
+    if status in _CLOSED:
+        raise FetchError(
+            f"The page {url} is not open to everyone (HTTP {status}).",
+            url=url,
+            status=status,
+            hint="The site may want a login, or may turn automatic readers away.",
+        )
+    raise FetchError(f"The page {url} answered HTTP {status}.", url=url, status=status)

@@ -1,0 +1,114 @@
+"""Makes code blocks plain: one line per line, no line numbers, the language named."""
+
+import itertools
+import re
+
+from selectolax.lexbor import LexborNode
+
+from webrag.ingestion.html.tree import ancestors, attribute, drop, select
+
+__all__ = ["rewrite_code"]
+
+_LINE_NUMBERS = (
+    ".linenos, .linenodiv, .lineno, .linenumber, .line-numbers-rows, .hljs-ln-numbers, .lnt,"
+    " .react-syntax-highlighter-line-number, td.gutter, td.blob-num, .rouge-gutter, pre .ln,"
+    " pre .line-number, [class^=codeLineNumber], .ec-line .gutter, .src-line-numbers,"
+    " .line-numbers-wrapper"
+)
+# Elements that hold one line of code each, some with a line break after them, some without.
+_SECTIONS = frozenset({"article", "body", "html", "main", "section"})
+_LINES = "div, p, tr, li"
+_LANGUAGE_CLASS = re.compile(
+    r"(?:^|\s)(?:language-|lang-|highlight-source-|highlight-text-|highlight-|brush:\s*|sourceCode\s+)"
+    r"(\w[\w+#.-]*)"
+)
+_NOT_LANGUAGES = frozenset(
+    {"default", "none", "text", "plain", "plaintext", "txt", "notranslate", "highlight", "wrap"}
+)
+_LANGUAGES = frozenset(
+    """ada asm awk bash batch c c++ clojure cmake cobol console cpp cs csharp css cuda cypher d dart
+    diff docker dockerfile elixir elm erlang fish fortran fsharp go golang graphql groovy
+    haskell hcl html http ini java javascript js json json5 jsonc jsx julia kotlin latex less
+    lisp lua make makefile markdown matlab md mermaid nginx nim nix objc objectivec ocaml
+    pascal perl php plpgsql postgres powershell properties proto protobuf ps1 py python
+    python3 r rb ruby rs rust sass scala scheme scss sh shell solidity sql swift tcl terraform
+    tex toml ts tsx typescript vb vim vue wasm xml yaml yml zig zsh""".split()  # noqa: SIM905
+)
+
+
+def rewrite_code(root: LexborNode) -> None:
+    """Give every `<pre>` plain text and the class the converter reads a fence's language from."""
+    drop(select(root, _LINE_NUMBERS))
+    # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence.
+    for outer in _outer_pres(root):
+        outer.unwrap()
+    for pre in select(root, "pre"):
+        language = _language_of(pre)
+        _break_lines(pre)
+        code = pre.css_first("code")
+        target = code if code is not None else pre
+        if language:
+            target.attrs["class"] = f"language-{language}"
+        elif "class" in target.attrs:
+            del target.attrs["class"]
+
+
+def _outer_pres(root: LexborNode) -> list[LexborNode]:
+    outers = {}
+    for inner in select(root, "pre pre"):
+        for node in ancestors(inner):
+            if node.tag == "pre":
+                outers[node.mem_id] = node
+    return list(outers.values())
+
+
+def _break_lines(pre: LexborNode) -> None:
+    for rest in select(pre, "br"):
+        rest.replace_with("\n")
+    lines = select(pre, _LINES)
+    if lines:
+        for line in lines[:-1]:
+            if not line.text().endswith("\n") and not _opens_line(line.next):
+                line.insert_after("\n")
+        pre.unwrap_tags(["div", "p", "tr", "td", "tbody", "table", "li", "ol", "ul"])
+
+
+def _opens_line(node: LexborNode | None) -> bool:
+    return node is None or (node.is_text_node and (node.text_content or "").startswith("\n"))
+
+
+def _language_of(pre: LexborNode) -> str | None:
+    code = pre.css_first("code")
+    around = itertools.takewhile(lambda node: len(node.css("pre")) == 1, ancestors(pre))
+    # Line numbers put the code into a table, which puts the class some levels up.
+    boxes = itertools.islice((node for node in around if node.tag not in _SECTIONS), 8)
+    nodes = [node for node in (code, pre, *boxes) if node is not None]
+    for node in nodes:
+        for name in ("data-lang", "data-language", "class", "lang"):
+            found = _language_in(attribute(node, name), is_class=name == "class")
+            if found and (name != "lang" or (found in _LANGUAGES and node.tag in ("pre", "code"))):
+                return found
+    return _named_by_itself(nodes)
+
+
+def _language_in(value: str, *, is_class: bool) -> str | None:
+    if not is_class:
+        name = value.strip().lower()
+        return name if name and name not in _NOT_LANGUAGES else None
+    if "rust" in value.split():
+        return "rust"
+    for match in _LANGUAGE_CLASS.finditer(value):
+        name = match.group(1).lower()
+        if name not in _NOT_LANGUAGES and not name.startswith("source"):
+            return name
+    return None
+
+
+def _named_by_itself(nodes: list[LexborNode]) -> str | None:
+    """Highlighters also write the bare name: `hljs python`, `highlight ruby`, `sourceCode c`."""
+    for node in nodes:
+        if node.tag in ("pre", "code", "figure", "div"):
+            for name in attribute(node, "class").lower().split():
+                if name in _LANGUAGES:
+                    return name
+    return None

@@ -1,0 +1,81 @@
+"""Turns prepared HTML into the stored markdown, and markdown into HTML; it knows no pages."""
+
+import re
+
+import pyromark
+from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
+
+from webrag.ingestion.characters import normalize_characters
+from webrag.ingestion.html.marks import BACKSLASH, QUOTE, TERM_END, TERM_START
+
+__all__ = ["html_from_markdown", "marked_markdown"]
+
+_OPTIONS = ConversionOptions(
+    heading_style="atx",
+    list_indent_type="spaces",
+    bullets="-",
+    code_block_style="backticks",
+    newline_style="spaces",
+    highlight_style="none",
+    extract_metadata=False,
+    skip_images=True,
+    autolinks=False,
+    expand_abbreviations=False,
+    include_blockquote_citations=False,
+    compact_tables=True,
+    hidden_content="all",
+    preprocessing=PreprocessingOptions(enabled=False),
+    max_depth=2_000,
+)
+_EXTENSIONS = (
+    pyromark.Options.ENABLE_TABLES
+    | pyromark.Options.ENABLE_STRIKETHROUGH
+    | pyromark.Options.ENABLE_TASKLISTS
+    | pyromark.Options.ENABLE_FOOTNOTES
+    | pyromark.Options.ENABLE_DEFINITION_LIST
+    | pyromark.Options.ENABLE_GFM
+    | pyromark.Options.ENABLE_HEADING_ATTRIBUTES
+    | pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
+)
+_PREFORMATTED = re.compile(r"(<(pre|textarea)\b.*?</\2\s*>)", re.DOTALL | re.IGNORECASE)
+_SOURCE_SPACE = re.compile(r"[ \t\r\f\n]{2,}|\n")
+# A cell's pipe and a line's first hash would change the structure; nothing else needs escaping.
+_NEEDLESS_ESCAPE = re.compile(r"\\(?![|#])")
+_JOINED_TERM = re.compile(f"{TERM_END}[ \t]*\n[ \t>]*\n?([ \t>]*){TERM_START}")
+_TERM_MARKS = re.compile(f"{TERM_END}[ \t]*{TERM_START}")
+# The converter forgets the blank line between a paragraph and a quotation.
+_GLUED_QUOTE = re.compile(f"([^\\s>][ \t]*)\n([ \t]*(?:>[ \t]*)+){QUOTE}")
+_LONE_MARKS = re.compile("^([\ue003\U000f0000-\U0010ffff]+)[ \t]*\n+(?!```)", re.MULTILINE)
+_ENDING_BREAK = re.compile(r"[ \t]+\n(?=[ \t>]*\n)|[ \t]+\Z")
+
+
+def marked_markdown(html: str) -> str:
+    """Convert prepared HTML; marks in its text come through, backslashes as on the page.
+
+    Args:
+        html: Serialised from a parsed tree, so that `<pre` only occurs as a tag.
+    """
+    html = _one_line_per_paragraph(html).replace("\\", BACKSLASH)
+    text = str(convert(html, _OPTIONS).content)
+    text = _NEEDLESS_ESCAPE.sub("", text).replace(BACKSLASH, "\\")
+    text = _GLUED_QUOTE.sub(r"\1\n\n\2", text).replace(QUOTE, "")
+    text = _JOINED_TERM.sub(r"  \n\1", text)
+    text = _TERM_MARKS.sub(" ", text).replace(TERM_END, "").replace(TERM_START, "")
+    text = _LONE_MARKS.sub(r"\1", normalize_characters(text))
+    return _ENDING_BREAK.sub(lambda match: "\n" if match.group().endswith("\n") else "", text)
+
+
+def html_from_markdown(markdown: str) -> str:
+    """Render markdown, so that pages written in it take the same way as HTML pages."""
+    return str(pyromark.html(markdown, options=_EXTENSIONS))
+
+
+def _one_line_per_paragraph(html: str) -> str:
+    """A line break in the source is a space on the page; left in, it could start a list."""
+    pieces = _PREFORMATTED.split(html)
+    # split gives: text, preformatted, tag name, text, preformatted, tag name, ...
+    return "".join(
+        _SOURCE_SPACE.sub(" ", piece) if index % 3 == 0 else piece
+        for index, piece in enumerate(pieces)
+        if index % 3 != 2
+    )

@@ -1,0 +1,68 @@
+"""Reads a MathML element: the LaTeX it carries, or else its symbols in a line of text."""
+
+from selectolax.lexbor import LexborNode
+
+from webrag.ingestion.html.tree import attribute
+
+__all__ = ["latex_source", "spelled_out"]
+
+_TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex")
+_MAX_NESTING = 60
+
+
+def latex_source(math: LexborNode) -> str:
+    """The LaTeX that a `<math>` element was made from, as it says itself; "" when it does not."""
+    for annotation in math.css("annotation"):
+        if attribute(annotation, "encoding").lower() in _TEX_ENCODINGS:
+            latex = _plain_latex(annotation.text())
+            if latex:
+                return latex
+    return _plain_latex(attribute(math, "alttext"))
+
+
+def spelled_out(math: LexborNode) -> str:
+    """A formula in one line of characters: `a/(b + 1)`, `x^2`, `√y`."""
+    return " ".join(_read(math, 0).split())
+
+
+def _plain_latex(source: str) -> str:
+    """Wikipedia wraps every formula in a style command."""
+    text = source.strip()
+    for style in ("{\\displaystyle", "{\\textstyle"):
+        if text.startswith(style) and text.endswith("}"):
+            text = text[len(style) : -1].strip()
+    return text
+
+
+def _read(node: LexborNode, depth: int) -> str:
+    if node.is_text_node:
+        return node.text_content or ""
+    if depth > _MAX_NESTING or node.tag in ("annotation", "annotation-xml"):
+        return ""
+    children = list(node.iter(include_text=False))
+    parts = [_read(child, depth + 1).strip() for child in children]
+    if not children:
+        return node.text()
+    return _arranged(node.tag or "", parts)
+
+
+def _arranged(tag: str, parts: list[str]) -> str:
+    if tag == "mfrac" and len(parts) == 2:
+        return f"{_group(parts[0])}/{_group(parts[1])}"
+    if tag in ("msup", "mover") and len(parts) == 2:
+        return f"{parts[0]}^{_group(parts[1])}"
+    if tag in ("msub", "munder") and len(parts) == 2:
+        return f"{parts[0]}_{_group(parts[1])}"
+    if tag in ("msubsup", "munderover") and len(parts) == 3:
+        return f"{parts[0]}_{_group(parts[1])}^{_group(parts[2])}"
+    if tag == "msqrt":
+        return f"√{_group(' '.join(parts))}"
+    if tag == "mroot" and len(parts) == 2:
+        return f"{_group(parts[1])}√{_group(parts[0])}"
+    if tag == "mtr":
+        return ", ".join(parts) + ";"
+    return " ".join(part for part in parts if part)
+
+
+def _group(text: str) -> str:
+    return text if len(text) <= 1 or text.isalnum() else f"({text})"

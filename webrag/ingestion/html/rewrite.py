@@ -1,0 +1,190 @@
+"""Rewrites what the converter would flatten: definition lists, notes, small print.
+
+It changes a parsed page in place and decides nothing about which parts of it matter.
+"""
+
+import re
+
+from selectolax.lexbor import LexborNode
+
+from webrag.ingestion.html.admonitions import rewrite_admonitions
+from webrag.ingestion.html.code import rewrite_code
+from webrag.ingestion.html.marks import QUOTE, TERM_END, TERM_START, mark_end, mark_start
+from webrag.ingestion.html.tables import unwrap_layout_tables, unwrap_table
+from webrag.ingestion.html.tree import (
+    BLOCK_TAGS,
+    ancestors,
+    attribute,
+    drop,
+    inline_text,
+    replace_with_contents,
+    select,
+)
+
+__all__ = ["remove_controls", "rewrite_structure"]
+
+_PERMALINK_TEXTS = frozenset({"", "¶", "#", "§", "🔗", "⚓", "link", "permalink", "anchor"})
+_PERMALINKS = (
+    "a.headerlink, a.anchor-link, a.hash-link, a.permalink, a.header-anchor, a.heading-anchor,"
+    " a.id_link, a.anchorjs-link, a.heading-link, a.toc-anchor, a.headinglink, a.mark,"
+    " a.section-anchor, a.docs-heading-anchor-permalink, .sl-anchor-link, a.octicon-link"
+)
+# Small controls that documentation generators put into the text.
+_CONTROLS = (
+    "a.srclink, a.src, a.test-arrow, span.permalink, .hideme, .copybtn, .copy-button, #copy-path,"
+    " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy"
+)
+_ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
+
+
+def remove_controls(root: LexborNode) -> None:
+    """Remove permalink marks and the small controls that generators put beside the text.
+
+    Sphinx's `[source]` links stay: they stand in the line of a signature, and a quotation that
+    spans one would otherwise not be on the page as quoted.
+    """
+    _drop_permalinks(root)
+    drop(select(root, _CONTROLS))
+    # Docutils writes a heading's text and a note's number into such links.
+    arrows = select(root, "a.footnote-backref, a.footnote-back, a[role=doc-backlink]")
+    drop(arrow for arrow in arrows if not any(map(str.isalnum, arrow.text())))
+
+
+def rewrite_structure(root: LexborNode) -> None:
+    """Rewrite definition lists, notes, code blocks, tables, sub- and superscripts."""
+    _part_labels(root)
+    _join_callout_lists(root)
+    _rewrite_scripts(root)
+    _unwrap_empty_emphasis(root)
+    rewrite_code(root)
+    _unwrap_summaries(root)
+    rewrite_admonitions(root)
+    unwrap_layout_tables(root)
+    _rewrite_quotations(root)
+    _tighten_lists(root)
+    _join_definition_lists(root)
+    _join_footnotes(root)
+
+
+def _drop_permalinks(root: LexborNode) -> None:
+    doomed = select(root, _PERMALINKS)
+    for link in select(root, "h1 a, h2 a, h3 a, h4 a, h5 a, h6 a, dt a, caption a, a.anchor"):
+        points_here = attribute(link, "href").startswith("#") or "href" not in link.attributes
+        if points_here and inline_text(link).strip().lower() in _PERMALINK_TEXTS:
+            doomed.append(link)
+    drop({node.mem_id: node for node in doomed if not _holds_heading_text(node)}.values())
+
+
+def _holds_heading_text(link: LexborNode) -> bool:
+    """Some themes wrap the whole heading in the link; then it is the heading."""
+    return inline_text(link).strip().lower() not in _PERMALINK_TEXTS
+
+
+def _rewrite_scripts(root: LexborNode) -> None:
+    for node in select(root, "sup, sub"):
+        text = inline_text(node)
+        symbol = "^" if node.tag == "sup" else "_"
+        if node.tag == "sup" and _is_footnote(node, text):
+            if not text.startswith(("[", "(")):
+                _surround(node, "[", "]")
+        elif not _reads_plainly(node, text):
+            is_word = len(text) == 1 or text.isalnum()
+            _surround(node, *((symbol, "") if is_word else (f"{symbol}(", ")")))
+        node.unwrap()
+
+
+def _reads_plainly(node: LexborNode, text: str) -> bool:
+    """1st, H2O and trade marks need no symbol; powers and indices would change their meaning."""
+    if not text or node.css_first("p, div") is not None:
+        return True
+    return bool(_ORDINAL.match(text)) if node.tag == "sup" else text.isdigit()
+
+
+def _surround(node: LexborNode, before: str, after: str) -> None:
+    node.insert_before(before)
+    if after:
+        node.insert_after(after)
+
+
+def _is_footnote(node: LexborNode, text: str) -> bool:
+    if "footnote" in attribute(node, "class"):
+        return True
+    is_linked = node.css_first("a") is not None or any(up.tag == "a" for up in ancestors(node))
+    return is_linked and len(text) <= 6
+
+
+def _unwrap_empty_emphasis(root: LexborNode) -> None:
+    """A lone `*` in italics would come out as a rule; signatures are italic piece by piece."""
+    for node in select(root, "em, i, strong, b"):
+        if not any(char.isalnum() for char in node.text()):
+            node.unwrap()
+    for signature in select(root, "dt.sig, dt.py"):
+        signature.unwrap_tags(["em", "i", "strong", "b"])
+
+
+def _unwrap_summaries(root: LexborNode) -> None:
+    """A summary that holds blocks, such as a heading, cannot become one bold line."""
+    for summary in reversed(select(root, "summary")):
+        if summary.css_first("h1, h2, h3, h4, h5, h6, p, div, section, ul, pre") is not None:
+            replace_with_contents(summary, [summary])
+
+
+def _part_labels(root: LexborNode) -> None:
+    """The labels of tabs stand side by side with nothing between them."""
+    for label in select(root, "label + label, input + label"):
+        label.insert_before(" ")
+
+
+def _join_callout_lists(root: LexborNode) -> None:
+    """AsciiDoc explains the numbers in a code block with a table of number and text."""
+    for table in reversed(select(root, ".colist > table")):
+        for row in select(table, "tr"):
+            cells = select(row, "td")
+            if len(cells) == 2:
+                mark_end(cells[0], TERM_END)
+                mark_start(cells[1], TERM_START)
+        unwrap_table(table)
+
+
+def _rewrite_quotations(root: LexborNode) -> None:
+    """Mark quotations; unwrap those that only indent a list, as docutils makes them."""
+    for quotation in reversed(select(root, "blockquote")):
+        inner = list(quotation.iter(include_text=False))
+        if len(inner) == 1 and inner[0].tag == "div":
+            inner = list(inner[0].iter(include_text=False))
+        if inner and all(node.tag in ("ul", "ol", "dl", "pre", "table") for node in inner):
+            replace_with_contents(quotation, [quotation])
+        else:
+            mark_start(quotation, QUOTE)
+
+
+def _tighten_lists(root: LexborNode) -> None:
+    """Items of one paragraph need no blank lines between them."""
+    for paragraph in select(root, "li > p"):
+        item = paragraph.parent
+        children = [node.tag for node in item.iter(include_text=False)] if item else []
+        if children.count("p") == 1 and children[0] == "p" and set(children[1:]) <= {"ul", "ol"}:
+            paragraph.unwrap()
+
+
+def _join_definition_lists(root: LexborNode) -> None:
+    """Mark where a term ends and its definition begins, so that they become one paragraph."""
+    for classifier in select(root, "dt span.classifier"):
+        classifier.insert_before(" : ")
+    for term in select(root, "dt"):
+        mark_end(term, TERM_END)
+    for definition in select(root, "dd"):
+        mark_start(definition, TERM_START)
+    for term in select(root, "dt + dt"):
+        mark_start(term, TERM_START)
+
+
+def _join_footnotes(root: LexborNode) -> None:
+    """Keep a note's number with its text."""
+    for note in select(root, ".footnote > p, .citation > p, .footnote-definition > p"):
+        before = note.prev
+        while before is not None and before.is_text_node and not before.text().strip():
+            before = before.prev
+        if before is not None and before.tag not in BLOCK_TAGS:
+            note.insert_before(TERM_END)
+            mark_start(note, TERM_START)

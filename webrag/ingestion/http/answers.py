@@ -1,0 +1,253 @@
+"""What a complete HTTP answer means: a page, a redirect, a failure; it sends nothing."""
+
+import email.utils
+import html
+import re
+from datetime import UTC, datetime
+
+from ada_url import URL
+
+from webrag.errors import (
+    FetchError,
+    InputError,
+    PageGoneError,
+    RefusedAddressError,
+    UnusablePageError,
+)
+from webrag.ingestion.http.client import Answer
+from webrag.ingestion.http.decode import charset_of_header, decode
+from webrag.ingestion.http.robots import RobotsAnswer
+from webrag.ingestion.http.sniff import UnreadableContent, page_kind
+from webrag.ingestion.links import canonical_url
+from webrag.ingestion.models import Alternate, FetchedPage
+from webrag.ingestion.walls import Wall, wall_of_answer, wall_of_redirect
+
+__all__ = [
+    "BUSY",
+    "fetched_page",
+    "next_address",
+    "raise_for_status",
+    "retry_after_s",
+    "robots_answer",
+    "validator",
+]
+
+BUSY = frozenset({429, 503})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_GONE = frozenset({404, 410})
+_CLOSED = frozenset({401, 403, 407, 451})
+_BUSY_WAIT_S = 1.0
+_MAX_VALIDATOR_CHARS = 500
+# A page that shows itself for longer than this wants to be read before it moves on.
+_MAX_REFRESH_DELAY_S = 10.0
+_REFRESH_SEARCHED_BYTES = 16_384
+
+_HTML_TYPE = re.compile(r"\s*(?:text/html|application/xhtml\+xml|\Z)", re.IGNORECASE)
+_IGNORED_MARKUP = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<(noscript|script|style|template)\b.*?(?:</\1|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+_META = re.compile(rb"<meta\s[^>]{0,2000}>", re.IGNORECASE)
+_IS_REFRESH = re.compile(rb"http-equiv\s*=\s*[\"']?\s*refresh", re.IGNORECASE)
+_CONTENT = re.compile(r"\bcontent\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
+_REFRESH = re.compile(r"\s*(\d{0,6}(?:\.\d*)?)\s*[;,\s]\s*(?:url\s*=\s*)?[\"']?([^\"']+)", re.I)
+_LINK = re.compile(r"<([^<>]{1,2000})>((?:\s*;\s*[\w-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,]+))*)")
+_LINK_PARAMETER = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,]+))")
+_MAX_ALTERNATES = 50
+
+
+def next_address(answer: Answer) -> str | None:
+    """Return where an answer sends its reader, by status or by meta refresh, else None.
+
+    Raises:
+        RefusedAddressError: To something that is not a web address.
+        UnusablePageError: To a login or consent page.
+    """
+    if answer.status in _REDIRECTS:
+        location = answer.headers.get("location") or None
+    else:
+        location = _meta_refresh(answer)
+    if location is None:
+        return None
+    try:
+        target = canonical_url(location, answer.url, keep_tracking=True)
+    except InputError as error:
+        raise RefusedAddressError(
+            f"{answer.url} redirects to an address that is not followed. {error}",
+            url=answer.url,
+            status=answer.status,
+        ) from error
+    wall = wall_of_redirect(answer.url, target)
+    if wall is not None:
+        raise _behind(wall, answer.url, answer.status)
+    # A page that reloads itself is the page.
+    return None if answer.status not in _REDIRECTS and target == answer.url else target
+
+
+def fetched_page(
+    requested: str, answer: Answer, *, fetched_at: datetime, source: str, agent: str
+) -> FetchedPage:
+    """Return the page an answer holds.
+
+    Args:
+        requested: What was asked for.
+        answer: One that neither redirects nor reports a failure.
+        fetched_at: When it arrived (UTC).
+        source: Name of the page source.
+        agent: This reader's name, to which X-Robots-Tag may be addressed.
+
+    Raises:
+        UnusablePageError: The content is no prose.
+    """
+    content_type = answer.headers.get("content-type", "")
+    try:
+        kind = page_kind(content_type, answer.body, URL(answer.url).pathname)
+    except UnreadableContent as error:
+        raise UnusablePageError(
+            f"{answer.url} is {error}; only HTML, Markdown, plain text and PDF are read.",
+            url=requested,
+            status=answer.status,
+            kind="not_text",
+        ) from error
+    is_pdf = kind == "pdf"
+    return FetchedPage(
+        requested_url=requested,
+        url=answer.url,
+        status=answer.status,
+        kind=kind,
+        text="" if is_pdf else decode(answer.body, header_charset=charset_of_header(content_type)),
+        body=answer.body if is_pdf else b"",
+        etag=validator(answer, "etag"),
+        last_modified=validator(answer, "last-modified"),
+        fetched_at=fetched_at,
+        source=source,
+        language=answer.headers.get("content-language", "")[:100],
+        robots=_robots_directives(answer.headers.get("x-robots-tag", ""), agent),
+        alternates=_linked_versions(answer),
+    )
+
+
+def raise_for_status(answer: Answer) -> None:
+    """Do nothing for an answer with a page in it.
+
+    Raises:
+        PageGoneError: 404 or 410.
+        UnusablePageError: A wall stands before the page, or there is nothing in the answer.
+        FetchError: Any other status than 2xx.
+    """
+    status, url = answer.status, answer.url
+    if status in _GONE:
+        raise PageGoneError(
+            f"The page {url} does not exist (HTTP {status}).", url=url, status=status
+        )
+    wall = wall_of_answer(status, answer.headers, answer.body)
+    if wall is not None:
+        raise _behind(wall, url, status)
+    if status in _CLOSED:
+        raise FetchError(
+            f"The page {url} is not open to everyone (HTTP {status}).",
+            url=url,
+            status=status,
+            hint="The site may want a login, or may turn automatic readers away.",
+        )
+    if not 200 <= status < 300:
+        raise FetchError(f"The page {url} answered HTTP {status}.", url=url, status=status)
+    if not answer.body.strip():
+        raise UnusablePageError(f"The page {url} is empty.", url=url, status=status, kind="empty")
+
+
+def robots_answer(url: str, answer: Answer) -> RobotsAnswer:
+    """Return what the answer to a request for a robots.txt says (RFC 9309)."""
+    if answer.status == 429 or answer.status >= 500:
+        return RobotsAnswer(
+            failure=f"{url} answers HTTP {answer.status}, so nothing of the site may be fetched"
+            " now; try again later."
+        )
+    if not 200 <= answer.status < 300:
+        return RobotsAnswer()
+    return RobotsAnswer(text=decode(answer.body, header_charset="utf-8"))
+
+
+def retry_after_s(value: str | None) -> float:
+    """Return the seconds to wait, from a Retry-After header in either of its two forms."""
+    text = (value or "").strip()
+    if text.isdecimal() and len(text) < 10:
+        return float(text)
+    try:
+        when = email.utils.parsedate_to_datetime(text)
+    except ValueError:
+        return _BUSY_WAIT_S
+    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def validator(answer: Answer, name: str) -> str | None:
+    """Return a header to make the next conditional request with, None when it is of no use."""
+    value = answer.headers.get(name, "")
+    return value if 0 < len(value) <= _MAX_VALIDATOR_CHARS else None
+
+
+def _behind(wall: Wall, url: str, status: int) -> UnusablePageError:
+    return UnusablePageError(
+        f"The page {url} cannot be read: {wall.message}.",
+        url=url,
+        status=status,
+        hint=wall.hint,
+        kind=wall.kind,
+    )
+
+
+def _meta_refresh(answer: Answer) -> str | None:
+    is_html = _HTML_TYPE.match(answer.headers.get("content-type", ""))
+    if not is_html or not 200 <= answer.status < 300:
+        return None
+    head = answer.body[:_REFRESH_SEARCHED_BYTES]
+    if b"efresh" not in head and b"EFRESH" not in head:
+        return None
+    for meta in _META.finditer(_IGNORED_MARKUP.sub(b"", head)):
+        if _IS_REFRESH.search(meta.group()):
+            return _refresh_target(meta.group().decode("utf-8", errors="replace"))
+    return None
+
+
+def _refresh_target(meta: str) -> str | None:
+    content = _CONTENT.search(meta)
+    if content is None:
+        return None
+    value = next(text for text in content.groups() if text is not None)
+    refresh = _REFRESH.match(html.unescape(value))
+    if refresh is None:
+        return None
+    delay = refresh.group(1)
+    seconds = float(delay) if any(char.isdigit() for char in delay) else 0.0
+    return refresh.group(2).strip() if seconds <= _MAX_REFRESH_DELAY_S else None
+
+
+def _robots_directives(header: str, agent: str) -> tuple[str, ...]:
+    """Directives for every reader or for this one; others may be addressed by name."""
+    found: list[str] = []
+    is_for_us = True
+    for part in header.lower().split(",")[:50]:
+        name, colon, rest = part.partition(":")
+        if colon and "-" not in name and "unavailable_after" not in name:
+            is_for_us = name.strip() in (agent.lower(), "*")
+            part = rest
+        if is_for_us and part.strip():
+            found.append(part.strip()[:50])
+    return tuple(dict.fromkeys(found))
+
+
+def _linked_versions(answer: Answer) -> tuple[Alternate, ...]:
+    found: list[Alternate] = []
+    for target, parameters in _LINK.findall(answer.headers.get("link", "")[:20_000]):
+        pairs = _LINK_PARAMETER.findall(parameters)
+        values = {name.lower(): quoted or bare for name, quoted, bare in pairs}
+        if "alternate" not in values.get("rel", "").lower().split():
+            continue
+        try:
+            url = canonical_url(target, answer.url)
+        except InputError:
+            continue
+        language, media = values.get("hreflang", ""), values.get("type", "")
+        found.append(Alternate(url=url, language=language.lower(), media_type=media.lower()))
+    return tuple(found[:_MAX_ALTERNATES])

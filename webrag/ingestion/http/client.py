@@ -1,0 +1,262 @@
+"""One guarded HTTP client: single requests, capped bodies, failures as sentences; no policy."""
+
+import asyncio
+import contextlib
+import functools
+import ssl
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpcore2
+import httpx2
+
+from webrag.errors import FetchError, RefusedAddressError, UnusablePageError
+from webrag.ingestion.asides import received
+from webrag.ingestion.http.guard import (
+    AddressRefused,
+    AllowList,
+    GuardedBackend,
+    NameNotFound,
+    Resolver,
+    resolve,
+)
+
+__all__ = ["Answer", "BrokenConnectionError", "Caps", "WebClient"]
+
+_REFUSALS = frozenset({401, 403, 405, 406, 429, 503})
+_REFUSAL_TIMEOUT_S = 2.0
+
+
+class BrokenConnectionError(FetchError):
+    """The connection ended before the answer was complete; asking once more may help."""
+
+
+@dataclass(frozen=True)
+class Caps:
+    """How much of one answer is read.
+
+    Attributes:
+        wire_bytes: As sent, compressed.
+        decoded_bytes: After decompression.
+        truncate: Keep what fits instead of failing.
+        pdf_bytes: Both, for a body that is labelled as a PDF; 0 makes no difference for it.
+    """
+
+    wire_bytes: int
+    decoded_bytes: int
+    truncate: bool = False
+    pdf_bytes: int = 0
+
+
+_REFUSAL_CAPS = Caps(wire_bytes=65_536, decoded_bytes=65_536, truncate=True)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A complete answer to one request.
+
+    Attributes:
+        url: Address that was asked.
+        status: HTTP status.
+        headers: Names in lower case.
+        body: Decompressed; of a refusal only the beginning, of other failures nothing.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _Stream(httpx2.AsyncByteStream):
+    def __init__(self, stream: AsyncIterable[bytes]) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._stream:
+            yield part
+
+    async def aclose(self) -> None:
+        close = getattr(self._stream, "aclose", None)
+        if close is not None:
+            await close()
+
+
+@functools.cache
+def _ssl_context() -> ssl.SSLContext:
+    """Loading the system's certificates takes about 0.1 s; one context serves every client."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
+class _GuardedTransport(httpx2.AsyncBaseTransport):
+    """Sends requests through a connection pool whose every dial is checked."""
+
+    def __init__(self, backend: GuardedBackend) -> None:
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=_ssl_context(),
+            max_connections=50,
+            max_keepalive_connections=20,
+            keepalive_expiry=10.0,
+            network_backend=backend,
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        answer = await self._pool.handle_async_request(
+            httpcore2.Request(
+                method=request.method,
+                url=httpcore2.URL(
+                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                ),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=request.extensions,
+            )
+        )
+        assert isinstance(answer.stream, AsyncIterable)
+        return httpx2.Response(
+            status_code=answer.status,
+            headers=answer.headers,
+            stream=_Stream(answer.stream),
+            extensions=answer.extensions,
+        )
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+
+class WebClient:
+    """Asks for one address at a time: no redirects followed, no cookies kept, no proxy used.
+
+    It belongs to one event loop; close it with `aclose`.
+    """
+
+    def __init__(
+        self,
+        *,
+        user_agent: str,
+        timeout_s: float,
+        allowed: AllowList,
+        resolver: Resolver = resolve,
+        dialer: httpcore2.AsyncNetworkBackend | None = None,
+    ) -> None:
+        backend = GuardedBackend(allowed, resolver=resolver, dialer=dialer)
+        self._client = httpx2.AsyncClient(
+            transport=_GuardedTransport(backend),
+            headers={"User-Agent": user_agent},
+            cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+            timeout=timeout_s,
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def get(self, url: str, *, headers: Mapping[str, str], caps: Caps) -> Answer:
+        """Ask for `url` once.
+
+        Raises:
+            RefusedAddressError: The host's address or port is not allowed; nothing was sent.
+            UnusablePageError: The body exceeds a cap.
+            BrokenConnectionError: The connection ended too early.
+            FetchError: The host cannot be reached or its answer cannot be read.
+        """
+        with _named_failures(url):
+            async with self._client.stream("GET", url, headers=headers) as response:
+                try:
+                    body = await _wanted_body(response, url, caps)
+                finally:
+                    received(response.num_bytes_downloaded)
+                return Answer(url, response.status_code, dict(response.headers), body)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._client.aclose()
+
+
+async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
+    if response.is_success:
+        is_pdf = response.headers.get("content-type", "").lower().startswith("application/pdf")
+        if is_pdf and caps.pdf_bytes:
+            caps = replace(caps, wire_bytes=caps.pdf_bytes, decoded_bytes=caps.pdf_bytes)
+        return await _capped_body(response, url, caps)
+    if response.status_code not in _REFUSALS:
+        return b""
+    # It only explains the refusal: what is late or broken is not worth a failure of its own.
+    with contextlib.suppress(
+        TimeoutError,
+        httpcore2.NetworkError,
+        httpcore2.ProtocolError,
+        httpcore2.TimeoutException,
+        httpx2.DecodingError,
+    ):
+        async with asyncio.timeout(_REFUSAL_TIMEOUT_S):
+            return await _capped_body(response, url, _REFUSAL_CAPS)
+    return b""
+
+
+async def _capped_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
+    announced = response.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > caps.wire_bytes and not caps.truncate:
+        raise _too_large(url, f"has {_megabytes(int(announced))}", caps.wire_bytes, "read")
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if caps.truncate and len(body) >= caps.decoded_bytes:
+            return bytes(body[: caps.decoded_bytes])
+        if response.num_bytes_downloaded > caps.wire_bytes:
+            raise _too_large(url, "is larger than allowed", caps.wire_bytes, "read")
+        if len(body) > caps.decoded_bytes:
+            raise _too_large(url, "unpacks to too much", caps.decoded_bytes, "unpacked")
+    return bytes(body)
+
+
+def _too_large(url: str, what: str, cap: int, verb: str) -> UnusablePageError:
+    return UnusablePageError(
+        f"The page {url} {what}; at most {_megabytes(cap)} of a page are {verb}.",
+        url=url,
+        kind="too_large",
+    )
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1_000_000:,.1f} MB" if count >= 100_000 else f"{count:,} bytes"
+
+
+def _place(url: str) -> str:
+    parts = httpx2.URL(url)
+    return f"{parts.host}:{parts.port}" if parts.port else parts.host
+
+
+@contextlib.contextmanager
+def _named_failures(url: str) -> Iterator[None]:
+    host = httpx2.URL(url).host
+    try:
+        yield
+    except AddressRefused as error:
+        raise RefusedAddressError(
+            f"'{host}' may not be contacted: {error}.",
+            url=url,
+            hint=f"If it is yours, allow it: --allow-host {_place(url)}, or set "
+            f"WEBRAG_ALLOW_HOSTS={_place(url)}.",
+        ) from error
+    except (httpcore2.TimeoutException, httpx2.TimeoutException) as error:
+        raise FetchError(f"'{host}' did not answer in time.", url=url) from error
+    except (httpcore2.ConnectError, httpx2.ConnectError) as error:
+        raise FetchError(f"'{host}' could not be reached: {_reason(error)}.", url=url) from error
+    except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
+        raise BrokenConnectionError(
+            f"'{host}' broke the connection off: {_reason(error)}.", url=url
+        ) from error
+    except (httpcore2.ProtocolError, httpx2.DecodingError, httpx2.InvalidURL) as error:
+        raise FetchError(
+            f"The answer of '{host}' cannot be read: {_reason(error)}.", url=url
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    cause = error.__cause__ or error.__context__
+    is_ours = isinstance(error, NameNotFound)
+    if isinstance(cause, OSError) and cause.strerror and not is_ours:
+        return cause.strerror.lower()
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:200].rstrip(".")

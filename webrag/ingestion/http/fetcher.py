@@ -1,0 +1,275 @@
+"""The built-in page source: polite, guarded, capped HTTP; it does not convert pages."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import httpcore2
+from ada_url import URL
+
+from webrag.errors import (
+    FetchError,
+    RefusedAddressError,
+    RobotsDisallowedError,
+    UnusablePageError,
+)
+from webrag.ingestion.http.answers import (
+    BUSY,
+    fetched_page,
+    next_address,
+    raise_for_status,
+    retry_after_s,
+    robots_answer,
+)
+from webrag.ingestion.http.client import Answer, BrokenConnectionError, Caps, WebClient
+from webrag.ingestion.http.guard import AllowList, Resolver, resolve
+from webrag.ingestion.http.politeness import HostGate
+from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache, RobotsRules
+from webrag.ingestion.links import canonical_url
+from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
+
+__all__ = ["HttpFetcher"]
+
+_log = logging.getLogger(__name__)
+
+_ACCEPT = "text/html, application/xhtml+xml;q=0.9, text/markdown;q=0.9, text/plain;q=0.8, */*;q=0.1"
+_ROBOTS_CAPS = Caps(wire_bytes=512_000, decoded_bytes=512_000, truncate=True)
+_ROBOTS_TIMEOUT_S = 5.0
+_FILE_CAPS = Caps(wire_bytes=10_000_000, decoded_bytes=20_000_000, truncate=True)
+
+
+class _Budget:
+    """Seconds one fetch may spend on the network; waiting for one's turn is not counted."""
+
+    def __init__(self, seconds: float) -> None:
+        self.allowed = seconds
+        self.left = seconds
+
+    @contextlib.asynccontextmanager
+    async def spend(self, at_most: float | None = None) -> AsyncIterator[None]:
+        started = time.monotonic()
+        limit = self.left if at_most is None else min(self.left, at_most)
+        try:
+            async with asyncio.timeout(limit):
+                yield
+        finally:
+            self.left -= time.monotonic() - started
+
+
+class HttpFetcher:
+    """Fetches public pages over HTTP, following `models.PageSource`.
+
+    Redirects are followed by hand so that every hop is checked like a first request; robots.txt,
+    Crawl-delay and Retry-After are honoured. It belongs to one event loop.
+    """
+
+    name = "builtin"
+
+    def __init__(
+        self,
+        config: FetchConfig,
+        *,
+        resolver: Resolver = resolve,
+        dialer: httpcore2.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._config = config
+        self._allowed = AllowList(config.allowed_hosts)
+        self._client = WebClient(
+            user_agent=config.user_agent,
+            timeout_s=config.timeout_s,
+            allowed=self._allowed,
+            resolver=resolver,
+            dialer=dialer,
+        )
+        self._gate = HostGate(concurrency=config.host_concurrency, delay_s=config.host_delay_s)
+        self._robots = RobotsCache(self._fetch_robots, config.user_agent)
+        self._agent = config.user_agent.partition("/")[0].strip()
+        self._caps = Caps(
+            config.max_wire_bytes, config.max_decoded_bytes, pdf_bytes=config.max_pdf_bytes
+        )
+
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage | NotModified:
+        """Get one page.
+
+        Args:
+            url: Absolute http(s) address.
+            validators: Ask only for a version other than this one.
+            fresh: Not used: no copies are kept here.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            RefusedAddressError: The address, or one it redirects to, is not public.
+            RobotsDisallowedError: The site's robots.txt forbids the page.
+            PageGoneError: The site answers 404 or 410.
+            UnusablePageError: Too large, binary or empty, a wall, or redirects without end.
+            FetchError: Any other status, no answer, or none within `timeout_s`.
+        """
+        del fresh
+        requested = canonical_url(url)
+        answer = await self._final_answer(requested, self._caps, validators)
+        now = datetime.now(UTC)
+        if answer.status == 304 and validators is not None:
+            return NotModified(url=requested, fetched_at=now)
+        raise_for_status(answer)
+        return fetched_page(requested, answer, fetched_at=now, source=self.name, agent=self._agent)
+
+    async def fetch_bytes(self, url: str) -> bytes:
+        """Get a file as it is served, with the same guards and manners as a page.
+
+        Args:
+            url: Absolute http(s) address.
+
+        Returns:
+            The decompressed body; at most its first 20 MB.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: The file cannot be had; the subclass says why.
+        """
+        answer = await self._final_answer(canonical_url(url), _FILE_CAPS, None)
+        raise_for_status(answer)
+        return answer.body
+
+    async def declared_sitemaps(self, url: str) -> tuple[str, ...]:
+        """Give the addresses the robots.txt of a page's site names for its sitemaps.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: The robots.txt cannot be read.
+        """
+        address = canonical_url(url)
+        budget = _Budget(self._config.timeout_s)
+        try:
+            return (await self._site_rules(address, budget)).sitemaps
+        except TimeoutError as error:
+            raise _late(address, budget) from error
+
+    async def aclose(self) -> None:
+        """Close every connection; the fetcher cannot be used afterwards."""
+        await self._client.aclose()
+
+    async def _final_answer(
+        self, requested: str, caps: Caps, validators: Validators | None
+    ) -> Answer:
+        """Follow redirects to the answer that is none."""
+        budget = _Budget(self._config.timeout_s)
+        seen = [requested]
+        for _ in range(self._config.max_redirects + 1):
+            answer = await self._ask_politely(seen[-1], caps, validators, budget)
+            target = next_address(answer)
+            if target is None:
+                return answer
+            if target in seen:
+                raise _endless(
+                    requested, f"redirects in a circle, by way of {target}", answer.status
+                )
+            seen.append(target)
+        raise _endless(
+            requested, f"redirects more than {self._config.max_redirects} times", answer.status
+        )
+
+    async def _ask_politely(
+        self, url: str, caps: Caps, validators: Validators | None, budget: _Budget
+    ) -> Answer:
+        target = URL(url)
+        is_exempt = self._allowed.covers(target.hostname, _port(target))
+        try:
+            rules = await self._site_rules(url, budget)
+            if not rules.allows(url):
+                raise RobotsDisallowedError(
+                    f"The robots.txt of '{target.host}' does not let WebRAG fetch {url}.", url=url
+                )
+            delay = rules.crawl_delay_s
+            turn = self._gate.turn(target.host, crawl_delay_s=delay, is_exempt=is_exempt)
+            async with turn, budget.spend():
+                return await self._ask(url, _request_headers(validators), caps, budget)
+        except TimeoutError as error:
+            raise _late(url, budget) from error
+
+    async def _ask(self, url: str, headers: dict[str, str], caps: Caps, budget: _Budget) -> Answer:
+        deadline = time.monotonic() + budget.left
+        try:
+            answer = await self._client.get(url, headers=headers, caps=caps)
+        except BrokenConnectionError:
+            return await self._client.get(url, headers=headers, caps=caps)
+        if answer.status not in BUSY:
+            return answer
+        wait = retry_after_s(answer.headers.get("retry-after"))
+        self._gate.hold(URL(url).host, wait)
+        if time.monotonic() + wait >= deadline:
+            return answer
+        _log.info("%s answered HTTP %d; asking again in %.1f s", url, answer.status, wait)
+        await asyncio.sleep(wait)
+        return await self._client.get(url, headers=headers, caps=caps)
+
+    async def _site_rules(self, url: str, budget: _Budget) -> RobotsRules:
+        """Return the rules of a page's site, or raise when they cannot be known."""
+        async with budget.spend():
+            try:
+                rules = await self._robots.rules(URL(url).origin)
+            except RefusedAddressError as error:
+                raise RefusedAddressError(str(error), url=url, hint=error.hint) from error
+        if rules.failure is not None:
+            raise FetchError(rules.failure, url=url)
+        return rules
+
+    async def _fetch_robots(self, url: str) -> RobotsAnswer:
+        address = url
+        try:
+            async with asyncio.timeout(min(_ROBOTS_TIMEOUT_S, self._config.timeout_s)):
+                for _ in range(self._config.max_redirects + 1):
+                    answer = await self._client.get(address, headers={}, caps=_ROBOTS_CAPS)
+                    target = _robots_redirect(answer)
+                    if target is None:
+                        return robots_answer(url, answer)
+                    address = target
+        except TimeoutError:
+            return RobotsAnswer(failure=f"{url} did not answer in time.")
+        except RefusedAddressError:
+            if address == url:
+                raise
+            return RobotsAnswer()
+        except FetchError as error:
+            return RobotsAnswer(failure=str(error))
+        return RobotsAnswer()
+
+
+def _port(url: URL) -> int:
+    return int(url.port) if url.port else (443 if url.protocol == "https:" else 80)
+
+
+def _request_headers(validators: Validators | None) -> dict[str, str]:
+    headers = {"Accept": _ACCEPT}
+    if validators is not None and validators.etag:
+        headers["If-None-Match"] = validators.etag
+    if validators is not None and validators.last_modified:
+        headers["If-Modified-Since"] = validators.last_modified
+    return headers
+
+
+def _robots_redirect(answer: Answer) -> str | None:
+    """A robots.txt that leads to a login page, or nowhere, is as good as none."""
+    try:
+        return next_address(answer)
+    except FetchError as error:
+        _log.info("the robots.txt is not followed further: %s", error)
+        return None
+
+
+def _endless(url: str, what: str, status: int) -> UnusablePageError:
+    return UnusablePageError(
+        f"{url} {what}.",
+        url=url,
+        status=status,
+        hint="The site may want a cookie or a login first.",
+        kind="endless_redirect",
+    )
+
+
+def _late(url: str, budget: _Budget) -> FetchError:
+    return FetchError(f"{url} did not arrive within {budget.allowed:g} seconds.", url=url)

@@ -1,0 +1,292 @@
+"""Reads a PDF's text, outline and links; it recognises no characters in pictures."""
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pypdfium2 as pdfium
+import pypdfium2.raw as pdfium_c
+
+from webrag.errors import InputError, UnusablePageError
+from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
+from webrag.ingestion.dates import parse_date
+from webrag.ingestion.links import canonical_url
+from webrag.ingestion.models import Anchor, OutgoingLink
+from webrag.ingestion.pdf.layout import (
+    Line,
+    largest_lines,
+    page_lines,
+    paragraphs,
+    without_running_lines,
+)
+from webrag.ingestion.pdf.links import annotated_links
+
+__all__ = ["PdfText", "read_pdf"]
+
+# 3 to 5 ms each (November 2026), so that the longest stay within the usual deadline.
+_MAX_PAGES = 1_500
+_MAX_CHARS = 5_000_000
+_MAX_HEADING_CHARS = 200
+_LEAST_LETTERS_PER_PAGE = 5
+_PDF_DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
+_BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
+_FILE_TITLE = re.compile(
+    r"\.(?:docx?|dvi|indd|pdf|tex|pptx?|odt)\Z|^(?:microsoft word|untitled)", re.I
+)
+_HEADING_NUMBER = re.compile(r"(?:chapter|appendix|section|part|[a-z])?[\divxlc]*")
+_BLOCK_SYNTAX = re.compile(r"(#{1,6} |>|```|~~~|\| )")
+
+
+@dataclass(frozen=True)
+class PdfText:
+    """What a PDF says.
+
+    Attributes:
+        markdown: Text; headings where the outline names them, else one per page.
+        html: The same, one section per page with the id `page=N`.
+        anchors: Where each page begins in `markdown`.
+        language: As the file declares it, "" when it does not.
+    """
+
+    markdown: str
+    html: str
+    anchors: tuple[Anchor, ...]
+    links: tuple[OutgoingLink, ...]
+    title: str | None
+    description: str | None = None
+    language: str = ""
+    created_at: datetime | None = None
+    modified_at: datetime | None = None
+
+
+@dataclass
+class _Writer:
+    """Collects blocks and remembers where pages begin."""
+
+    blocks: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    anchors: list[Anchor] = field(default_factory=list)
+    length: int = 0
+
+    def begin_page(self, number: int) -> None:
+        self.anchors.append(Anchor(char_start=self.length, fragment=f"page={number}"))
+        self.sections.append(f'<section id="page={number}">')
+
+    def end_page(self) -> None:
+        self.sections.append("</section>")
+
+    def add(self, text: str, level: int | None) -> None:
+        tag = f"h{level}" if level else "p"
+        self.sections.append(f"<{tag}>{html.escape(text, quote=False)}</{tag}>")
+        block = f"{'#' * level} {text}" if level else _as_paragraph(text)
+        self.blocks.append(block)
+        self.length += len(block) + 2
+
+
+@dataclass(frozen=True)
+class _Bookmark:
+    title: str
+    level: int
+    page: int
+
+
+def read_pdf(body: bytes, url: str) -> PdfText:
+    """Read a PDF; of a very long one the first 1,500 pages or 5 million characters.
+
+    Args:
+        body: The file.
+        url: Named in messages.
+
+    Raises:
+        UnusablePageError: It is encrypted, damaged, or holds pictures of pages only.
+    """
+    document = _opened(body, url)
+    try:
+        return _read(document, url)
+    except pdfium.PdfiumError as error:
+        raise _unusable(url, "damaged", "the file is damaged", None) from error
+    finally:
+        document.close()
+
+
+def _opened(body: bytes, url: str) -> pdfium.PdfDocument:
+    try:
+        return pdfium.PdfDocument(body)
+    except pdfium.PdfiumError as error:
+        if getattr(error, "err_code", None) == pdfium_c.FPDF_ERR_PASSWORD:
+            raise _unusable(
+                url, "encrypted", "the file wants a password", "Give a version without password."
+            ) from error
+        raise _unusable(url, "damaged", "the file is damaged or cut off", None) from error
+
+
+def _unusable(url: str, kind: str, what: str, hint: str | None) -> UnusablePageError:
+    return UnusablePageError(
+        f"The PDF {url} cannot be read: {what}.", url=url, status=200, hint=hint, kind=kind
+    )
+
+
+def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
+    count = min(len(document), _MAX_PAGES)
+    bookmarks = list(_bookmarks(document))
+    pages = without_running_lines(list(_pages(document, count)))
+    writer = _Writer()
+    for number, lines in enumerate(pages, start=1):
+        wanted = [mark for mark in bookmarks if mark.page == number - 1]
+        is_named = bool(lines) and not bookmarks and len(pages) > 1
+        _write_page(writer, number, lines, wanted, is_named=is_named)
+    markdown = "\n\n".join(writer.blocks)
+    # Headings made of page numbers are no text of the file.
+    letters = sum(char.isalnum() for block in writer.blocks if block[:1] != "#" for char in block)
+    if letters < _LEAST_LETTERS_PER_PAGE * min(count, 4) or not letters:
+        raise _unusable(
+            url,
+            "scanned",
+            "it holds pictures of pages, not text",
+            "Look for a version with text, or run it through character recognition first.",
+        )
+    # A place in the text is worth more than the same target from an annotation.
+    links = {link.url: link for link in _written_links(markdown, url)}
+    for link in annotated_links(document, count, url):
+        links.setdefault(link.url, link)
+    info = document.get_metadata_dict(skip_empty=True)
+    return PdfText(
+        markdown=markdown,
+        html=f"<article>{''.join(writer.sections)}</article>",
+        anchors=tuple(writer.anchors),
+        links=tuple(links.values()),
+        title=_title(info.get("Title", ""), pages[0] if pages else [], bookmarks, writer.blocks),
+        description=_clean(info.get("Subject", ""))[:1_000] or None,
+        created_at=_date(info.get("CreationDate", "")),
+        modified_at=_date(info.get("ModDate", "")),
+    )
+
+
+def _pages(document: pdfium.PdfDocument, count: int) -> Iterator[list[Line]]:
+    total = 0
+    for index in range(count):
+        page = document[index]
+        try:
+            lines = page_lines(page)
+        finally:
+            page.close()
+        yield lines
+        total += sum(len(line.text) for line in lines)
+        if total > _MAX_CHARS:
+            return
+
+
+def _write_page(
+    writer: _Writer, number: int, lines: list[Line], wanted: list[_Bookmark], *, is_named: bool
+) -> None:
+    writer.begin_page(number)
+    if is_named:
+        writer.add(f"Page {number}", 2)
+    for text, level in _blocks(lines, wanted):
+        writer.add(text, level)
+    writer.end_page()
+
+
+def _blocks(lines: list[Line], wanted: list[_Bookmark]) -> Iterator[tuple[str, int | None]]:
+    """Paragraphs and headings of one page; a bookmark's title is a heading where it is found."""
+    pending = list(wanted)
+    rest: list[Line] = []
+    position = 0
+    while position < len(lines):
+        taken, mark = _heading_at(lines, position, pending)
+        if mark is None:
+            rest.append(lines[position])
+            position += 1
+            continue
+        yield from ((text, None) for text in paragraphs(rest))
+        rest = []
+        pending.remove(mark)
+        text = " ".join(line.text for line in lines[position : position + taken])
+        yield text[:_MAX_HEADING_CHARS], mark.level
+        position += taken
+    yield from ((text, None) for text in paragraphs(rest))
+
+
+def _heading_at(
+    lines: list[Line], position: int, pending: list[_Bookmark]
+) -> tuple[int, _Bookmark | None]:
+    """How many lines from `position` make up a bookmark's title, and which."""
+    for mark in pending:
+        wanted = _key(mark.title)
+        for count in (1, 2, 3):
+            found = _key(" ".join(line.text for line in lines[position : position + count]))
+            if wanted and (found == wanted or (count == 1 and _is_numbered(found, wanted))):
+                return min(count, len(lines) - position), mark
+    return 0, None
+
+
+def _is_numbered(found: str, wanted: str) -> bool:
+    """The page may number a heading whose bookmark does not, or the other way round."""
+    longer, shorter = (found, wanted) if len(found) > len(wanted) else (wanted, found)
+    lead = longer.removesuffix(shorter)
+    return lead != longer and len(shorter) > 2 and bool(_HEADING_NUMBER.fullmatch(lead))
+
+
+def _key(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())
+
+
+def _bookmarks(document: pdfium.PdfDocument) -> Iterator[_Bookmark]:
+    for mark in document.get_toc(max_depth=6):
+        target = mark.get_dest()
+        index = target.get_index() if target is not None else None
+        title = _clean(mark.get_title())
+        if index is not None and title:
+            yield _Bookmark(title[:_MAX_HEADING_CHARS], min(mark.level + 1, 6), index)
+
+
+def _written_links(markdown: str, url: str) -> Iterator[OutgoingLink]:
+    """Addresses written in the text, which its readers make into links."""
+    for match in _BARE_URL.finditer(markdown):
+        try:
+            target = canonical_url(match.group())
+        except InputError:
+            continue
+        if target != url:
+            yield OutgoingLink(
+                url=target,
+                anchor_text=match.group(),
+                char_start=match.start(),
+                char_end=match.end(),
+            )
+
+
+def _title(
+    named: str, first_page: list[Line], bookmarks: list[_Bookmark], blocks: list[str]
+) -> str | None:
+    title = _clean(named)
+    if title and not _FILE_TITLE.search(title):
+        return title[:300]
+    title = largest_lines(first_page)
+    if sum(map(str.isalpha, title)) > 2:
+        return title[:300]
+    if bookmarks and bookmarks[0].page == 0:
+        return bookmarks[0].title
+    texts = (block for block in blocks if not block.startswith("## Page "))
+    first = next((block.lstrip("# ") for block in texts if any(map(str.isalnum, block))), "")
+    return first[:150].strip() or None
+
+
+def _date(text: str) -> datetime | None:
+    match = _PDF_DATE.match(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (part or "" for part in match.groups())
+    date = f"{year}-{month or '01'}-{day or '01'}"
+    return parse_date(f"{date}T{hour}:{minute}:{second}" if second else date)
+
+
+def _clean(text: str) -> str:
+    return collapse(normalize_characters(strip_private_use(text)))
+
+
+def _as_paragraph(text: str) -> str:
+    """Text that would read as a heading, quotation or fence is no such thing in a PDF."""
+    return f"\\{text}" if _BLOCK_SYNTAX.match(text) else text
