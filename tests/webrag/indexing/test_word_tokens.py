@@ -12,13 +12,15 @@ from tokenizers import Tokenizer
 from webrag.indexing import word_tokens
 from webrag.indexing.word_tokens import WordTokens
 
-SPECIAL = st.sampled_from(["<s>", "</s>", "<unk>", "\u2581", " ", "\n", "\t", "foo", "12", "\u00a0"])
+MARKS = ["<s>", "</s>", "<unk>", "\u2581", " ", "\n", "\t", "foo", "12", "\u00a0"]
+SPECIAL = st.sampled_from(MARKS)
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
     spec = importlib.util.find_spec("wordllama")
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     path = Path(spec.origin).parent / "tokenizers" / "l2_supercat_tokenizer_config.json"
     return Tokenizer.from_file(str(path))
 

@@ -65,7 +65,7 @@ def best_cosines(
     Args:
         wanted: One row per token, of any length.
         passages: Numbers of each passage's tokens.
-        vectors: Gives the normalised vectors of numbers.
+        vectors: Gives the vectors of numbers, of any length.
 
     Returns:
         Array of shape (wanted tokens, passages).
@@ -77,7 +77,9 @@ def best_cosines(
         return best
     # Passages share most tokens: a few thousand differ among those of eighty passages.
     distinct, places = np.unique(np.concatenate(passages), return_inverse=True)
-    cosines = normalised(wanted) @ vectors(distinct).T
+    found = vectors(distinct)
+    lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
+    cosines = normalised(wanted) @ found.T / np.where(lengths > 0, lengths, 1)
     starts = (np.cumsum(counts) - counts)[filled]
     best[:, filled] = np.maximum.reduceat(cosines[:, places], starts, axis=1)
     return best
