@@ -8,6 +8,7 @@ import re
 import threading
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 
 import Stemmer
 
@@ -76,10 +77,9 @@ def analyze(text: str) -> list[str]:
     and, marked by a leading "=", the whole. Ordinary English stop words are left out, unless they
     are written as code or in capitals. The same text always gives the same terms.
     """
-    terms: list[str] = []
-    for word in _words(text):
-        terms += _indexed_terms(word) if len(word) <= _LONGEST_REMEMBERED else _word_terms(word)
-    return terms
+    words = _words(text)
+    is_long = max(map(len, words), default=0) > _LONGEST_REMEMBERED
+    return list(chain.from_iterable(map(_any_terms if is_long else _indexed_terms, words)))
 
 
 def query_terms(text: str) -> list[str]:
@@ -128,6 +128,10 @@ def _word_terms(word: str, stopwords: frozenset[str] = INDEX_STOPWORDS) -> tuple
 def _indexed_terms(word: str) -> tuple[str, ...]:
     """Texts repeat their words: remembering them makes `analyze` several times as fast."""
     return _word_terms(word)
+
+
+def _any_terms(word: str) -> tuple[str, ...]:
+    return (_indexed_terms if len(word) <= _LONGEST_REMEMBERED else _word_terms)(word)
 
 
 def _token_terms(token: str, is_code: bool, stopwords: frozenset[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """Turns texts into token numbers word by word, remembering the words; it embeds nothing."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 import numpy as np
@@ -43,17 +44,19 @@ class WordTokens:
             The tokens of all texts, one after another, and how many each text has.
         """
         words = [self._words(text) for text in texts]
-        distinct, tokens = self._tokens(set(chain.from_iterable(words)))
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        places: defaultdict[str, int] = defaultdict()
+        places.default_factory = places.__len__  # numbers words as they come
+        found = map(places.__getitem__, chain.from_iterable(words))
+        numbers = np.fromiter(found, np.int64, int(lengths.sum()))
+        tokens = self._tokens(places)
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
         flat = np.fromiter(chain.from_iterable(tokens), np.int64, int(sizes.sum()))
-        lengths = np.fromiter(map(len, words), np.int64, len(words))
-        places = map(distinct.__getitem__, chain.from_iterable(words))
-        numbers = np.fromiter(places, np.int64, int(lengths.sum()))
         counts = sizes[numbers]
         ends = np.r_[0, np.cumsum(counts)]
         shifts = (np.cumsum(sizes) - sizes)[numbers] - ends[:-1]
-        found = flat[np.arange(ends[-1]) + np.repeat(shifts, counts)]
-        return found, np.diff(ends[np.r_[0, np.cumsum(lengths)]])
+        every = flat[np.arange(ends[-1]) + np.repeat(shifts, counts)]
+        return every, np.diff(ends[np.r_[0, np.cumsum(lengths)]])
 
     def _words(self, text: str) -> list[str]:
         """A text cut up: each word without the one space before it, or with its line feed.
@@ -71,10 +74,10 @@ class WordTokens:
         found = _WORDS.findall(" " + text) if text else []
         return [word[1:] if word[0] == " " else word for word in found]
 
-    def _tokens(self, words: set[str]) -> tuple[dict[str, int], list[tuple[int, ...]]]:
-        """A number for each word, and the tokens of the words by number."""
+    def _tokens(self, words: Collection[str]) -> list[tuple[int, ...]]:
         known = self._known
-        fresh = {word: self._tokenised(word) for word in words.difference(known)}
+        fresh = {word: self._tokenised(word) for word in words if word not in known}
+        found = [fresh[word] if word in fresh else known[word] for word in words]
         if fresh:
             short = {word: ids for word, ids in fresh.items() if len(word) <= _LONGEST_REMEMBERED}
             # Replaced and never emptied: other threads may be reading the old one.
@@ -82,8 +85,7 @@ class WordTokens:
                 self._known = short
             else:
                 known.update(short)
-        numbers = dict(zip(words, range(len(words)), strict=True))
-        return numbers, [fresh[word] if word in fresh else known[word] for word in numbers]
+        return found
 
     def _tokenised(self, word: str) -> tuple[int, ...]:
         if word.startswith("\n\n"):

@@ -1,25 +1,33 @@
 """What the local reranker sees of a question and a passage: eight numbers; it ranks nothing."""
 
 import threading
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 from llama_index.postprocessor.webrag.passage_words import sentence_windows
-from llama_index.postprocessor.webrag.token_vocabulary import TokenVocabulary, best_cosines
+from llama_index.postprocessor.webrag.term_hits import (
+    TermHits,
+    bigram_share,
+    coverage,
+    find_hits,
+)
+from llama_index.postprocessor.webrag.token_encoder import BatchTokenEncoder, TokenEncoder
+from llama_index.postprocessor.webrag.token_vocabulary import (
+    TokenVocabulary,
+    best_cosines,
+    distinct_tokens,
+    dot_products,
+)
 from numpy.typing import NDArray
 
 __all__ = [
     "FEATURES",
-    "BatchTokenEncoder",
     "FeatureExtractor",
     "Passage",
     "Question",
-    "TokenEncoder",
 ]
 
 FEATURES = (
@@ -35,31 +43,6 @@ FEATURES = (
 
 Analyze = Callable[[str], Sequence[str]]
 Matrix = NDArray[np.float32]
-
-
-@runtime_checkable
-class TokenEncoder(Protocol):
-    """A static embedding: whole texts and tokens of a fixed vocabulary live in one space."""
-
-    def encode(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts, as an L2-normalised array of shape (len(texts), dimensions)."""
-
-    def token_vectors(self, text: str) -> tuple[Sequence[str], Matrix]:
-        """Give the distinct tokens of a text and their vectors, not normalised."""
-
-
-@runtime_checkable
-class BatchTokenEncoder(TokenEncoder, Protocol):
-    """One that tokenises many texts at once; a cold call then takes a third of the time."""
-
-    @property
-    def token_table(self) -> Matrix:
-        """Vector of every token, not normalised."""
-
-    def encode_with_tokens(
-        self, texts: Sequence[str]
-    ) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
-        """As `encode`, and per text its distinct tokens as rows of `token_table`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +99,6 @@ class _Profile(NamedTuple):
     tokens: NDArray[np.int64]
 
 
-class _Hits(NamedTuple):
-    """Where a passage holds terms of the question."""
-
-    terms: frozenset[str]
-    windows: tuple[frozenset[str], ...]
-    bigrams: frozenset[tuple[str, str]]
-
-
 class FeatureExtractor:
     """Computes features, remembering what does not depend on the question.
 
@@ -149,15 +124,16 @@ class FeatureExtractor:
         All lie in [-1, 1], most in [0, 1]. NaN marks what is unknown.
         """
         profiles = self._profiles(passages)
-        hits = [_hits(profile, question.terms) for profile in profiles]
+        wanted = frozenset(question.terms)
+        hits = [find_hits(each.terms, each.window_starts, wanted) for each in profiles]
         weights = _weights(question, hits)
         columns = {
-            "coverage": [_coverage(hit.terms, weights) for hit in hits],
+            "coverage": [coverage(hit.terms, weights) for hit in hits],
             "window_coverage": [
-                max((_coverage(window, weights) for window in hit.windows), default=0.0)
+                max((coverage(window, weights) for window in hit.windows), default=0.0)
                 for hit in hits
             ],
-            "bigrams": [_bigram_share(hit.bigrams, question.terms) for hit in hits],
+            "bigrams": [bigram_share(hit.bigrams, question.terms) for hit in hits],
             "page_lexical": [_known(passage.page_lexical) for passage in passages],
             "similarity": [_known(passage.similarity) for passage in passages],
         }
@@ -181,14 +157,16 @@ class FeatureExtractor:
     ) -> None:
         vector = encoder.encode([question.text])[0]
         starts = np.cumsum([0, *(len(profile.window_starts) for profile in profiles)])[:-1]
-        cosines = np.concatenate([profile.window_vectors for profile in profiles]) @ vector
+        windows = np.concatenate([profile.window_vectors for profile in profiles])
+        cosines = dot_products(windows, vector[None])[:, 0]
         table[:, FEATURES.index("window_similarity")] = np.maximum.reduceat(cosines, starts)
         titles = np.stack([profile.title_vector for profile in profiles])
-        table[:, FEATURES.index("title_similarity")] = titles @ vector
+        table[:, FEATURES.index("title_similarity")] = dot_products(titles, vector[None])[:, 0]
         column = table[:, FEATURES.index("similarity")]
         unknown = np.flatnonzero(np.isnan(column)).tolist()
         if unknown:
-            column[unknown] = encoder.encode([passages[i].context for i in unknown]) @ vector
+            contexts = encoder.encode([passages[i].context for i in unknown])
+            column[unknown] = dot_products(contexts, vector[None])[:, 0]
 
     def _token_similarity(
         self,
@@ -246,23 +224,39 @@ class FeatureExtractor:
         titles = _numbered(passage.title for passage in passages.values())
         vectors, tokens = self._read([*parts, *headers, *titles])
         ends = np.cumsum([len(own) for own in windows]).tolist()
+        spans = [(end - len(own), end) for own, end in zip(windows, ends, strict=True)]
+        own_headers = [len(parts) + headers[passage.header] for passage in passages.values()]
+        own_tokens = distinct_tokens(
+            [
+                [tokens[header], *tokens[start:end]]
+                for header, (start, end) in zip(own_headers, spans, strict=True)
+            ]
+        )
         built = {}
-        for (key, passage), own, end in zip(passages.items(), windows, ends, strict=True):
-            start, header = end - len(own), len(parts) + headers[passage.header]
-            terms = list(self._analyze(passage.header))
-            starts = []
-            for part in own:
-                starts.append(len(terms))
-                terms += self._analyze(part)
+        for (key, passage), (start, end), own in zip(
+            passages.items(), spans, own_tokens, strict=True
+        ):
+            terms, starts = self._terms(passage.header, parts[start:end])
             built[key] = _Profile(
-                terms=tuple(terms),
-                window_starts=tuple(starts),
+                terms=terms,
+                window_starts=starts,
                 # Copies: a view would keep the vectors of the whole batch.
                 window_vectors=vectors[start:end].copy(),
                 title_vector=vectors[len(parts) + len(headers) + titles[passage.title]].copy(),
-                tokens=np.unique(np.concatenate([tokens[header], *tokens[start:end]])),
+                tokens=own,
             )
         return built
+
+    def _terms(
+        self, header: str, windows: Sequence[str]
+    ) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Terms of the header and of each window in turn, and where the windows begin."""
+        terms = list(self._analyze(header))
+        starts = []
+        for window in windows:
+            starts.append(len(terms))
+            terms += self._analyze(window)
+        return tuple(terms), tuple(starts)
 
     def _read(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
         """Vectors and token numbers of texts."""
@@ -290,23 +284,7 @@ def _numbered(texts: Iterable[str]) -> dict[str, int]:
     return {text: number for number, text in enumerate(dict.fromkeys(texts))}
 
 
-def _hits(profile: _Profile, wanted: Sequence[str]) -> _Hits:
-    known = frozenset(wanted)
-    terms = profile.terms
-    places = [place for place, term in enumerate(terms) if term in known]
-    windows: list[set[str]] = [set() for _ in profile.window_starts]
-    for place in places:
-        window = bisect_right(profile.window_starts, place) - 1
-        if window >= 0:
-            windows[window].add(terms[place])
-    return _Hits(
-        frozenset(terms[place] for place in places),
-        tuple(map(frozenset, windows)),
-        frozenset((terms[a], terms[b]) for a, b in pairwise(places) if b == a + 1),
-    )
-
-
-def _weights(question: Question, hits: Sequence[_Hits]) -> dict[str, float]:
+def _weights(question: Question, hits: Sequence[TermHits]) -> dict[str, float]:
     if question.idf is not None:
         return {term: question.idf[term] for term in question.terms if term in question.idf}
     total = len(hits)
@@ -315,18 +293,6 @@ def _weights(question: Question, hits: Sequence[_Hits]) -> dict[str, float]:
         term: float(np.log1p((total - count + 0.5) / (count + 0.5)))
         for term, count in counts.items()
     }
-
-
-def _coverage(found: frozenset[str], weights: Mapping[str, float]) -> float:
-    total = sum(weights.values())
-    if total <= 0:
-        return 0.0
-    return sum(weight for term, weight in weights.items() if term in found) / total
-
-
-def _bigram_share(found: frozenset[tuple[str, str]], terms: Sequence[str]) -> float:
-    wanted = list(pairwise(terms))
-    return sum(pair in found for pair in wanted) / len(wanted) if wanted else 0.0
 
 
 def _known(value: float | None) -> float:
