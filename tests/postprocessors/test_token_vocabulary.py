@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.postprocessor.webrag.token_vocabulary import TokenVocabulary, best_cosines
+from llama_index.postprocessor.webrag.token_vocabulary import (
+    TokenVocabulary,
+    best_cosines,
+    distinct_tokens,
+    dot_products,
+)
 
 
 def vectors(*rows: list[float]) -> np.ndarray:
@@ -60,3 +65,18 @@ def test_the_result_is_that_of_comparing_all_vectors(passages: list[list[int]], 
 
     expected = np.stack([(unit[:3] @ unit[tokens].T).max(axis=1) for tokens in passages], axis=1)
     assert best == pytest.approx(expected, abs=1e-5)
+
+
+def test_distinct_tokens_are_those_of_all_parts_of_a_passage() -> None:
+    parts = [[np.array([7, 3]), np.array([3])], [], [np.zeros(0, np.int64)], [np.array([7])]]
+
+    assert [each.tolist() for each in distinct_tokens(parts)] == [[3, 7], [], [], [7]]
+
+
+@pytest.mark.parametrize(("rows", "others"), [(0, 3), (5, 0), (700, 9), (3, 2000)])
+def test_dot_products_are_those_of_one_large_product(rows: int, others: int) -> None:
+    random = np.random.default_rng(4)
+    one = random.standard_normal((rows, 256), dtype=np.float32)
+    other = random.standard_normal((others, 256), dtype=np.float32)
+
+    np.testing.assert_allclose(dot_products(one, other), one @ other.T, atol=1e-4)

@@ -7,8 +7,9 @@ configures logging, its loader goes to the network). Pools them in a way of its 
 import asyncio
 import importlib.util
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,11 @@ from llama_index.core.base.embeddings.base import BaseEmbedding, Embedding
 from llama_index.core.bridge.pydantic import Field
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
 from typing_extensions import override
 
 from webrag.errors import ConfigurationError
+from webrag.indexing.word_tokens import WordTokens
 
 __all__ = ["BUNDLED_DIMENSIONS", "BUNDLED_MODEL_NAME", "BundledEmbedding"]
 
@@ -29,7 +31,7 @@ BUNDLED_DIMENSIONS = 256
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _CONTROL = frozenset({"<s>", "</s>", "<unk>"})
-_TEXTS_PER_STEP = 64  # keeps the gathered rows (about 150 KB per text) in cache
+_ROWS_PER_STEP = 512  # keeps the gathered rows (1 KB each) in cache
 
 
 class BundledEmbedding(BaseEmbedding):
@@ -67,14 +69,7 @@ class BundledEmbedding(BaseEmbedding):
             The array of `encode`, and per text its distinct alphanumeric tokens as ascending
             rows of `token_table`.
         """
-        vectors = np.zeros((len(texts), BUNDLED_DIMENSIONS), np.float32)
-        tokens: list[NDArray[np.int64]] = []
-        model = _load_model()
-        for start in range(0, len(texts), _TEXTS_PER_STEP):
-            batch = list(texts[start : start + _TEXTS_PER_STEP])
-            vectors[start : start + len(batch)], found = model.pool(batch)
-            tokens += found
-        return vectors, tokens
+        return _load_model().pool(texts)
 
     @property
     def token_table(self) -> NDArray[np.float32]:
@@ -125,42 +120,59 @@ class _Model:
     """Token vectors, tokenizer and which tokens count."""
 
     def __init__(self, directory: Path) -> None:
-        self.tokenizer: Tokenizer = Tokenizer.from_file(str(directory / _TOKENIZER))
+        tokenizer: Tokenizer = Tokenizer.from_file(str(directory / _TOKENIZER))
+        self.words = WordTokens(tokenizer)
         weights = load_file(directory / _WEIGHTS)["embedding.weight"]
         self.vectors: NDArray[np.float32] = weights.astype(np.float32)
-        vocabulary = [self.tokenizer.id_to_token(i) or "" for i in range(len(self.vectors))]
+        vocabulary = [tokenizer.id_to_token(i) or "" for i in range(len(self.vectors))]
         self.pieces = [piece.lstrip("\u2581") for piece in vocabulary]
         self.is_alphanumeric = np.array([_is_alphanumeric(piece) for piece in self.pieces])
         self.is_visible = np.array([not _is_blank(piece) for piece in self.pieces])
 
-    def encode(self, texts: list[str]) -> list[Encoding]:
-        encodings: list[Encoding] = self.tokenizer.encode_batch_fast(
-            texts, add_special_tokens=False
-        )
-        return encodings
-
-    def counted_ids(self, encoding: Encoding) -> NDArray[np.int64]:
-        ids = np.array(encoding.ids, np.int64)
-        kept: NDArray[np.int64] = ids[self.is_alphanumeric[ids]]
-        return kept if len(kept) else ids[self.is_visible[ids]]
-
-    def pool(self, texts: list[str]) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
-        ids_per_text = [self.counted_ids(encoding) for encoding in self.encode(texts)]
-        owners = np.repeat(np.arange(len(texts)), [len(ids) for ids in ids_per_text])
-        keys = owners * len(self.vectors) + np.concatenate(ids_per_text)
-        distinct, counts = np.unique(keys, return_counts=True)
-        owner, token = np.divmod(distinct, len(self.vectors))
-        weights = (1 + np.log(counts)).astype(np.float32)
+    def pool(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
+        token, counts, bounds = self._distinct_tokens(texts)
         pooled = np.zeros((len(texts), self.vectors.shape[1]), np.float32)
-        filled, starts = np.unique(owner, return_index=True)
-        if len(filled):
-            weighted = self.vectors[token] * weights[:, None]
-            pooled[filled] = np.add.reduceat(weighted, starts, axis=0)
+        weights = (1 + np.log(counts)).astype(np.float32)[:, None]
+        for first, last in _steps(bounds, _ROWS_PER_STEP):
+            start, stop = bounds[first], bounds[last]
+            rows = self.vectors.take(token[start:stop], axis=0)
+            repeated = np.flatnonzero(counts[start:stop] > 1)
+            rows[repeated] *= weights[start:stop][repeated]
+            for i in range(first, last):
+                # Adds one row after another, so that no machine rounds in another order.
+                np.add.reduce(rows[bounds[i] - start : bounds[i + 1] - start], 0, out=pooled[i])
         norms = np.linalg.norm(pooled, axis=1, keepdims=True)
         np.divide(pooled, norms, out=pooled, where=norms > 0)
-        stops = np.searchsorted(owner, np.arange(1, len(texts)))
-        tokens = [ids[self.is_alphanumeric[ids]] for ids in np.split(token, stops)]
-        return pooled, tokens
+        kept = self.is_alphanumeric[token]
+        if not kept.all():
+            bounds = np.r_[0, np.cumsum(kept)][bounds].tolist()
+            token = token[kept]
+        return pooled, [token[start:stop] for start, stop in pairwise(bounds)]
+
+    def _distinct_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
+        """The tokens that count, ascending within each text; how often; where texts begin."""
+        tokens, lengths = self.words.ids(texts)
+        owners = np.repeat(np.arange(len(texts)), lengths)
+        kept = self.is_alphanumeric[tokens]
+        has_words = np.bincount(owners[kept], minlength=len(texts)) > 0
+        if not has_words.all():
+            kept |= self.is_visible[tokens] & ~has_words[owners]
+        keys, counts = np.unique(
+            owners[kept] * len(self.vectors) + tokens[kept], return_counts=True
+        )
+        owners, tokens = np.divmod(keys, len(self.vectors))
+        return tokens, counts, np.searchsorted(owners, np.arange(len(texts) + 1)).tolist()
+
+
+def _steps(bounds: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
+    """Spans of texts with about so many rows together, one text at least."""
+    first = 0
+    for last in range(1, len(bounds)):
+        if bounds[last] - bounds[first] >= rows or last == len(bounds) - 1:
+            yield first, last
+            first = last
 
 
 def _is_alphanumeric(piece: str) -> bool:
@@ -208,6 +220,6 @@ def _package_directory() -> Path:
 @lru_cache(maxsize=4096)
 def _distinct_ids(text: str) -> NDArray[np.int64]:
     model = _load_model()
-    ids = np.array(model.encode([text])[0].ids, np.int64)
+    ids, _ = model.words.ids([text])
     kept: NDArray[np.int64] = ids[model.is_alphanumeric[ids]]
     return kept[np.sort(np.unique(kept, return_index=True)[1])]

@@ -8,6 +8,7 @@ import re
 import threading
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 
 import Stemmer
 
@@ -19,6 +20,7 @@ _WHOLE = "="  # no word contains it, so a whole identifier never equals a stem
 # A term repeated at will weighs up to 2.2 times one that occurs once. At 2, a passage that repeats
 # the parts of `std::vector` three times still came before the one that holds it; at 3 it does not.
 _IDENTIFIER_WEIGHT = 3.0
+_LONGEST_REMEMBERED = 40  # characters; longer are URLs, data and scripts without spaces
 _MAX_TERM_CHARS = 64  # an index tuple must hold the longest term beside its postings
 
 # `\w` leaves out the vowel signs that Indic, Thai and Burmese words are written with.
@@ -36,6 +38,8 @@ _TOKEN = re.compile(
 _PIECE = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*(?:'(?:s|t|re|ve|ll|d|m)(?!\w))?", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACRONYM_PLURAL = re.compile(r"[A-Z]+s")
+# What most words are, and what the rules above make one stem of.
+_PLAIN = re.compile(r"[(\[\"]*([A-Z]?[a-z]+)[.,;:!?)\]\"]*")
 # Wholes other than hyphenated words, numbers, abbreviations (U.S.) and stop words in capitals.
 _IDENTIFIER = re.compile(rf"{_WHOLE}(?=.*[^\W\d])(?:.*[_:+#]|[-@$]|(?=.*\.).*[^\W\d]{{3}})")
 # Written without spaces between words: Thai, Lao, Burmese, Khmer, Han, kana, and Hangul, whose
@@ -73,7 +77,9 @@ def analyze(text: str) -> list[str]:
     and, marked by a leading "=", the whole. Ordinary English stop words are left out, unless they
     are written as code or in capitals. The same text always gives the same terms.
     """
-    return _terms(text, INDEX_STOPWORDS)
+    words = _words(text)
+    is_long = max(map(len, words), default=0) > _LONGEST_REMEMBERED
+    return list(chain.from_iterable(map(_any_terms if is_long else _indexed_terms, words)))
 
 
 def query_terms(text: str) -> list[str]:
@@ -82,8 +88,12 @@ def query_terms(text: str) -> list[str]:
     Made like `analyze`, without the words questions are put in ("how do I ..."). When nothing
     else is left, those words count after all; empty only when the text holds no word.
     """
-    terms = _terms(text, QUESTION_STOPWORDS) or analyze(text) or _terms(text, frozenset())
-    return list(dict.fromkeys(terms))
+    words = _words(text)
+    for stopwords in (QUESTION_STOPWORDS, INDEX_STOPWORDS, frozenset[str]()):
+        found = dict.fromkeys(term for word in words for term in _word_terms(word, stopwords))
+        if found:
+            return list(found)
+    return []
 
 
 def term_weight(term: str) -> float:
@@ -96,26 +106,44 @@ def term_weight(term: str) -> float:
     return _IDENTIFIER_WEIGHT if _IDENTIFIER.match(term) else 1.0
 
 
-def _terms(text: str, stopwords: frozenset[str]) -> list[str]:
-    normal = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+def _words(text: str) -> list[str]:
+    """What stands between white space, which no term reaches across."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+    return text.split()
+
+
+def _word_terms(word: str, stopwords: frozenset[str] = INDEX_STOPWORDS) -> tuple[str, ...]:
+    if plain := _PLAIN.fullmatch(word):
+        folded = plain[1].lower()
+        return () if folded in stopwords else (_stem(folded),)
     terms: list[str] = []
-    for match in _TOKEN.finditer(normal):
-        is_code = match.start() > 0 and normal[match.start() - 1] == "`"
-        terms.extend(_token_terms(match[0], is_code, stopwords))
-    return terms
+    for match in _TOKEN.finditer(word):
+        is_code = match.start() > 0 and word[match.start() - 1] == "`"
+        terms += _token_terms(match[0], is_code, stopwords)
+    return tuple(terms)
 
 
 @lru_cache(maxsize=65_536)
-def _token_terms(token: str, is_code: bool, stopwords: frozenset[str]) -> tuple[str, ...]:
+def _indexed_terms(word: str) -> tuple[str, ...]:
+    """Texts repeat their words: remembering them makes `analyze` several times as fast."""
+    return _word_terms(word)
+
+
+def _any_terms(word: str) -> tuple[str, ...]:
+    return (_indexed_terms if len(word) <= _LONGEST_REMEMBERED else _word_terms)(word)
+
+
+def _token_terms(token: str, is_code: bool, stopwords: frozenset[str]) -> list[str]:
     terms = _whole_terms(token, is_code)
     for piece in _PIECE.findall(token):
-        terms.extend(_word_terms(piece, stopwords))
+        terms += _piece_terms(piece, stopwords)
         subwords = () if _ACRONYM_PLURAL.fullmatch(piece) else _CAMEL.split(piece)
         if len(subwords) > 1:
             for subword in subwords:
                 if len(subword) > 1:
-                    terms.extend(_word_terms(subword, stopwords))
-    return tuple(terms)
+                    terms += _piece_terms(subword, stopwords)
+    return terms
 
 
 def _whole_terms(token: str, is_code: bool) -> list[str]:
@@ -134,7 +162,7 @@ def _whole_terms(token: str, is_code: bool) -> list[str]:
     return [_WHOLE + whole[:_MAX_TERM_CHARS] for whole in wholes]
 
 
-def _word_terms(piece: str, stopwords: frozenset[str]) -> list[str]:
+def _piece_terms(piece: str, stopwords: frozenset[str]) -> list[str]:
     word = piece.casefold()
     if word in stopwords:
         return []
@@ -156,13 +184,19 @@ def _bigrams(run: str) -> list[str]:
 
 def _stem(word: str) -> str:
     word = word[:_MAX_TERM_CHARS]
-    language = next((name for end, name in _LANGUAGES if ord(word[0]) < end), None)
+    language = _language(word)
     if language is None:
         return word
     if language == "english" and not word.isascii():
         word = _without_accents(word)
     stemmed: str = _stemmer(language).stemWord(word)
     return stemmed or word
+
+
+def _language(word: str) -> str | None:
+    if word.isascii():
+        return "english"
+    return next((name for end, name in _LANGUAGES if ord(word[0]) < end), None)
 
 
 def _without_accents(word: str) -> str:
@@ -172,10 +206,10 @@ def _without_accents(word: str) -> str:
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:
-    """One stemmer per thread: its inner cache is not thread-safe."""
+    """One per thread: they are not thread-safe. Their own cache costs more than it saves."""
     stemmers: dict[str, Stemmer.Stemmer] | None = getattr(_local, "stemmers", None)
     if stemmers is None:
         stemmers = _local.stemmers = {}
     if language not in stemmers:
-        stemmers[language] = Stemmer.Stemmer(language)
+        stemmers[language] = Stemmer.Stemmer(language, 0)
     return stemmers[language]

@@ -112,3 +112,16 @@ def test_threads_get_the_same_terms() -> None:
         thread.join()
 
     assert all(result == results[0] for result in results)
+
+
+@given(st.lists(st.text(max_size=30), max_size=8))
+def test_no_term_reaches_across_white_space(words: Any) -> None:
+    text = " ".join(words)
+
+    assert analyze(text) == [term for word in text.split() for term in analyze(word)]
+
+
+@given(st.from_regex(r"[A-Z]?[a-z]{1,12}", fullmatch=True), st.sampled_from('.,;:!?)"'))
+def test_punctuation_around_a_word_changes_nothing(word: Any, mark: Any) -> None:
+    assert analyze(f'("{word}{mark}') == analyze(word)
+    assert analyze(f"{word}{mark}") == analyze(word)

@@ -17,9 +17,9 @@ from llama_index.postprocessor.webrag.rerank_errors import (
     RerankTimeoutError,
     RerankUnavailableError,
 )
-from llama_index.postprocessor.webrag.rerank_features import TokenEncoder
 from llama_index.postprocessor.webrag.scaled_scores import ScaledScores
 from llama_index.postprocessor.webrag.token_budget import TokenBudget
+from llama_index.postprocessor.webrag.token_encoder import TokenEncoder
 from llama_index.postprocessor.webrag.zeroentropy_rerank import ZeroEntropyRerank
 
 __all__ = [

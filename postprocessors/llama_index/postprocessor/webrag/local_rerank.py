@@ -20,8 +20,8 @@ from llama_index.postprocessor.webrag.rerank_features import (
     FeatureExtractor,
     Passage,
     Question,
-    TokenEncoder,
 )
+from llama_index.postprocessor.webrag.token_encoder import TokenEncoder
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -81,7 +81,7 @@ class LocalRerank(BaseNodePostprocessor):
     features_key: str = Field(
         default="rerank_features", description="Where the features are written."
     )
-    cache_size: int = Field(default=1024, ge=0, description="Nodes remembered between calls.")
+    cache_size: int = Field(default=4096, ge=0, description="Nodes remembered between calls.")
 
     _extractor: FeatureExtractor = PrivateAttr()
 

@@ -2,27 +2,32 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 from llama_index.postprocessor.webrag.passage_words import sentence_windows
+from llama_index.postprocessor.webrag.term_hits import (
+    TermHits,
+    bigram_share,
+    coverage,
+    find_hits,
+)
+from llama_index.postprocessor.webrag.token_encoder import BatchTokenEncoder, TokenEncoder
 from llama_index.postprocessor.webrag.token_vocabulary import (
     TokenVocabulary,
     best_cosines,
-    normalised,
+    distinct_tokens,
+    dot_products,
 )
 from numpy.typing import NDArray
 
 __all__ = [
     "FEATURES",
-    "BatchTokenEncoder",
     "FeatureExtractor",
     "Passage",
     "Question",
-    "TokenEncoder",
 ]
 
 FEATURES = (
@@ -38,31 +43,6 @@ FEATURES = (
 
 Analyze = Callable[[str], Sequence[str]]
 Matrix = NDArray[np.float32]
-
-
-@runtime_checkable
-class TokenEncoder(Protocol):
-    """A static embedding: whole texts and tokens of a fixed vocabulary live in one space."""
-
-    def encode(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts, as an L2-normalised array of shape (len(texts), dimensions)."""
-
-    def token_vectors(self, text: str) -> tuple[Sequence[str], Matrix]:
-        """Give the distinct tokens of a text and their vectors, not normalised."""
-
-
-@runtime_checkable
-class BatchTokenEncoder(TokenEncoder, Protocol):
-    """One that tokenises many texts at once; a cold call then takes a third of the time."""
-
-    @property
-    def token_table(self) -> Matrix:
-        """Vector of every token, not normalised."""
-
-    def encode_with_tokens(
-        self, texts: Sequence[str]
-    ) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
-        """As `encode`, and per text its distinct tokens as rows of `token_table`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +92,8 @@ class Question:
 class _Profile(NamedTuple):
     """The part of a passage's features that no question changes."""
 
-    terms: frozenset[str]
-    bigrams: frozenset[tuple[str, str]]
-    windows: tuple[frozenset[str], ...]
+    terms: tuple[str, ...]
+    window_starts: tuple[int, ...]
     window_vectors: Matrix
     title_vector: Matrix
     tokens: NDArray[np.int64]
@@ -128,7 +107,7 @@ class FeatureExtractor:
     Args:
         analyze: Turns a text into index terms, in order.
         encoder: Static embedding; None leaves the features of meaning unknown.
-        cache_size: Passages remembered, about 40 KB each.
+        cache_size: Passages remembered, about 10 KB each.
     """
 
     def __init__(self, analyze: Analyze, encoder: TokenEncoder | None, cache_size: int) -> None:
@@ -145,14 +124,16 @@ class FeatureExtractor:
         All lie in [-1, 1], most in [0, 1]. NaN marks what is unknown.
         """
         profiles = self._profiles(passages)
-        weights = _weights(question, profiles)
+        wanted = frozenset(question.terms)
+        hits = [find_hits(each.terms, each.window_starts, wanted) for each in profiles]
+        weights = _weights(question, hits)
         columns = {
-            "coverage": [_coverage(profile.terms, weights) for profile in profiles],
+            "coverage": [coverage(hit.terms, weights) for hit in hits],
             "window_coverage": [
-                max((_coverage(window, weights) for window in profile.windows), default=0.0)
-                for profile in profiles
+                max((coverage(window, weights) for window in hit.windows), default=0.0)
+                for hit in hits
             ],
-            "bigrams": [_bigram_share(profile.bigrams, question.terms) for profile in profiles],
+            "bigrams": [bigram_share(hit.bigrams, question.terms) for hit in hits],
             "page_lexical": [_known(passage.page_lexical) for passage in passages],
             "similarity": [_known(passage.similarity) for passage in passages],
         }
@@ -161,6 +142,9 @@ class FeatureExtractor:
             table[:, FEATURES.index(name)] = values
         if self._encoder is not None and len(passages):
             self._add_meaning(self._encoder, table, question, passages, profiles)
+            table[:, FEATURES.index("token_similarity")] = self._token_similarity(
+                self._encoder, question.text, weights, profiles
+            )
         return table
 
     def _add_meaning(
@@ -172,40 +156,42 @@ class FeatureExtractor:
         profiles: Sequence[_Profile],
     ) -> None:
         vector = encoder.encode([question.text])[0]
-        starts = np.cumsum([0, *(len(profile.windows) for profile in profiles)])[:-1]
-        cosines = np.concatenate([profile.window_vectors for profile in profiles]) @ vector
+        starts = np.cumsum([0, *(len(profile.window_starts) for profile in profiles)])[:-1]
+        windows = np.concatenate([profile.window_vectors for profile in profiles])
+        cosines = dot_products(windows, vector[None])[:, 0]
         table[:, FEATURES.index("window_similarity")] = np.maximum.reduceat(cosines, starts)
         titles = np.stack([profile.title_vector for profile in profiles])
-        table[:, FEATURES.index("title_similarity")] = titles @ vector
-        table[:, FEATURES.index("token_similarity")] = self._token_similarity(
-            encoder, question, profiles
-        )
+        table[:, FEATURES.index("title_similarity")] = dot_products(titles, vector[None])[:, 0]
         column = table[:, FEATURES.index("similarity")]
         unknown = np.flatnonzero(np.isnan(column)).tolist()
         if unknown:
-            column[unknown] = encoder.encode([passages[i].context for i in unknown]) @ vector
+            contexts = encoder.encode([passages[i].context for i in unknown])
+            column[unknown] = dot_products(contexts, vector[None])[:, 0]
 
     def _token_similarity(
-        self, encoder: TokenEncoder, question: Question, profiles: Sequence[_Profile]
+        self,
+        encoder: TokenEncoder,
+        text: str,
+        idf: Mapping[str, float],
+        profiles: Sequence[_Profile],
     ) -> NDArray[np.float64]:
         """Mean over the question's tokens of the best cosine in the passage, weighted by word."""
-        wanted, weights = self._weighted_tokens(encoder, question, profiles)
+        wanted, weights = self._weighted_tokens(encoder, text, idf)
         if not weights.sum():
             return np.zeros(len(profiles))
         tokens = [profile.tokens for profile in profiles]
-        best = best_cosines(wanted, tokens, self._normalised_tokens)
+        best = best_cosines(wanted, tokens, self._token_vectors)
         return np.asarray(weights / weights.sum() @ best, dtype=np.float64)
 
     def _weighted_tokens(
-        self, encoder: TokenEncoder, question: Question, profiles: Sequence[_Profile]
+        self, encoder: TokenEncoder, text: str, idf: Mapping[str, float]
     ) -> tuple[Matrix, NDArray[np.float64]]:
         """Vectors of the question's tokens, each with the weight of its word.
 
         Small talk has no weight, unless there is nothing else.
         """
-        idf = _weights(question, profiles)
         vectors, weights = [], []
-        for word in dict.fromkeys(question.text.split()):
+        for word in dict.fromkeys(text.split()):
             _, found = encoder.token_vectors(word)
             weight = max((idf.get(term, 0.0) for term in self._analyze(word)), default=0.0)
             vectors.append(found)
@@ -233,24 +219,44 @@ class FeatureExtractor:
         self, passages: Mapping[tuple[str, str], Passage]
     ) -> dict[tuple[str, str], _Profile]:
         windows = [sentence_windows(passage.text) for passage in passages.values()]
-        headers = [passage.header for passage in passages.values()]
-        vectors, tokens = self._read([part for parts in windows for part in parts] + headers)
-        titles = self._vectors([passage.title for passage in passages.values()])
-        stops = np.cumsum([0, *(len(parts) for parts in windows)])
+        parts = [part for own in windows for part in own]
+        headers = _numbered(passage.header for passage in passages.values())
+        titles = _numbered(passage.title for passage in passages.values())
+        vectors, tokens = self._read([*parts, *headers, *titles])
+        ends = np.cumsum([len(own) for own in windows]).tolist()
+        spans = [(end - len(own), end) for own, end in zip(windows, ends, strict=True)]
+        own_headers = [len(parts) + headers[passage.header] for passage in passages.values()]
+        own_tokens = distinct_tokens(
+            [
+                [tokens[header], *tokens[start:end]]
+                for header, (start, end) in zip(own_headers, spans, strict=True)
+            ]
+        )
         built = {}
-        for i, key in enumerate(passages):
-            parts = [self._analyze(part) for part in windows[i]]
-            terms = [term for part in [self._analyze(headers[i]), *parts] for term in part]
-            own = slice(int(stops[i]), int(stops[i + 1]))
+        for (key, passage), (start, end), own in zip(
+            passages.items(), spans, own_tokens, strict=True
+        ):
+            terms, starts = self._terms(passage.header, parts[start:end])
             built[key] = _Profile(
-                terms=frozenset(terms),
-                bigrams=frozenset(pairwise(terms)),
-                windows=tuple(map(frozenset, parts)),
-                window_vectors=vectors[own],
-                title_vector=titles[i],
-                tokens=np.unique(np.concatenate([tokens[stops[-1] + i], *tokens[own]])),
+                terms=terms,
+                window_starts=starts,
+                # Copies: a view would keep the vectors of the whole batch.
+                window_vectors=vectors[start:end].copy(),
+                title_vector=vectors[len(parts) + len(headers) + titles[passage.title]].copy(),
+                tokens=own,
             )
         return built
+
+    def _terms(
+        self, header: str, windows: Sequence[str]
+    ) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Terms of the header and of each window in turn, and where the windows begin."""
+        terms = list(self._analyze(header))
+        starts = []
+        for window in windows:
+            starts.append(len(terms))
+            terms += self._analyze(window)
+        return tuple(terms), tuple(starts)
 
     def _read(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
         """Vectors and token numbers of texts."""
@@ -262,9 +268,9 @@ class FeatureExtractor:
         number = self._vocabulary.number
         return self._vectors(texts), [number(*encoder.token_vectors(text)) for text in texts]
 
-    def _normalised_tokens(self, numbers: NDArray[np.int64]) -> Matrix:
+    def _token_vectors(self, numbers: NDArray[np.int64]) -> Matrix:
         if isinstance(self._encoder, BatchTokenEncoder):
-            return normalised(self._encoder.token_table[numbers])
+            return self._encoder.token_table.take(numbers, axis=0)
         return self._vocabulary.vectors(numbers)
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
@@ -273,27 +279,20 @@ class FeatureExtractor:
         return self._encoder.encode(texts)
 
 
-def _weights(question: Question, profiles: Sequence[_Profile]) -> dict[str, float]:
+def _numbered(texts: Iterable[str]) -> dict[str, int]:
+    """A number for each distinct text; passages of one page share title and headings."""
+    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
+
+
+def _weights(question: Question, hits: Sequence[TermHits]) -> dict[str, float]:
     if question.idf is not None:
         return {term: question.idf[term] for term in question.terms if term in question.idf}
-    total = len(profiles)
-    counts = {term: sum(term in profile.terms for profile in profiles) for term in question.terms}
+    total = len(hits)
+    counts = {term: sum(term in hit.terms for hit in hits) for term in question.terms}
     return {
         term: float(np.log1p((total - count + 0.5) / (count + 0.5)))
         for term, count in counts.items()
     }
-
-
-def _coverage(found: frozenset[str], weights: Mapping[str, float]) -> float:
-    total = sum(weights.values())
-    if total <= 0:
-        return 0.0
-    return sum(weight for term, weight in weights.items() if term in found) / total
-
-
-def _bigram_share(found: frozenset[tuple[str, str]], terms: Sequence[str]) -> float:
-    wanted = list(pairwise(terms))
-    return sum(pair in found for pair in wanted) / len(wanted) if wanted else 0.0
 
 
 def _known(value: float | None) -> float:

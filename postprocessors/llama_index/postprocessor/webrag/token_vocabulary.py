@@ -2,13 +2,24 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TokenVocabulary", "best_cosines", "normalised"]
+__all__ = [
+    "TokenVocabulary",
+    "best_cosines",
+    "distinct_tokens",
+    "dot_products",
+    "normalised",
+]
 
 Matrix = NDArray[np.float32]
+
+# BLAS wakes other threads for larger products. For such small ones that gains nothing, and on a
+# busy machine waiting for those threads took twenty times as long as the work.
+_MULTIPLICATIONS_ON_ONE_THREAD = 262_144
 
 
 class TokenVocabulary:
@@ -65,7 +76,7 @@ def best_cosines(
     Args:
         wanted: One row per token, of any length.
         passages: Numbers of each passage's tokens.
-        vectors: Gives the normalised vectors of numbers.
+        vectors: Gives the vectors of numbers, of any length.
 
     Returns:
         Array of shape (wanted tokens, passages).
@@ -77,10 +88,34 @@ def best_cosines(
         return best
     # Passages share most tokens: a few thousand differ among those of eighty passages.
     distinct, places = np.unique(np.concatenate(passages), return_inverse=True)
-    cosines = normalised(wanted) @ vectors(distinct).T
+    found = vectors(distinct)
+    lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
+    cosines = dot_products(found, normalised(wanted)).T / np.where(lengths > 0, lengths, 1)
     starts = (np.cumsum(counts) - counts)[filled]
     best[:, filled] = np.maximum.reduceat(cosines[:, places], starts, axis=1)
     return best
+
+
+def distinct_tokens(passages: Sequence[Sequence[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
+    """The distinct numbers of each passage, ascending; a passage comes in several parts."""
+    counts = [sum(map(len, parts)) for parts in passages]
+    numbers = np.concatenate([np.zeros(0, np.int64), *chain.from_iterable(passages)])
+    owners = np.repeat(np.arange(len(passages)), counts)
+    keys = np.unique(owners << 32 | numbers)
+    bounds = np.searchsorted(keys >> 32, np.arange(len(passages) + 1)).tolist()
+    numbers = keys & 0xFFFFFFFF
+    return [numbers[start:end].copy() for start, end in pairwise(bounds)]
+
+
+def dot_products(rows: Matrix, others: Matrix) -> Matrix:
+    """Every row times every other, as an array of shape (rows, others)."""
+    columns = np.ascontiguousarray(others.T)
+    step = max(1, _MULTIPLICATIONS_ON_ONE_THREAD // max(1, columns.size))
+    products = np.empty((len(rows), len(others)), np.float32)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        np.matmul(rows[part], columns, out=products[part])
+    return products
 
 
 def normalised(vectors: Matrix) -> Matrix:

@@ -1,0 +1,138 @@
+"""Features computed in bulk against their definitions, one passage at a time."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.postprocessor.webrag.passage_words import sentence_windows
+from llama_index.postprocessor.webrag.rerank_features import (
+    FEATURES,
+    FeatureExtractor,
+    Passage,
+    Question,
+)
+
+from webrag.indexing.bundled_embedding import BundledEmbedding
+from webrag.indexing.lexical import analyze, query_terms
+
+ENCODER = BundledEmbedding()
+IDF = {"port": 3.0, "server": 1.5, "=max_connections": 6.0, "max": 2.0, "connect": 2.5}
+QUESTIONS = [
+    "How is the port of the server changed?",
+    "What does max_connections limit?",
+    "port",
+    "the",
+    "\U0001f642",
+]
+PASSAGES = [
+    Passage("The server listens on port 5432. Set `port` in the file.", "Ports", ("Server",)),
+    Passage(
+        "A long list follows. " + "max_connections limits how many clients connect! " * 9,
+        "Limits",
+        ("Server", "Connections"),
+        similarity=0.4,
+        page_lexical=1.0,
+    ),
+    Passage("Colours follow the theme.\n\nSet one.", "Ports"),
+    Passage("\u914d\u7f6e\u6587\u4ef6\u3002\u7aef\u53e3\u53f7\u3002", "\u9875"),
+    Passage("-> ++", "", ("Symbols",)),
+    Passage(""),
+]
+
+
+def defined(question: Question, passage: Passage) -> list[float]:
+    """Every feature by its definition."""
+    idf = question.idf or {}
+    weights = {term: idf[term] for term in question.terms if term in idf}
+    windows = sentence_windows(passage.text)
+    vector = ENCODER.encode([question.text])[0]
+    terms = analyze(passage.header) + [term for part in windows for term in analyze(part)]
+    pairs = list(pairwise(question.terms))
+    similarity = passage.similarity
+    if similarity is None:
+        similarity = float(ENCODER.encode([passage.context])[0] @ vector)
+    return [
+        coverage(terms, weights),
+        similarity,
+        max(float(row @ vector) for row in ENCODER.encode(windows)),
+        max(coverage(analyze(part), weights) for part in windows),
+        sum(pair in set(pairwise(terms)) for pair in pairs) / len(pairs) if pairs else 0.0,
+        float(ENCODER.encode([passage.title])[0] @ vector),
+        np.nan if passage.page_lexical is None else passage.page_lexical,
+        token_similarity(question.text, weights, passage, windows),
+    ]
+
+
+def coverage(terms: list[str], weights: dict[str, float]) -> float:
+    found = sum(weight for term, weight in weights.items() if term in terms)
+    return found / sum(weights.values()) if weights else 0.0
+
+
+def token_similarity(
+    text: str, weights: dict[str, float], passage: Passage, windows: list[str]
+) -> float:
+    rows = np.concatenate([ENCODER.token_vectors(t)[1] for t in [passage.header, *windows]])
+    best, weight = [], []
+    for word in dict.fromkeys(text.split()):
+        for vector in ENCODER.token_vectors(word)[1]:
+            best.append(max((cosine(vector, row) for row in rows), default=0.0))
+            weight.append(max((weights.get(term, 0.0) for term in analyze(word)), default=0.0))
+    if not any(weight):
+        weight = [1.0] * len(best)
+    return float(np.dot(weight, best) / sum(weight)) if best else 0.0
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_features_are_what_they_are_defined_to_be(text: str) -> None:
+    question = Question(text, tuple(query_terms(text)), IDF)
+
+    table = FeatureExtractor(analyze, ENCODER, 10).extract(question, PASSAGES)
+
+    expected = [defined(question, passage) for passage in PASSAGES]
+    np.testing.assert_allclose(table, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_features_do_not_depend_on_the_passages_beside(text: str) -> None:
+    question = Question(text, tuple(query_terms(text)), IDF)
+    together = FeatureExtractor(analyze, ENCODER, 10).extract(question, PASSAGES)
+
+    alone = [FeatureExtractor(analyze, ENCODER, 10).extract(question, [p])[0] for p in PASSAGES]
+
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+def test_remembered_passages_give_the_same_features() -> None:
+    extractor = FeatureExtractor(analyze, ENCODER, 10)
+    extractor.extract(Question("another question", ("anoth", "question"), IDF), PASSAGES[:3])
+    question = Question(QUESTIONS[0], tuple(query_terms(QUESTIONS[0])), IDF)
+
+    table = extractor.extract(question, PASSAGES)
+
+    fresh = FeatureExtractor(analyze, ENCODER, 10).extract(question, PASSAGES)
+    np.testing.assert_allclose(table, fresh, atol=1e-6)
+    assert table.shape == (len(PASSAGES), len(FEATURES))
+
+
+@settings(max_examples=200)
+@given(st.text(alphabet="ab .!?\n\t\r\u00a0\u3002", max_size=400))
+def test_windows_are_the_sentences_joined_up_to_their_size(text: str) -> None:
+    sentences = re.split(r"(?<=[.!?])\s+|\s*\n\s*|(?<=\u3002)", text)
+
+    expected: list[str] = []
+    for sentence in sentences:
+        joined = f"{expected[-1]} {sentence}".strip() if expected else sentence.strip()
+        if expected and expected[-1] and len(joined) > 220:
+            expected.append(sentence)
+        else:
+            expected[-1:] = [joined]
+    expected = [each for each in expected if each] or [""]
+
+    assert sentence_windows(text) == expected
