@@ -18,6 +18,7 @@ __all__ = [
     "AnswerRequest",
     "CitationTally",
     "Conflict",
+    "Diagnosis",
     "EventListener",
     "ExecutionPlan",
     "FinalReason",
@@ -34,6 +35,7 @@ ManagerState = Literal["execute_plan", "success", "fail"]
 YearMode = Literal["explicit", "none"]
 PartKind = Literal["prose", "list", "code", "table"]
 SynthesisMethod = Literal["llm", "extractive", "none"]
+Diagnosis = Literal["empty_corpus", "low_coverage"]
 FinalReason = Literal[
     "confidence_high",
     "confidence_medium_caveated",
@@ -113,6 +115,7 @@ class RetrieveStep(_Frozen):
     Attributes:
         year_mode: `explicit` when years were requested, else `none`, which filters nothing.
         recent_year_window: Years that count as recent for the boost.
+        documents: Pages that were searched.
         candidates: Distinct chunks that were retrieved.
         passages: Passages kept as evidence.
         excluded_instructions: Blocks left out because they address a model.
@@ -125,6 +128,7 @@ class RetrieveStep(_Frozen):
     requested_years: tuple[int, ...] = ()
     recent_year_window: int
     fusion_method: Literal["score", "rrf"] = "score"
+    documents: int = 0
     candidates: int = 0
     passages: int = 0
     excluded_instructions: int = 0
@@ -239,7 +243,8 @@ class ManagerResult(_Frozen):
         conflicts: Where sources disagree.
         confidence: [0, 1]; 0 in state `fail`.
         final_reason: Why the run ended as it did.
-        diagnostics: Observations such as `low_coverage`; they decide nothing.
+        diagnostics: Observations that decide nothing: `empty_corpus`, nothing is stored;
+            `low_coverage`, the passages hold few of the question's words.
         plan: None when the input was refused before there was one.
         retrieval: None when nothing was retrieved.
         reflection: None when there was no answer to judge.
@@ -260,7 +265,7 @@ class ManagerResult(_Frozen):
     final_reason: FinalReason
     applicability_note: str = ""
     uncertainty_note: str = ""
-    diagnostics: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnosis, ...] = ()
     plan: ExecutionPlan | None = None
     retrieval: RetrieveStep | None = None
     reflection: Reflection | None = None
