@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Literal
 from webrag.errors import InputError
 from webrag.ingestion.links import canonical_url
 from webrag.lifetime import Lifetime
-from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
+from webrag.orchestration.models import (
+    MAX_QUESTION_CHARS,
+    OrchestrationResult,
+    ProgressCallback,
+    QueryType,
+)
 from webrag.retrieval.filters import ContentKind, SearchFilters
 
 if TYPE_CHECKING:
@@ -16,8 +21,6 @@ if TYPE_CHECKING:
     from webrag.presentation.models import BriefConfig
 
 __all__ = ["MAX_QUESTION_CHARS", "Asking", "check_question"]
-
-MAX_QUESTION_CHARS = 8_000
 
 
 class Asking(Lifetime):

@@ -173,14 +173,19 @@ class Manager:
         stored = {url: text for url, text in zip(urls, texts, strict=True) if text is not None}
 
         def accepted(part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
-            check_stage(
-                "output", Checked(run.request.query, gathered.evidence, (part,)), self._guardrails
-            )
+            self._check_output(run, (part,))
             run.part(part, citations)
 
         return CitationDesk(
             gathered.evidence, stored, similarity=self._similarity, on_part=accepted
         )
+
+    def _check_output(
+        self, run: Run, parts: tuple[AnswerPart, ...], texts: tuple[str, ...] = ()
+    ) -> None:
+        assert run.gathered is not None
+        checked = Checked(run.request.query, run.gathered.evidence, parts, texts)
+        check_stage("output", checked, self._guardrails)
 
     def _conflicts(
         self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk
@@ -220,11 +225,8 @@ class Manager:
         )
         band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
         text = answer_text(desk.parts, desk.citations, conflicts, band)
-        notes = (reflection.applicability_note, reflection.uncertainty_note)
-        checked = Checked(
-            run.request.query, run.gathered.evidence, tuple(desk.parts), (text, *notes)
-        )
-        check_stage("output", checked, self._guardrails)
+        texts = (text, reflection.applicability_note, reflection.uncertainty_note)
+        self._check_output(run, tuple(desk.parts), texts)
         result = run.end(
             "success",
             answer=text,

@@ -59,7 +59,6 @@ class AnswerConfig(_Frozen):
         rerank_recency_boost: Added to the normalised score of a page published this year.
         recent_year_window: Years over which that boost falls to nothing.
         reflection_temperature: Of the model that judges an answer.
-        max_question_chars: Longest question.
         evidence_passages: Passages an answer is made from.
         max_sentences: Sentences, lists or code blocks of an extractive answer.
         synthesis_timeout_s: Whole time a model has for an answer, its second try included.
@@ -69,7 +68,6 @@ class AnswerConfig(_Frozen):
     rerank_recency_boost: float = Field(default=0.05, ge=0, le=1)
     recent_year_window: int = Field(default=3, ge=1, le=100)
     reflection_temperature: float = Field(default=0.0, ge=0, le=2)
-    max_question_chars: int = Field(default=8_000, ge=1)
     evidence_passages: int = Field(default=8, ge=1)
     max_sentences: int = Field(default=4, ge=1)
     synthesis_timeout_s: float = Field(default=40.0, gt=0)
