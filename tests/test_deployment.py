@@ -26,7 +26,7 @@ from webrag.cli import main
 from webrag.indexing.database import Database
 from webrag.indexing.embedded_postgres import EmbeddedPostgres
 from webrag.settings import Settings
-from webrag.settings.sources import variable_names
+from webrag.settings.sources import is_secret, variable_names
 
 ROOT = Path(__file__).parents[1]
 CLIENTS = (ROOT / "docs/clients.md").read_text(encoding="utf-8")
@@ -101,9 +101,36 @@ def test_registry_file_names_this_version_and_settings_there_are() -> None:
 
 
 def test_registry_file_keeps_to_the_limits_of_its_schema() -> None:
+    package = SERVER["packages"][0]
+    known = {"name", "description", "format", "default", "isSecret", "isRequired", "placeholder"}
+    formats = {each["format"] for each in package["environmentVariables"]}
+
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", SERVER["name"])
-    assert len(SERVER["description"]) <= 100
-    assert SERVER["name"] in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert max(len(SERVER["description"]), len(SERVER["title"])) <= 100
+    assert {"registryType", "identifier", "transport"} <= package.keys()
+    assert formats <= {"string", "number", "boolean", "filepath"}
+    assert [each for each in package["environmentVariables"] if not each.keys() <= known] == []
+
+
+def test_registry_file_hides_secrets_and_states_defaults_as_the_settings_do() -> None:
+    fields = {
+        name: (field, info)
+        for field, info in Settings.model_fields.items()
+        for name in variable_names(field, info)
+    }
+    stated = {
+        each["name"]: (each.get("isSecret", False), each.get("default", ""))
+        for each in SERVER["packages"][0]["environmentVariables"]
+    }
+
+    assert stated == {
+        name: (is_secret(fields[name][1]), str(fields[name][1].default or "")) for name in stated
+    }
+
+
+def test_package_says_which_entry_of_the_registry_is_its_own() -> None:
+    # The registry looks for the name in full, so that it must not run on.
+    assert f"<!-- mcp-name: {SERVER['name']} -->" in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_containers_set_settings_there_are() -> None:

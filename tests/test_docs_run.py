@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import textwrap
+import tomllib
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,21 +23,19 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TOPICS = "A timeout is set with asyncio.timeout. A database is opened read only by its address."
 
-# Commands that are not run here, and where else they are.
+# Commands that are not run here, and what else keeps them right.
 OTHERS = {
-    "uv tool install": "it is `pip install` of the same folder",
-    "claude mcp add": "the client's own",
-    "MCP_AUTH_TOKEN=": "tests of the MCP server over HTTP",
-    "uv run webrag verify URL": "tests of the command line",
-    'pip install "webrag[': "tests of the providers that need these packages",
+    "uv tool install": "the wheel of the same folder is installed by the continuous integration",
+    "claude mcp add": "the client's own; test_deployment.py looks at the part that is ours",
+    "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
+    'pip install "webrag[': "a test below looks for the extra",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
     "pip install uv": "the continuous integration begins with it",
     "python3 -m venv": "the continuous integration begins with it",
-    "uv run webrag demo": "tests of the command line",
     "uv run pytest": "it is what runs this",
     "bash .ci/run": "it is what runs this",
     "python3 -m http.server": "Python's own",
-    "python benchmarks/": "they measure, on data of the reader's own, for minutes",
+    "python benchmarks/": "they measure for minutes; a test below looks for their options",
 }
 
 # Blocks with these names are only compiled, by `test_docs.py`.
@@ -48,6 +47,7 @@ HEAVY = {
 BEFORE = {
     "webrag forget https": "webrag ingest https://docs.example.org/old-page",
     "webrag import": "webrag drop shared --yes",
+    "uv run webrag verify": "webrag ingest https://docs.example.org/",
     "webrag drop old": "webrag ingest https://docs.example.org/page --collection old_experiments",
 }
 
@@ -125,7 +125,8 @@ def here(netloc: str) -> Callable[[str], str]:
 
     def rewrite(text: str) -> str:
         text = re.sub(r"https?://[\w.-]+(:\d+)?(?=[/\"\s]|$)", f"http://{netloc}", text)
-        return re.sub(r"(--(?:site|allow-host)[ =])\S+", rf"\g<1>{netloc}", text)
+        text = re.sub(r"(--(?:site|allow-host)[ =])\S+", rf"\g<1>{netloc}", text)
+        return text.replace('URL "a quotation"', f'http://{netloc}/ "{TOPICS}"')
 
     return rewrite
 
@@ -198,6 +199,35 @@ def test_the_commands_of_a_page_run(
         assert words[0] == "webrag", f"{command!r} is neither run nor among OTHERS"
         result = CliRunner().invoke(main, words[1:])
         assert result.exit_code == 0, f"{command}\n{result.output}"
+
+
+ALL_COMMANDS = [
+    each for path in PAGES for block in blocks(path, "bash") for each in commands(block)
+]
+
+
+@pytest.mark.parametrize("start", [*OTHERS, *BEFORE])
+def test_every_exception_is_still_needed(start: str) -> None:
+    assert any(command.startswith(start) for command in ALL_COMMANDS)
+
+
+def test_every_extra_that_a_page_names_exists() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = {
+        extra
+        for path in PAGES
+        for extra in re.findall(r"webrag\[(\w+)\]", path.read_text(encoding="utf-8"))
+    }
+
+    assert named
+    assert named - set(project["optional-dependencies"]) == set()
+
+
+@pytest.mark.parametrize("command", [each for each in ALL_COMMANDS if "benchmarks/" in each])
+def test_benchmark_takes_the_options_it_is_shown_with(command: str) -> None:
+    script = (ROOT / re.findall(r"benchmarks/\w+\.py", command)[0]).read_text(encoding="utf-8")
+
+    assert [option for option in re.findall(r"--[a-z-]+", command) if option not in script] == []
 
 
 @pytest.mark.parametrize("path", pages_with("json"))

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Literal
 from webrag.errors import InputError
 from webrag.ingestion.links import canonical_url
 from webrag.lifetime import Lifetime
-from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
-from webrag.retrieval.filters import NO_FILTERS, ContentKind, SearchFilters
+from webrag.orchestration.models import (
+    MAX_QUESTION_CHARS,
+    OrchestrationResult,
+    ProgressCallback,
+    QueryType,
+)
+from webrag.retrieval.filters import ContentKind, SearchFilters
 
 if TYPE_CHECKING:
     from webrag.answering.models import EventListener, ManagerResult
@@ -16,8 +21,6 @@ if TYPE_CHECKING:
     from webrag.presentation.models import BriefConfig
 
 __all__ = ["MAX_QUESTION_CHARS", "Asking", "check_question"]
-
-MAX_QUESTION_CHARS = 8_000
 
 
 class Asking(Lifetime):
@@ -92,6 +95,9 @@ class Asking(Lifetime):
     ) -> OrchestrationResult:
         """Find evidence in what is stored; nothing is fetched.
 
+        When there was no page to search, a warning of the result says why: nothing is stored, or
+        nothing that the filters leave.
+
         Args:
             question: At most `MAX_QUESTION_CHARS` characters.
             source_urls: Only these pages.
@@ -126,9 +132,10 @@ class Asking(Lifetime):
             retrieval_mode=retrieval_mode,
             on_progress=on_progress,
         )
-        if result.corpus_stats.total_parent_chunks or filters == NO_FILTERS:
+        if result.corpus_stats.total_parent_chunks:
             return result
-        warning = f"No stored page matches {filters.description}; `status` lists what is stored."
+        stored = (await parts.corpus.status(include_urls=False)).documents
+        warning = _why_nothing_was_searched(stored, filters, self.settings.collection)
         return result.model_copy(update={"warnings": (*result.warnings, warning)})
 
     async def ask(
@@ -217,3 +224,9 @@ def check_question(question: str) -> None:
             f"The question has {len(question):,} characters; "
             f"at most {MAX_QUESTION_CHARS:,} are allowed."
         )
+
+
+def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: str) -> str:
+    if not stored:
+        return f"Nothing is stored in the collection {collection!r} yet: fetch a page first."
+    return f"No stored page matches {filters.description}; `status` lists what is stored."

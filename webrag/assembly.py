@@ -113,32 +113,13 @@ async def assemble(
         DatabaseUnavailableError: The database cannot be started or reached.
     """
     bundled = BundledEmbedding()
-    database = Database(settings.database_config())
-    stack.push_async_callback(database.close)
-    await database.open()
-    choice, other = await _open_corpus(settings, database, bundled)
-    model = await asyncio.to_thread(choice.load)
-    if isinstance(model, AbstractAsyncContextManager):
-        await stack.enter_async_context(model)  # its connections end with it
-    tokenize = await asyncio.to_thread(choose_tokenizer, settings)
-
-    def count_tokens(text: str) -> int:
-        return len(tokenize(text))
-
-    embedder = Embedder(model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens)
-    corpus = Corpus(database, embedding=(choice.name, choice.dimensions))
+    storage = await _storage(settings, stack, bundled)
+    database, corpus, embedder = storage.database, storage.corpus, storage.embedder
     ingestion, site_list, pages = _ingestion(settings, stack, page_source)
-    node_parser = ParentChildNodeParser(tokenizer=tokenize)
-    indexer = Indexer(corpus, node_parser, embedder)
-    acquirer = PageAcquirer(
-        ingestion,
-        indexer,
-        corpus,
-        recrawl_after_s=settings.recrawl_after,
-    )
+    indexer = Indexer(corpus, storage.node_parser, embedder)
+    acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
     ranks, profile = choose_reranker(settings, bundled, *reranker)
-    if isinstance(ranks, AbstractAsyncContextManager):
-        await stack.enter_async_context(ranks)  # keeps its connections open meanwhile
+    await _entered(stack, ranks)
     searcher = Searcher(database, embedder, settings.retrieval_config())
     chunk_reranker = ChunkReranker(ranks, profile, top_n=settings.reranker_top_n)
     analyzer = await asyncio.to_thread(_analyzer, settings)
@@ -152,6 +133,9 @@ async def assemble(
         config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
     )
+    finder = EvidenceFinder(
+        searcher, chunk_reranker, settings.retrieval_config(), settings.answer_config()
+    )
     return Parts(
         database=database,
         corpus=corpus,
@@ -161,28 +145,69 @@ async def assemble(
         engine=engine,
         searcher=searcher,
         embedder=embedder,
-        node_parser=node_parser,
+        node_parser=storage.node_parser,
         reranker=ranks,
         manager=await _manager(
             settings,
             stack,
             planner=Planner(analyzer),
             scope=NamedPages(acquirer, engine),
-            finder=EvidenceFinder(
-                searcher,
-                chunk_reranker,
-                settings.retrieval_config(),
-                settings.answer_config(),
-            ),
+            finder=finder,
             corpus=corpus,
             meaning=Meaning(bundled),
         ),
         verifier=Verifier(corpus, database, ingestion),
         page_source=pages.source.name,
+        count_tokens=storage.count_tokens,
+        embedding=storage.embedding,
+        other_embedding=storage.other_embedding,
+    )
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """The collection and what pages are cut and embedded with."""
+
+    database: Database
+    corpus: Corpus
+    embedder: Embedder
+    node_parser: NodeParser
+    count_tokens: Callable[[str], int]
+    embedding: EmbeddingChoice
+    other_embedding: str | None
+
+
+async def _storage(
+    settings: Settings, stack: AsyncExitStack, bundled: BundledEmbedding
+) -> _Storage:
+    database = Database(settings.database_config())
+    stack.push_async_callback(database.close)
+    await database.open()
+    choice, other = await _open_corpus(settings, database, bundled)
+    model = await asyncio.to_thread(choice.load)
+    await _entered(stack, model)
+    tokenize = await asyncio.to_thread(choose_tokenizer, settings)
+
+    def count_tokens(text: str) -> int:
+        return len(tokenize(text))
+
+    return _Storage(
+        database=database,
+        corpus=Corpus(database, embedding=(choice.name, choice.dimensions)),
+        embedder=Embedder(
+            model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens
+        ),
+        node_parser=ParentChildNodeParser(tokenizer=tokenize),
         count_tokens=count_tokens,
         embedding=choice,
         other_embedding=other,
     )
+
+
+async def _entered(stack: AsyncExitStack, client: object) -> None:
+    """Keep the connections of a service open until the end; other objects have none."""
+    if isinstance(client, AbstractAsyncContextManager):
+        await stack.enter_async_context(client)
 
 
 async def _manager(

@@ -140,6 +140,25 @@ async def test_search_stays_within_the_named_sites(rag: WebRAG, site: Any) -> No
     assert (await rag.search(AT_SEED, sites=["other.test"])).chunks == ()
 
 
+async def test_search_of_an_empty_collection_says_so_and_what_to_do(rag: WebRAG) -> None:
+    result = await rag.search(AT_SEED, sites=["other.test"])
+
+    brief = rag.brief(result)
+    assert result.warnings == (
+        f"Nothing is stored in the collection {rag.settings.collection!r} yet: fetch a page first.",
+    )
+    assert f"There was no page to search. {result.warnings[0]}" in brief
+    assert "`webrag answer URL QUESTION` with a page likely to hold the answer" in brief
+
+
+async def test_search_whose_filters_leave_no_page_names_them(rag: WebRAG, site: Any) -> None:
+    await rag.ingest(f"{site}/")
+
+    result = await rag.search(AT_SEED, sites=["other.test"])
+
+    assert result.warnings == ("No stored page matches other.test; `status` lists what is stored.",)
+
+
 async def test_ingest_stores_the_other_pages_when_one_fails(rag: WebRAG, site: Any) -> None:
     heard: list[tuple[str, bool]] = []
 

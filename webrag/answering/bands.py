@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from webrag.answering.models import CitationTally, FinalReason, RetrieveStep
+from webrag.answering.models import CitationTally, Diagnosis, FinalReason, RetrieveStep
 
 __all__ = [
     "HIGH",
@@ -12,6 +12,7 @@ __all__ = [
     "Band",
     "answer_confidence",
     "band_of",
+    "diagnoses",
     "has_low_coverage",
     "without_answer",
 ]
@@ -67,6 +68,11 @@ _WHAT_HELPS: Final = (
     "It may help to name the product, version or page you mean, to use the words its documentation"
     " would use, or to give the address of a page to read."
 )
+_NOTHING_STORED: Final = (
+    "Nothing is stored yet, so there was nothing to search. Give the address of a page to answer"
+    " from (`--url`, in Python `url=`), or fetch pages first (`webrag ingest`, in Python"
+    " `ingest`)."
+)
 _TOO_LOW: Final = Band(
     "confidence_too_low_clarify",
     # Reads well before the quotations and, where they were printed as they came, after them.
@@ -81,9 +87,16 @@ def band_of(confidence: float) -> Band:
     return next((band for bound, band in _BANDS if confidence >= bound), _TOO_LOW)
 
 
-def without_answer(step: RetrieveStep) -> Band:
-    """The lowest band for a run that found nothing to quote, saying why as far as it is known."""
-    if step.candidates:
+def without_answer(step: RetrieveStep, *, stored: int) -> Band:
+    """The lowest band for a run that found nothing to quote, saying why as far as it is known.
+
+    Args:
+        step: What was searched and found.
+        stored: Pages that are stored, searched or not.
+    """
+    if not stored:
+        notice = _NOTHING_STORED
+    elif step.candidates:
         notice = f"Nothing was found that comes near enough to this to be quoted. {_WHAT_HELPS}"
     elif step.requested_years:
         years = ", ".join(map(str, step.requested_years))
@@ -92,10 +105,8 @@ def without_answer(step: RetrieveStep) -> Band:
             " they were published are left out as well; ask without a year to search them, too."
         )
     else:
-        notice = (
-            "Nothing that is stored has to do with this, or nothing is stored yet. Give the"
-            " address of a page to answer from, or ingest pages first."
-        )
+        searched = "1 page was" if step.documents == 1 else f"{step.documents:,} pages were"
+        notice = f"{searched} searched, and nothing there has to do with this. {_WHAT_HELPS}"
     return _TOO_LOW._replace(notice=notice)
 
 
@@ -131,3 +142,15 @@ def answer_confidence(
 def has_low_coverage(coverage: float) -> bool:
     """Whether the passages hold too few of the question's words; a diagnosis, not a decision."""
     return coverage < LOW_COVERAGE
+
+
+def diagnoses(step: RetrieveStep, *, stored: int) -> tuple[Diagnosis, ...]:
+    """What is to be said of a retrieval that decides nothing.
+
+    Args:
+        step: What was searched and found.
+        stored: Pages that are stored, searched or not.
+    """
+    if not stored:
+        return ("empty_corpus",)
+    return ("low_coverage",) if has_low_coverage(step.coverage) else ()

@@ -161,7 +161,7 @@ class EvidenceFinder:
         years: Sequence[int],
         profile: ScoreProfile,
     ) -> RetrieveStep:
-        idf = legs[0].result.term_idf
+        idf, searched = legs[0].result.term_idf, legs[0].result.corpus_stats
         chunks = {chunk.chunk_id for leg in legs for chunk in leg.result.chunks}
         barred = [each.kind for evidence in kept for each in evidence.barred]
         return RetrieveStep(
@@ -169,6 +169,7 @@ class EvidenceFinder:
             requested_years=tuple(years),
             recent_year_window=self._config.recent_year_window,
             fusion_method=self._retrieval.fusion_method,
+            documents=searched.total_documents,
             candidates=len(chunks),
             passages=len(kept),
             excluded_instructions=barred.count("instruction"),

@@ -8,6 +8,7 @@ from webrag.answering.evidence import Evidence
 from webrag.answering.models import AnswerPart
 from webrag.answering.screening import holds_secret
 from webrag.errors import GuardrailsViolationError
+from webrag.orchestration.models import MAX_QUESTION_CHARS
 
 __all__ = [
     "DEFAULT_GUARDRAILS",
@@ -22,8 +23,6 @@ __all__ = [
 ]
 
 Stage = Literal["input", "retrieval", "output"]
-
-_MAX_CHARS: Final = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def check_stage(stage: Stage, checked: Checked, guardrails: Sequence[Guardrail])
 class InputGuard:
     """Refuses questions that are empty or too long, or hold a character no text may."""
 
-    max_chars: int = _MAX_CHARS
+    max_chars: int = MAX_QUESTION_CHARS
     stage: Literal["input"] = "input"
 
     def check(self, checked: Checked) -> None:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from webrag.answering.bands import answer_confidence, band_of, has_low_coverage, without_answer
+from webrag.answering.bands import answer_confidence, band_of, diagnoses, without_answer
 from webrag.answering.citations import CitationDesk
 from webrag.answering.conflicts import find_conflicts
 from webrag.answering.evidence import EvidenceFinder, Gathered
@@ -24,6 +24,7 @@ from webrag.answering.models import (
     ExecutionPlan,
     ManagerResult,
     Reflection,
+    RetrieveStep,
 )
 from webrag.answering.outcome import answer_text
 from webrag.answering.planner import Planner
@@ -33,6 +34,7 @@ from webrag.answering.synthesizer import Draft, Synthesizer
 from webrag.answering.tracing import Tracer
 from webrag.answering.units import Similarity, read_units
 from webrag.errors import GuardrailsViolationError
+from webrag.indexing.models import CorpusStatus
 
 __all__ = ["Manager", "PageReader", "PageScope"]
 
@@ -40,10 +42,13 @@ _log = logging.getLogger(__name__)
 
 
 class PageReader(Protocol):
-    """Where the stored text of pages is read; `webrag.indexing.corpus.Corpus` is one."""
+    """Where stored pages are read and counted; `webrag.indexing.corpus.Corpus` is one."""
 
     async def markdown(self, url: str) -> str | None:
         """Stored text of a page; None when it is not stored."""
+
+    async def status(self, *, include_urls: bool) -> CorpusStatus:
+        """How much is stored."""
 
 
 PageScope = Callable[[AnswerRequest], Awaitable[tuple[Sequence[str] | None, tuple[str, ...]]]]
@@ -128,7 +133,7 @@ class Manager:
         run.plan = plan
         run.note(problem)
         if plan.coherence == "incoherent":
-            return incoherent_result(run, plan)
+            return incoherent_result(run)
         gathered = await self._tracer.step(
             "retrieve", lambda: self._gather(run, plan), {"query": plan.revised_query}
         )
@@ -146,7 +151,8 @@ class Manager:
             "reflect", lambda: self._reflector.reflect(plan, gathered, desk)
         )
         run.note(problem)
-        return self._answered(run, desk, draft, conflicts, reflection)
+        stored = await self._stored_pages(gathered.step)
+        return self._answered(run, desk, draft, conflicts, reflection, stored)
 
     async def _gather(self, run: Run, plan: ExecutionPlan) -> Gathered:
         request = run.request
@@ -167,14 +173,19 @@ class Manager:
         stored = {url: text for url, text in zip(urls, texts, strict=True) if text is not None}
 
         def accepted(part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
-            check_stage(
-                "output", Checked(run.request.query, gathered.evidence, (part,)), self._guardrails
-            )
+            self._check_output(run, (part,))
             run.part(part, citations)
 
         return CitationDesk(
             gathered.evidence, stored, similarity=self._similarity, on_part=accepted
         )
+
+    def _check_output(
+        self, run: Run, parts: tuple[AnswerPart, ...], texts: tuple[str, ...] = ()
+    ) -> None:
+        assert run.gathered is not None
+        checked = Checked(run.request.query, run.gathered.evidence, parts, texts)
+        check_stage("output", checked, self._guardrails)
 
     def _conflicts(
         self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk
@@ -190,6 +201,10 @@ class Manager:
                 found.append(Conflict(kind=each.kind, citations=(left.number, right.number)))
         return tuple(found)
 
+    async def _stored_pages(self, step: RetrieveStep) -> int:
+        """Pages that are stored; counted only where none was searched."""
+        return step.documents or (await self._pages.status(include_urls=False)).documents
+
     def _answered(
         self,
         run: Run,
@@ -197,6 +212,7 @@ class Manager:
         draft: Draft,
         conflicts: tuple[Conflict, ...],
         reflection: Reflection,
+        stored: int,
     ) -> ManagerResult:
         assert run.gathered is not None
         step = run.gathered.step
@@ -207,35 +223,26 @@ class Manager:
             gave_up=draft.gave_up,
             has_conflict=bool(conflicts),
         )
-        band = band_of(confidence) if desk.parts else without_answer(step)
+        band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
         text = answer_text(desk.parts, desk.citations, conflicts, band)
-        notes = (reflection.applicability_note, reflection.uncertainty_note)
-        checked = Checked(
-            run.request.query, run.gathered.evidence, tuple(desk.parts), (text, *notes)
-        )
-        check_stage("output", checked, self._guardrails)
-        run.enter("success")
-        if band.notice:
-            run.tell(AnswerEvent(kind="notice", detail=band.notice))
-        return ManagerResult(
-            state="success",
-            states=tuple(run.states),
-            query=run.request.query,
+        texts = (text, reflection.applicability_note, reflection.uncertainty_note)
+        self._check_output(run, tuple(desk.parts), texts)
+        result = run.end(
+            "success",
             answer=text,
+            confidence=confidence,
+            final_reason=band.reason,
             notice=band.notice,
             parts=tuple(desk.parts),
             citations=desk.citations,
             conflicts=conflicts,
-            confidence=confidence,
-            final_reason=band.reason,
             applicability_note=reflection.applicability_note,
             uncertainty_note=reflection.uncertainty_note,
-            diagnostics=("low_coverage",) if has_low_coverage(step.coverage) else (),
-            plan=run.plan,
-            retrieval=step,
+            diagnostics=diagnoses(step, stored=stored),
             reflection=reflection,
             citation_tally=desk.tally,
             synthesis=draft.method if desk.parts else "none",
-            degraded=tuple(run.degraded),
-            total_ms=run.elapsed_ms,
         )
+        if band.notice:
+            run.tell(AnswerEvent(kind="notice", detail=band.notice))
+        return result

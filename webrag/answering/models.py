@@ -18,6 +18,7 @@ __all__ = [
     "AnswerRequest",
     "CitationTally",
     "Conflict",
+    "Diagnosis",
     "EventListener",
     "ExecutionPlan",
     "FinalReason",
@@ -34,6 +35,7 @@ ManagerState = Literal["execute_plan", "success", "fail"]
 YearMode = Literal["explicit", "none"]
 PartKind = Literal["prose", "list", "code", "table"]
 SynthesisMethod = Literal["llm", "extractive", "none"]
+Diagnosis = Literal["empty_corpus", "low_coverage"]
 FinalReason = Literal[
     "confidence_high",
     "confidence_medium_caveated",
@@ -57,7 +59,6 @@ class AnswerConfig(_Frozen):
         rerank_recency_boost: Added to the normalised score of a page published this year.
         recent_year_window: Years over which that boost falls to nothing.
         reflection_temperature: Of the model that judges an answer.
-        max_question_chars: Longest question.
         evidence_passages: Passages an answer is made from.
         max_sentences: Sentences, lists or code blocks of an extractive answer.
         synthesis_timeout_s: Whole time a model has for an answer, its second try included.
@@ -67,7 +68,6 @@ class AnswerConfig(_Frozen):
     rerank_recency_boost: float = Field(default=0.05, ge=0, le=1)
     recent_year_window: int = Field(default=3, ge=1, le=100)
     reflection_temperature: float = Field(default=0.0, ge=0, le=2)
-    max_question_chars: int = Field(default=8_000, ge=1)
     evidence_passages: int = Field(default=8, ge=1)
     max_sentences: int = Field(default=4, ge=1)
     synthesis_timeout_s: float = Field(default=40.0, gt=0)
@@ -113,6 +113,7 @@ class RetrieveStep(_Frozen):
     Attributes:
         year_mode: `explicit` when years were requested, else `none`, which filters nothing.
         recent_year_window: Years that count as recent for the boost.
+        documents: Pages that were searched.
         candidates: Distinct chunks that were retrieved.
         passages: Passages kept as evidence.
         excluded_instructions: Blocks left out because they address a model.
@@ -125,6 +126,7 @@ class RetrieveStep(_Frozen):
     requested_years: tuple[int, ...] = ()
     recent_year_window: int
     fusion_method: Literal["score", "rrf"] = "score"
+    documents: int = 0
     candidates: int = 0
     passages: int = 0
     excluded_instructions: int = 0
@@ -239,7 +241,8 @@ class ManagerResult(_Frozen):
         conflicts: Where sources disagree.
         confidence: [0, 1]; 0 in state `fail`.
         final_reason: Why the run ended as it did.
-        diagnostics: Observations such as `low_coverage`; they decide nothing.
+        diagnostics: Observations that decide nothing: `empty_corpus`, nothing is stored;
+            `low_coverage`, the passages hold few of the question's words.
         plan: None when the input was refused before there was one.
         retrieval: None when nothing was retrieved.
         reflection: None when there was no answer to judge.
@@ -260,7 +263,7 @@ class ManagerResult(_Frozen):
     final_reason: FinalReason
     applicability_note: str = ""
     uncertainty_note: str = ""
-    diagnostics: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnosis, ...] = ()
     plan: ExecutionPlan | None = None
     retrieval: RetrieveStep | None = None
     reflection: Reflection | None = None

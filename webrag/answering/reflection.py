@@ -124,7 +124,9 @@ def _applicability(citations: Sequence[AnswerCitation]) -> str:
 
 def _uncertainty(gathered: Gathered, desk: CitationDesk) -> str:
     notes = []
-    if not desk.parts:
+    if not gathered.evidence:
+        notes.append("Nothing was found.")
+    elif not desk.parts:
         notes.append("Nothing that was found could be quoted.")
     elif len({each.source_url for each in desk.citations}) == 1:
         notes.append("It rests on a single page.")

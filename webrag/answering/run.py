@@ -1,7 +1,8 @@
-"""What is known of one run of the answer manager, and how it fails; it takes no step."""
+"""What is known of one run of the answer manager, and how it ends; it takes no step."""
 
 import time
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from webrag.answering.evidence import Gathered
 from webrag.answering.models import (
@@ -11,6 +12,7 @@ from webrag.answering.models import (
     AnswerRequest,
     EventListener,
     ExecutionPlan,
+    FinalReason,
     ManagerResult,
     ManagerState,
 )
@@ -55,41 +57,54 @@ class Run:
         if self.listener is not None:
             self.listener(event)
 
-    @property
-    def elapsed_ms(self) -> float:
-        """Milliseconds since the run began."""
-        return (time.monotonic() - self.started) * 1000
+    def end(
+        self,
+        state: Literal["success", "fail"],
+        *,
+        answer: str,
+        confidence: float,
+        final_reason: FinalReason,
+        **details: Any,
+    ) -> ManagerResult:
+        """Go into a terminal state; the result holds what is known of the run.
+
+        Args:
+            state: Terminal state.
+            answer: What the user is told.
+            confidence: 0 in state `fail`.
+            final_reason: Why the run ends.
+            details: Further fields of the result.
+        """
+        self.enter(state)
+        return ManagerResult(
+            state=state,
+            states=tuple(self.states),
+            query=self.request.query,
+            answer=answer,
+            confidence=confidence,
+            final_reason=final_reason,
+            plan=self.plan,
+            retrieval=self.gathered.step if self.gathered else None,
+            degraded=tuple(self.degraded),
+            total_ms=(time.monotonic() - self.started) * 1000,
+            **details,
+        )
 
 
-def incoherent_result(run: Run, plan: ExecutionPlan) -> ManagerResult:
+def incoherent_result(run: Run) -> ManagerResult:
     """The end of a run whose question makes no sense."""
-    run.enter("fail")
-    return ManagerResult(
-        state="fail",
-        states=tuple(run.states),
-        query=run.request.query,
-        answer=incoherent_reply(plan.coherence_reason),
-        confidence=0.0,
-        final_reason="incoherent_query",
-        plan=plan,
-        degraded=tuple(run.degraded),
-        total_ms=run.elapsed_ms,
+    reason = None if run.plan is None else run.plan.coherence_reason
+    return run.end(
+        "fail", answer=incoherent_reply(reason), confidence=0.0, final_reason="incoherent_query"
     )
 
 
 def stopped_result(run: Run, error: GuardrailsViolationError) -> ManagerResult:
     """The end of a run that a guardrail stopped."""
-    run.enter("fail")
-    return ManagerResult(
-        state="fail",
-        states=tuple(run.states),
-        query=run.request.query,
+    return run.end(
+        "fail",
         answer=error.safe_reply,
         confidence=0.0,
         final_reason=f"guardrail_{error.stage}",  # type: ignore[arg-type]
-        plan=run.plan,
-        retrieval=run.gathered.step if run.gathered else None,
-        degraded=tuple(run.degraded),
         guardrail=(error.stage, error.reason),
-        total_ms=run.elapsed_ms,
     )

@@ -9,7 +9,7 @@ from webrag.answering.clauses import clauses, is_bound, nearest_clauses
 from webrag.answering.qualifiers import keeps_qualifiers, keeps_units
 from webrag.indexing.lexical import analyze, query_terms
 
-__all__ = ["identifiers", "is_negated", "is_supported", "numbers"]
+__all__ = ["denies", "identifiers", "is_negated", "is_supported", "numbers"]
 
 # Measured on the pairs of the test: at .5 no contradicted sentence passes on words alone.
 _MIN_COVERAGE: Final = 0.5
@@ -117,6 +117,11 @@ def is_negated(text: str) -> bool:
     return bool(_NEGATION.search(_IDENTIFIER.sub(" ", text.replace("\u2019", "'")).casefold()))
 
 
+def denies(text: str) -> bool:
+    """Whether a statement denies something, conditions such as "if it is not set" aside."""
+    return is_negated(_CONDITION.sub(" ", text))
+
+
 def _one_spelling(number: str) -> str:
     digits = re.sub(r"[,_\u202f\u00a0]", "", number).lstrip("+")
     return re.sub(r"\.0+$", "", digits).rstrip(".") or digits
@@ -147,13 +152,13 @@ def _same_polarity(sentence: str, support: str) -> bool:
     shared = [len(terms & set(analyze(part))) for part in parts]
     most = max(shared, default=0)
     nearest = [part for part, count in zip(parts, shared, strict=True) if count == most]
-    is_alike = any(_denies(part) == _denies(sentence) for part in nearest)
+    is_alike = any(denies(part) == denies(sentence) for part in nearest)
     known = clauses(support)
     closest = [(clause, nearest_clauses(clause, known)) for clause in clauses(sentence)]
     if not is_alike and not any(_holds_all(clause, found) for clause, found in closest):
         return False
     return all(
-        any(_denies(each) == _denies(clause) and not _turns_round(clause, each)
+        any(denies(each) == denies(clause) and not _turns_round(clause, each)
             for each in found)
         for clause, found in closest
         if found
@@ -162,11 +167,6 @@ def _same_polarity(sentence: str, support: str) -> bool:
 
 def _squeezed(text: str) -> str:
     return " ".join(text.split())
-
-
-def _denies(text: str) -> bool:
-    """Whether a sentence denies something outside its conditions, as in "if it is not set, ..."."""
-    return is_negated(_CONDITION.sub(" ", text))
 
 
 def _holds_all(claim: str, found: Sequence[str]) -> bool:

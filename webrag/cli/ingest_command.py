@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webrag.cli.options import RunOptions, json_option, run_options, with_settings
-from webrag.cli.output import print_brief, print_json
+from webrag.cli.output import error_value, print_brief, print_json
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -73,7 +73,7 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> N
     if options.json:
         shown = report.model_dump(mode="json")
         if report.failed:
-            shown["error"] = {"type": "FetchError", "message": _failure(report), "hint": None}
+            shown["error"] = error_value("FetchError", _failure(report))
         print_json(shown)
     else:
         _print_report(report)

@@ -23,6 +23,7 @@ from webrag.cli.maintenance_commands import (
 )
 from webrag.cli.mcp_command import mcp_command
 from webrag.cli.options import RunOptions, run_options, with_settings
+from webrag.cli.output import error_value
 from webrag.cli.status_command import status_command
 from webrag.cli.transfer_commands import export_command, import_command
 from webrag.cli.verify_command import verify_command
@@ -112,10 +113,9 @@ def _report(error: WebRAGError, options: RunOptions) -> None:
     if options.verbose > 1 or (options.verbose and type(error) is WebRAGError):
         click.echo(traceback.format_exc().rstrip(), err=True)
     if options.json:
-        details: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
-        if isinstance(error, FetchError):
-            details |= {"url": error.url, "status": error.status}
-        click.echo(json.dumps({"error": details | {"hint": error.hint}}, ensure_ascii=False))
+        where = {"url": error.url, "status": error.status} if isinstance(error, FetchError) else {}
+        value = error_value(type(error).__name__, str(error), hint=error.hint, **where)
+        click.echo(json.dumps({"error": value}, ensure_ascii=False))
         return
     click.echo(f"Error: {error}", err=True)
     if error.hint:

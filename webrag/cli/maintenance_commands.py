@@ -2,13 +2,13 @@
 
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from webrag.cli.moments import parse_age
 from webrag.cli.options import RunOptions, json_option, run_options, with_settings
-from webrag.cli.output import print_columns, print_json
+from webrag.cli.output import error_value, print_columns, print_json
 from webrag.cli.progress import count_progress
 from webrag.cli.running import run
 from webrag.errors import InputError, WebRAGError
@@ -56,7 +56,8 @@ def forget_command(
     error = _unknown(report)
     if options.json:
         shown = report.model_dump(mode="json")
-        print_json(shown if error is None else shown | {"error": _error(error)})
+        failed = {} if error is None else {"error": error_value("InputError", error)}
+        print_json(shown | failed)
     else:
         for url in report.removed:
             click.echo(f"- {url}")
@@ -194,10 +195,6 @@ def _unknown(report: "ForgetReport") -> str | None:
         return None
     verb = "is" if len(report.unknown) == 1 else "are"
     return f"{', '.join(report.unknown)} {verb} not stored."
-
-
-def _error(message: str) -> dict[str, Any]:
-    return {"type": "InputError", "message": message, "hint": None}
 
 
 def _print_checks(result: "CorpusCheck") -> None:

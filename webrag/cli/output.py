@@ -10,7 +10,7 @@ import click
 
 from webrag.errors import InputError
 
-__all__ = ["print_brief", "print_columns", "print_json", "write_text"]
+__all__ = ["error_value", "print_brief", "print_columns", "print_json", "write_text"]
 
 _SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
 
@@ -28,6 +28,11 @@ def print_brief(text: str) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def error_value(kind: str, message: str, *, hint: str | None = None, **details: Any) -> Any:
+    """An error as the JSON of a command holds it, under the name `error`."""
+    return {"type": kind, "message": message, **details, "hint": hint}
 
 
 def write_text(path: Path, text: str) -> None:

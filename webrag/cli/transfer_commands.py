@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webrag.cli.options import RunOptions, json_option, run_options, with_settings
-from webrag.cli.output import print_json
+from webrag.cli.output import error_value, print_json
 from webrag.cli.progress import count_progress
 from webrag.cli.running import run
 
@@ -59,7 +59,7 @@ def import_command(ctx: click.Context, file: Path) -> None:
     if options.json:
         shown = report.model_dump(mode="json")
         if message is not None:
-            shown["error"] = {"type": "InputError", "message": message, "hint": None}
+            shown["error"] = error_value("InputError", message)
         print_json(shown)
     else:
         click.echo(

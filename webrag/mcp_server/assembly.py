@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from mcp.server.mcpserver import MCPServer
 
@@ -13,10 +14,13 @@ from webrag.mcp_server.access import StaticTokenVerifier, auth_settings
 from webrag.mcp_server.prompts import add_prompts
 from webrag.mcp_server.resources import add_resources
 from webrag.mcp_server.running_calls import RunningCalls
-from webrag.mcp_server.runtime import LoadMemory, ResearchMemory, Runtime
+from webrag.mcp_server.runtime import LoadMemory, Runtime
 from webrag.mcp_server.schemas import INSTRUCTIONS
 from webrag.mcp_server.tools import ResearchTools
 from webrag.settings import Settings
+
+if TYPE_CHECKING:
+    from webrag.app import WebRAG
 
 __all__ = ["AssembledServer", "assemble_server"]
 
@@ -88,7 +92,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
     return AssembledServer(server, runtime, tools.calls)
 
 
-def _load_webrag(settings: Settings) -> AbstractAsyncContextManager[ResearchMemory]:
+def _load_webrag(settings: Settings) -> "AbstractAsyncContextManager[WebRAG]":
     # Imported here: LlamaIndex takes more than a second, and clients wait for the tool list.
     from webrag.app import WebRAG
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from webrag.errors import InputError, WebRAGError
 from webrag.indexing.models import AcquiredPage
@@ -12,7 +12,7 @@ from webrag.ingestion.links import canonical_url
 from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply, brief_reply, new_nonce
-from webrag.mcp_server.runtime import ResearchMemory, Runtime
+from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.schemas import (
     MAX_CITATIONS,
     MAX_FORGET_URLS,
@@ -27,6 +27,9 @@ from webrag.presentation.untrusted import one_line
 from webrag.presentation.verification import format_verification
 from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.retrieval.filters import CONTENT_KINDS
+
+if TYPE_CHECKING:
+    from webrag.app import WebRAG
 
 __all__ = ["Handlers"]
 
@@ -166,7 +169,7 @@ class Handlers:
         data = report.model_dump(mode="json")
         return Reply(format_forget(report), is_error=not report.removed, data=data)
 
-    async def _memory(self, progress: ProgressReporter) -> ResearchMemory:
+    async def _memory(self, progress: ProgressReporter) -> "WebRAG":
         if not self._runtime.is_ready:
             await progress("start", "Starting WebRAG (loading the index and the database)...")
         return await self._runtime.memory()

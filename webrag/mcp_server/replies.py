@@ -3,14 +3,16 @@
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp.types import CallToolResult, ContentBlock, ResourceLink, TextContent
 
-from webrag.mcp_server.runtime import ResearchMemory
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.page_texts import passage_uri
 from webrag.presentation.untrusted import one_line
+
+if TYPE_CHECKING:
+    from webrag.app import WebRAG
 
 __all__ = ["Reply", "brief_reply", "new_nonce"]
 
@@ -46,7 +48,7 @@ def new_nonce() -> str:
     return secrets.token_hex(_NONCE_BYTES)
 
 
-def brief_reply(memory: ResearchMemory, result: OrchestrationResult, *, structured: bool) -> Reply:
+def brief_reply(memory: "WebRAG", result: OrchestrationResult, *, structured: bool) -> Reply:
     """The brief of a result, with links to its best passages."""
     text = memory.brief(result, include_guide=True, nonce=new_nonce())
     data = _brief_data(memory, result) if structured else {}
@@ -73,7 +75,7 @@ def _link(ranked: RankedChunk) -> ResourceLink:
     )
 
 
-def _brief_data(memory: ResearchMemory, result: OrchestrationResult) -> dict[str, Any]:
+def _brief_data(memory: "WebRAG", result: OrchestrationResult) -> dict[str, Any]:
     blocks = memory.evidence(result, include_guide=True)
     return {
         "confidence": result.confidence,

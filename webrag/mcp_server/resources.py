@@ -1,5 +1,7 @@
 """Stored pages and passages as MCP resources; reading one stores and fetches nothing."""
 
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from mcp.server.mcpserver import MCPServer
@@ -11,7 +13,12 @@ from webrag.mcp_server.runtime import Runtime
 from webrag.presentation.errors import failure_text
 from webrag.presentation.page_texts import format_page, format_passage, page_uri, passage_uri
 
+if TYPE_CHECKING:
+    from webrag.app import WebRAG
+
 __all__ = ["add_resources"]
+
+T = TypeVar("T")
 
 _MIME_TYPE = "text/plain"
 
@@ -33,7 +40,13 @@ def add_resources(server: MCPServer[Runtime], runtime: Runtime, *, token_budget:
         mime_type=_MIME_TYPE,
     )
     async def page(id: str) -> str:
-        return await _page(runtime, _identity(page_uri(id), id), token_budget)
+        uri = page_uri(id)
+        identity = _identity(uri, id)
+        memory = await _opened(runtime)
+        text = await _stored(uri, memory.page_text(identity))
+        return format_page(
+            text, token_budget=token_budget, count_tokens=memory.count_tokens, nonce=new_nonce()
+        )
 
     @server.resource(
         passage_uri("{id}"),
@@ -43,30 +56,28 @@ def add_resources(server: MCPServer[Runtime], runtime: Runtime, *, token_budget:
         mime_type=_MIME_TYPE,
     )
     async def passage(id: str) -> str:
-        return await _passage(runtime, _identity(passage_uri(id), id))
+        uri = passage_uri(id)
+        identity = _identity(uri, id)
+        memory = await _opened(runtime)
+        text = await _stored(uri, memory.passage_text(identity))
+        return format_passage(text, nonce=new_nonce())
 
 
-async def _page(runtime: Runtime, identity: UUID, token_budget: int) -> str:
+async def _opened(runtime: Runtime) -> "WebRAG":
     try:
-        memory = await runtime.memory()
-        page = await memory.page_text(identity)
+        return await runtime.memory()
     except WebRAGError as error:
         raise ResourceError(failure_text(error)) from error
-    if page is None:
-        raise _not_found(page_uri(identity))
-    return format_page(
-        page, token_budget=token_budget, count_tokens=memory.count_tokens, nonce=new_nonce()
-    )
 
 
-async def _passage(runtime: Runtime, identity: UUID) -> str:
+async def _stored(uri: str, reading: Awaitable[T | None]) -> T:
     try:
-        passage = await (await runtime.memory()).passage_text(identity)
+        found = await reading
     except WebRAGError as error:
         raise ResourceError(failure_text(error)) from error
-    if passage is None:
-        raise _not_found(passage_uri(identity))
-    return format_passage(passage, nonce=new_nonce())
+    if found is None:
+        raise _not_found(uri)
+    return found
 
 
 def _identity(uri: str, given: str) -> UUID:

@@ -2,131 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol
-from uuid import UUID
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 
-from webrag.errors import WebRAGError
-from webrag.indexing.models import AcquiredPage, CorpusStatus
-from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
-from webrag.retrieval.citation_checks import Citation, CitationCheck
-from webrag.retrieval.filters import ContentKind
-
 if TYPE_CHECKING:
-    from webrag.indexing.forgetting import ForgetReport
-    from webrag.indexing.page_texts import PageText, PassageText
-    from webrag.presentation.models import EvidenceBlock
+    # Only here: the server is built before what is behind it is imported.
+    from webrag.app import WebRAG
 
-__all__ = ["IngestOutcome", "ResearchMemory", "Runtime"]
+__all__ = ["LoadMemory", "Runtime"]
 
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 15.0
 
 
-class IngestOutcome(Protocol):
-    """What ingesting a list of pages did."""
-
-    @property
-    def pages(self) -> Sequence[AcquiredPage]:
-        """Pages that are in the corpus now."""
-
-    @property
-    def failed(self) -> dict[str, str]:
-        """URL to reason."""
-
-    @property
-    def degraded(self) -> Sequence[str]:
-        """Sentences about page sources that did not work as configured."""
-
-
-class ResearchMemory(Protocol):
-    """The part of `webrag.app.WebRAG` that the tools use.
-
-    Named here so that the server can be built without importing it.
-    """
-
-    async def answer(
-        self,
-        url: str | Sequence[str],
-        question: str,
-        *,
-        intent: QueryType | None = None,
-        known_context: str | None = None,
-        constraints: Sequence[str] | None = None,
-        expansion_budget: int | None = None,
-        research_mode: Literal["fast", "deep"] = "fast",
-        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
-        on_progress: ProgressCallback | None = None,
-    ) -> OrchestrationResult:
-        """Find evidence, starting from pages."""
-
-    async def search(
-        self,
-        question: str,
-        *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
-        years: Sequence[int] | None = None,
-        has: Sequence[ContentKind] = (),
-        intent: QueryType | None = None,
-        top_k: int | None = None,
-        on_progress: ProgressCallback | None = None,
-    ) -> OrchestrationResult:
-        """Find evidence in what is stored."""
-
-    async def ingest(
-        self,
-        urls: str | Sequence[str],
-        *,
-        refresh: bool = False,
-        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
-    ) -> IngestOutcome:
-        """Fetch and index pages; `on_page` is told each canonical URL's outcome."""
-
-    async def status(
-        self, source_url: str | None = None, *, include_urls: bool = True
-    ) -> CorpusStatus:
-        """Tell what the corpus holds."""
-
-    async def verify(
-        self,
-        citations: Sequence[Citation],
-        *,
-        live: bool = True,
-        deadline_s: float | None = None,
-        on_checked: Callable[[CitationCheck, int, int], None] | None = None,
-    ) -> list[CitationCheck]:
-        """Check quotations against the stored pages and the live ones."""
-
-    async def forget(self, urls: Sequence[str]) -> "ForgetReport":
-        """Delete pages."""
-
-    async def page_text(self, document_id: UUID) -> "PageText | None":
-        """A stored page."""
-
-    async def passage_text(self, passage_id: UUID) -> "PassageText | None":
-        """A passage of a stored page."""
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of a text."""
-
-    def brief(
-        self, result: OrchestrationResult, *, include_guide: bool = False, nonce: str | None = None
-    ) -> str:
-        """The result as text for a model."""
-
-    def evidence(
-        self, result: OrchestrationResult, *, include_guide: bool = False
-    ) -> "list[EvidenceBlock]":
-        """The passages that `brief` prints."""
-
-
-LoadMemory = Callable[[], AbstractAsyncContextManager[ResearchMemory]]
+LoadMemory = Callable[[], AbstractAsyncContextManager["WebRAG"]]
+"""Imports what is needed and makes the memory, unopened."""
 
 
 class Runtime:
@@ -148,7 +43,7 @@ class Runtime:
         self._wanted = asyncio.Event()
         self._stop = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
-        self._opened: asyncio.Future[ResearchMemory] | None = None
+        self._opened: asyncio.Future[WebRAG] | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -166,7 +61,7 @@ class Runtime:
         self._owner = asyncio.create_task(self._own(self._opened), name="webrag-memory")
         self._owner.add_done_callback(_log_failure)
 
-    async def memory(self) -> ResearchMemory:
+    async def memory(self) -> "WebRAG":
         """The open memory; waits until it is.
 
         Raises:
@@ -196,7 +91,7 @@ class Runtime:
             await asyncio.wait({owner})
         owner.cancel()
 
-    async def _own(self, opened: asyncio.Future[ResearchMemory]) -> None:
+    async def _own(self, opened: "asyncio.Future[WebRAG]") -> None:
         with anyio.move_on_after(self._head_start_s):
             await self._wanted.wait()
         # One task enters and leaves the context: cancel scopes must not change tasks.

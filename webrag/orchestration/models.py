@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 
 __all__ = [
+    "MAX_QUESTION_CHARS",
     "Action",
     "ConfidenceBand",
     "EvaluationSignals",
@@ -29,6 +30,7 @@ Action = Literal["stop", "expand_breadth", "expand_recall", "expand_intent"]
 ConfidenceBand = Literal["high", "medium", "low", "none"]
 QueryType = Literal["factual", "comparison", "how_to", "exploratory"]
 
+MAX_QUESTION_CHARS = 8_000
 _SHOWN_PASSAGES = 5
 
 

@@ -54,7 +54,8 @@ def _options(
         yield f"FOLLOW-UP SEARCH: Ask the indexed pages something else, fast: {words['search']}."
     if not is_answer and result.confidence_band in ("low", "none"):
         yield f"ADD A SOURCE: {words['grow']}; {words['status']}."
-    yield "REFINE QUERY: Use the page's own words, or ask for one thing at a time."
+    if is_answer or result.corpus_stats.total_documents:
+        yield "REFINE QUERY: Use the page's own words, or ask for one thing at a time."
 
 
 def _may_go_deep(result: OrchestrationResult) -> bool:

@@ -17,6 +17,7 @@ from webrag.presentation.sections import (
 )
 from webrag.presentation.stats import brief_stats, stats
 from webrag.presentation.trace import expansion_trace
+from webrag.presentation.untrusted import one_line
 
 __all__ = ["Layout", "lay_out"]
 
@@ -27,6 +28,7 @@ _RESERVE_TOKENS = 80
 # Evidence shorter than this helps nobody; below it the other sections are shortened first.
 _LEAST_EVIDENCE_TOKENS = 200
 _TERSE_BLOCKS = 3
+_WARNING_CHARS = 400
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,7 @@ class Layout:
 
     def _evidence(self) -> str:
         if not self.result.chunks:
-            where = "the specified URL" if self.result.seed_urls else "the corpus"
-            return f"No relevant content was found for this query in {where}."
+            return self._nothing_found()
         shown = len(self.blocks)
         parts = [evidence_notice(self.nonce)]
         parts += [evidence_entry(block, self.nonce) for block in self.blocks]
@@ -90,6 +91,14 @@ class Layout:
                 f"{self.candidates - shown} omitted due to response budget)"
             )
         return "\n\n".join(part for part in parts if part)
+
+    def _nothing_found(self) -> str:
+        result = self.result
+        if not result.seed_urls and not result.corpus_stats.total_documents:
+            why = (one_line(warning, max_chars=_WARNING_CHARS) for warning in result.warnings)
+            return " ".join(("There was no page to search.", *why))
+        where = "the specified URL" if result.seed_urls else "the corpus"
+        return f"No relevant content was found for this query in {where}."
 
 
 def lay_out(

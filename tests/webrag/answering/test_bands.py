@@ -1,6 +1,14 @@
+from typing import Any
+
 import pytest
 
-from webrag.answering.bands import answer_confidence, band_of, has_low_coverage, without_answer
+from webrag.answering.bands import (
+    answer_confidence,
+    band_of,
+    diagnoses,
+    has_low_coverage,
+    without_answer,
+)
 from webrag.answering.models import CitationTally, RetrieveStep
 
 KEPT = CitationTally(kept=2)
@@ -62,18 +70,38 @@ def test_less_than_half_of_the_words_is_low_coverage() -> None:
     assert not has_low_coverage(0.5)
 
 
+def a_step(**values: Any) -> RetrieveStep:
+    return RetrieveStep(**{"year_mode": "none", "recent_year_window": 3, **values})
+
+
 @pytest.mark.parametrize(
-    ("step", "said"),
+    ("step", "stored", "said"),
     [
-        (RetrieveStep(year_mode="none", recent_year_window=3), "nothing is stored yet"),
-        (RetrieveStep(year_mode="explicit", requested_years=(2019, 2020), recent_year_window=3),
-         "published in 2019, 2020"),
-        (RetrieveStep(year_mode="none", recent_year_window=3, candidates=4), "near enough"),
+        pytest.param(a_step(), 0, "Nothing is stored yet", id="empty-corpus"),
+        pytest.param(a_step(requested_years=(2019,)), 0, "Nothing is stored yet",
+                     id="empty-corpus-and-year"),
+        pytest.param(a_step(documents=7), 7, "7 pages were searched", id="other-subject"),
+        pytest.param(a_step(documents=1), 7, "1 page was searched", id="named-page"),
+        pytest.param(a_step(requested_years=(2019, 2020)), 7, "published in 2019, 2020",
+                     id="no-page-of-the-year"),
+        pytest.param(a_step(documents=7, candidates=4), 7, "near enough", id="nothing-quotable"),
     ],
 )  # fmt: skip
-def test_run_without_quotations_says_why_and_promises_none(step: RetrieveStep, said: str) -> None:
-    band = without_answer(step)
+def test_run_without_quotations_says_why_and_promises_none(
+    step: RetrieveStep, stored: int, said: str
+) -> None:
+    band = without_answer(step, stored=stored)
 
     assert band.reason == "confidence_too_low_clarify"
     assert said in band.notice
     assert "quoted here" not in band.notice
+
+
+@pytest.mark.parametrize(
+    ("coverage", "stored", "found"),
+    [(0.9, 5, ()), (0.2, 5, ("low_coverage",)), (0.0, 0, ("empty_corpus",))],
+)
+def test_empty_corpus_is_not_taken_for_passages_that_do_not_fit(
+    coverage: float, stored: int, found: tuple[str, ...]
+) -> None:
+    assert diagnoses(a_step(coverage=coverage), stored=stored) == found

@@ -300,12 +300,22 @@ async def test_guardrail_of_ones_own_stops_an_answer(desk: Any, model: Any) -> N
     assert [event for event in events if event.kind == "part"] == []
 
 
-async def test_empty_corpus_ends_in_a_request_for_clarification(desk: Any) -> None:
+async def test_empty_corpus_is_named_and_what_to_do_about_it(desk: Any) -> None:
     result = await ask(desk)
 
     assert (result.state, result.confidence) == ("success", 0.0)
     assert result.final_reason == "confidence_too_low_clarify"
-    assert result.diagnostics == ("low_coverage",)
+    assert result.diagnostics == ("empty_corpus",)
+    assert result.answer.startswith("Nothing is stored yet")
+
+
+async def test_corpus_about_something_else_is_not_called_empty(desk: Any) -> None:
+    await desk.store(URL, MANUAL)
+
+    result = await desk.manager().run(AnswerRequest(query="Wer gewann 1954 das Endspiel in Bern?"))
+
+    assert "empty_corpus" not in result.diagnostics
+    assert "Nothing is stored" not in result.answer
 
 
 async def test_answer_text_repeats_neither_confidence_nor_reason(desk: Any) -> None:

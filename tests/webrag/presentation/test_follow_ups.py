@@ -10,6 +10,7 @@ from webrag.orchestration.models import (
 )
 from webrag.presentation.follow_ups import follow_ups
 from webrag.presentation.models import BriefConfig
+from webrag.retrieval.models import CorpusStats
 
 MakeResult = Callable[..., OrchestrationResult]
 DEPTH_CAP = ExpansionDecision(
@@ -80,6 +81,13 @@ def test_options_fit_how_the_run_ended(
     expected: list[str],
 ) -> None:
     assert names(follow_ups(make_result(install_chunk, **fields), BriefConfig())) == expected
+
+
+def test_empty_corpus_is_to_be_filled_not_asked_in_other_words(make_result: MakeResult) -> None:
+    nothing = CorpusStats(total_documents=0, total_parent_chunks=0, total_tokens=0)
+    result = make_result(seed_urls=(), corpus_stats=nothing, confidence_band="none")
+
+    assert names(follow_ups(result, BriefConfig())) == ["ADD A SOURCE"]
 
 
 def test_exhausted_expansion_can_be_continued_with_a_larger_budget(
