@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webrag.errors import ProviderError
-from webrag.ingestion.http.answers import retry_after_s
+from webrag.ingestion.http.status import retry_after_s
 
 __all__ = ["Attempts", "ServiceName", "refused", "unreachable", "unusable"]
 
@@ -136,7 +136,7 @@ def _asked_pause_s(headers: Mapping[str, str]) -> float:
     milliseconds = headers.get("retry-after-ms", "")
     if milliseconds.isascii() and milliseconds.isdigit():
         return int(milliseconds) / 1000
-    return retry_after_s(headers["retry-after"]) if "retry-after" in headers else 0.0
+    return retry_after_s(headers.get("retry-after")) or 0.0
 
 
 def _is_quota(body: Any) -> bool:

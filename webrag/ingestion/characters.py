@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-__all__ = ["collapse", "normalize_characters", "strip_private_use"]
+__all__ = ["collapse", "normalize_characters", "storable", "strip_private_use"]
 
 # Controls except tab and newline; zero-width, bidi and invisible operators; interlinear marks;
 # tag characters; variation selectors. They hide text from people, or instructions in it.
@@ -28,6 +28,11 @@ def normalize_characters(text: str) -> str:
     text = _LINE_BREAKS.sub("\n", text)
     text = _SPACES.sub(" ", _INVISIBLE.sub("", text))
     return unicodedata.normalize("NFC", text)
+
+
+def storable(text: str) -> str:
+    """Remove NUL and half surrogate pairs, which JSON may carry and no table takes."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def strip_private_use(html: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser
 
-from webrag.errors import UnusablePageError
 from webrag.ingestion import wall_phrases as phrases
 from webrag.ingestion.characters import collapse
 from webrag.ingestion.html.tree import attribute, inline_text
@@ -103,13 +102,7 @@ def check_quality(url: str, status: int, signs: PageSigns, markdown: str) -> Non
     """
     wall = judge(signs, markdown)
     if wall is not None:
-        raise UnusablePageError(
-            f"The page {url} cannot be read: {wall.message}.",
-            url=url,
-            status=status,
-            hint=wall.hint,
-            kind=wall.kind,
-        )
+        raise wall.error(url, status)
 
 
 def judge(signs: PageSigns, markdown: str) -> Wall | None:

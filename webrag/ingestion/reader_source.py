@@ -11,7 +11,7 @@ from llama_index.core.schema import Document
 
 from webrag.errors import FetchError, UnusablePageError
 from webrag.ingestion.asides import received
-from webrag.ingestion.characters import collapse, normalize_characters
+from webrag.ingestion.characters import collapse, normalize_characters, storable
 from webrag.ingestion.html.markdown import html_from_markdown
 from webrag.ingestion.http.address_check import AddressCheck
 from webrag.ingestion.http.guard import Resolver, resolve
@@ -98,7 +98,7 @@ class ReaderSource:
                 f" {self._max_chars:,} are read.",
                 url=requested,
             )
-        return self._page(requested, _storable(text), documents)
+        return self._page(requested, storable(text), documents)
 
     async def aclose(self) -> None:
         """Do nothing: a reader is its owner's to close."""
@@ -173,7 +173,7 @@ def _facts(documents: Sequence[Document]) -> PageFacts:
     def first(*names: str) -> str:
         values = (metadata.get(name) for name in names)
         found = next((value for value in values if isinstance(value, str) and value.strip()), "")
-        return collapse(_storable(found))[:_MAX_FACT_CHARS]
+        return collapse(storable(found))[:_MAX_FACT_CHARS]
 
     return PageFacts(
         title=first("title", "og_title"),
@@ -181,7 +181,3 @@ def _facts(documents: Sequence[Document]) -> PageFacts:
         language=first("language", "lang"),
         published_at=first("published_time", "publish_date", "date", "published"),
     )
-
-
-def _storable(text: str) -> str:
-    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from ada_url import URL
 
+from webrag.errors import UnusablePageError
+
 __all__ = [
     "Wall",
     "bot_wall",
@@ -33,6 +35,16 @@ class Wall:
     kind: str
     message: str
     hint: str
+
+    def error(self, url: str, status: int) -> UnusablePageError:
+        """What is raised in the page's place."""
+        return UnusablePageError(
+            f"The page {url} cannot be read: {self.message}.",
+            url=url,
+            status=status,
+            hint=self.hint,
+            kind=self.kind,
+        )
 
 
 _BOT_HINT = (

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from webrag.errors import InputError
-from webrag.ingestion.characters import collapse, normalize_characters
+from webrag.ingestion.characters import collapse, normalize_characters, storable
 from webrag.ingestion.firecrawl.errors import clean_text
 from webrag.ingestion.firecrawl.models import ScrapedPage
 from webrag.ingestion.links import canonical_url
@@ -64,9 +64,7 @@ def _items(links: Any) -> Iterable[Any]:
 
 
 def _text(value: Any) -> str:
-    """A string that can be stored: JSON may carry NUL and half surrogate pairs."""
-    text = value if isinstance(value, str) else ""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+    return storable(value) if isinstance(value, str) else ""
 
 
 def _line(value: Any) -> str:

@@ -1,14 +1,13 @@
 """What Firecrawl's failures mean: for the page, for this request or for the service as a whole."""
 
-import email.utils
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import httpx
 
 from webrag.ingestion.characters import collapse, normalize_characters
+from webrag.ingestion.http.status import retry_after_s
 
 __all__ = ["Failure", "clean_text", "failure_of", "silence"]
 
@@ -99,7 +98,7 @@ def _by_status(status: int, error: Exception) -> Failure:
         return Failure("page", sentence, status=status, may_retry=True)
     if status == 429:
         sentence = f"Firecrawl's limit of requests is reached (HTTP 429){said}."
-        wait_s = _retry_after_s(error)
+        wait_s = _wait_s(error)
         return Failure(
             "service", sentence, _RATES, status, may_retry=True, wait_s=wait_s, pause_s=wait_s
         )
@@ -165,15 +164,6 @@ def _network_reason(error: httpx.HTTPError) -> str:
     return clean_text(str(error)) or type(error).__name__
 
 
-def _retry_after_s(error: Exception) -> float | None:
+def _wait_s(error: Exception) -> float | None:
     response = getattr(error, "response", None)
-    value = str(response.headers.get("retry-after", "")) if response is not None else ""
-    text = value.strip()
-    if re.fullmatch(r"\d{1,6}(?:\.\d+)?", text):
-        return float(text)
-    try:
-        when = email.utils.parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    return None if response is None else retry_after_s(response.headers.get("retry-after"))

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from webrag.errors import (
     FetchError,
     InputError,
-    PageGoneError,
     ProviderError,
     SourceUnavailableError,
     UnusablePageError,
@@ -19,6 +18,7 @@ from webrag.ingestion.firecrawl.content import page_content
 from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
 from webrag.ingestion.http.address_check import AddressCheck
 from webrag.ingestion.http.guard import Resolver, resolve
+from webrag.ingestion.http.status import status_failure
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchedPage, MappedLink, Validators
 
@@ -26,8 +26,6 @@ __all__ = ["FirecrawlSource"]
 
 _log = logging.getLogger(__name__)
 
-_GONE = frozenset({404, 410})
-_CLOSED = frozenset({401, 403, 407})
 _TOO_MANY_REQUESTS = 429
 
 
@@ -149,7 +147,8 @@ class FirecrawlSource:
         final = _final_url(requested, scraped)
         if final != requested:
             await self._addresses.check(final)
-        _raise_for_status(requested, scraped)
+        if scraped.status is not None and scraped.status >= 400:
+            raise status_failure(requested, scraped.status)
         if scraped.warning:
             sentence = f"Firecrawl remarks on {requested}: {scraped.warning}."
             _log.info("%s", sentence)
@@ -191,21 +190,3 @@ def _final_url(requested: str, scraped: ScrapedPage) -> str:
         return canonical_url(scraped.url, keep_tracking=True) if scraped.url else requested
     except InputError:
         return requested
-
-
-def _raise_for_status(url: str, scraped: ScrapedPage) -> None:
-    status = scraped.status
-    if status is None or status < 400:
-        return
-    if status in _GONE:
-        raise PageGoneError(
-            f"The page {url} does not exist (HTTP {status}).", url=url, status=status
-        )
-    if status in _CLOSED:
-        raise FetchError(
-            f"The page {url} is not open to everyone (HTTP {status}).",
-            url=url,
-            status=status,
-            hint="The site may want a login, or may turn automatic readers away.",
-        )
-    raise FetchError(f"The page {url} answered HTTP {status}.", url=url, status=status)

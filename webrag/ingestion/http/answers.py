@@ -1,14 +1,12 @@
 """What a complete HTTP answer means: a page, a redirect, a failure; it sends nothing."""
 
-import email.utils
 import html
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ada_url import URL
 
 from webrag.errors import (
-    FetchError,
     InputError,
     PageGoneError,
     RefusedAddressError,
@@ -18,25 +16,22 @@ from webrag.ingestion.http.client import Answer
 from webrag.ingestion.http.decode import charset_of_header, decode
 from webrag.ingestion.http.robots import RobotsAnswer
 from webrag.ingestion.http.sniff import UnreadableContent, page_kind
+from webrag.ingestion.http.status import status_failure
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import Alternate, FetchedPage
-from webrag.ingestion.walls import Wall, wall_of_answer, wall_of_redirect
+from webrag.ingestion.walls import wall_of_answer, wall_of_redirect
 
 __all__ = [
     "BUSY",
     "fetched_page",
     "next_address",
     "raise_for_status",
-    "retry_after_s",
     "robots_answer",
     "validator",
 ]
 
 BUSY = frozenset({429, 503})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_GONE = frozenset({404, 410})
-_CLOSED = frozenset({401, 403, 407, 451})
-_BUSY_WAIT_S = 1.0
 _MAX_VALIDATOR_CHARS = 500
 # A page that shows itself for longer than this wants to be read before it moves on.
 _MAX_REFRESH_DELAY_S = 10.0
@@ -79,7 +74,7 @@ def next_address(answer: Answer) -> str | None:
         ) from error
     wall = wall_of_redirect(answer.url, target)
     if wall is not None:
-        raise _behind(wall, answer.url, answer.status)
+        raise wall.error(answer.url, answer.status)
     # A page that reloads itself is the page.
     return None if answer.status not in _REDIRECTS and target == answer.url else target
 
@@ -136,22 +131,13 @@ def raise_for_status(answer: Answer) -> None:
         FetchError: Any other status than 2xx.
     """
     status, url = answer.status, answer.url
-    if status in _GONE:
-        raise PageGoneError(
-            f"The page {url} does not exist (HTTP {status}).", url=url, status=status
-        )
-    wall = wall_of_answer(status, answer.headers, answer.body)
-    if wall is not None:
-        raise _behind(wall, url, status)
-    if status in _CLOSED:
-        raise FetchError(
-            f"The page {url} is not open to everyone (HTTP {status}).",
-            url=url,
-            status=status,
-            hint="The site may want a login, or may turn automatic readers away.",
-        )
-    if not 200 <= status < 300:
-        raise FetchError(f"The page {url} answered HTTP {status}.", url=url, status=status)
+    failure = None if 200 <= status < 300 else status_failure(url, status)
+    if not isinstance(failure, PageGoneError):
+        wall = wall_of_answer(status, answer.headers, answer.body)
+        if wall is not None:
+            raise wall.error(url, status)
+    if failure is not None:
+        raise failure
     if not answer.body.strip():
         raise UnusablePageError(f"The page {url} is empty.", url=url, status=status, kind="empty")
 
@@ -168,33 +154,10 @@ def robots_answer(url: str, answer: Answer) -> RobotsAnswer:
     return RobotsAnswer(text=decode(answer.body, header_charset="utf-8"))
 
 
-def retry_after_s(value: str | None) -> float:
-    """Return the seconds to wait, from a Retry-After header in either of its two forms."""
-    text = (value or "").strip()
-    if text.isdecimal() and len(text) < 10:
-        return float(text)
-    try:
-        when = email.utils.parsedate_to_datetime(text)
-    except ValueError:
-        return _BUSY_WAIT_S
-    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-
-
 def validator(answer: Answer, name: str) -> str | None:
     """Return a header to make the next conditional request with, None when it is of no use."""
     value = answer.headers.get(name, "")
     return value if 0 < len(value) <= _MAX_VALIDATOR_CHARS else None
-
-
-def _behind(wall: Wall, url: str, status: int) -> UnusablePageError:
-    return UnusablePageError(
-        f"The page {url} cannot be read: {wall.message}.",
-        url=url,
-        status=status,
-        hint=wall.hint,
-        kind=wall.kind,
-    )
 
 
 def _meta_refresh(answer: Answer) -> str | None:

@@ -21,13 +21,13 @@ from webrag.ingestion.http.answers import (
     fetched_page,
     next_address,
     raise_for_status,
-    retry_after_s,
     robots_answer,
 )
 from webrag.ingestion.http.client import Answer, BrokenConnectionError, Caps, WebClient
 from webrag.ingestion.http.guard import AllowList, Resolver, resolve
 from webrag.ingestion.http.politeness import HostGate
 from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache, RobotsRules
+from webrag.ingestion.http.status import retry_after_s
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
 
@@ -38,6 +38,8 @@ _log = logging.getLogger(__name__)
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, text/markdown;q=0.9, text/plain;q=0.8, */*;q=0.1"
 _ROBOTS_CAPS = Caps(wire_bytes=512_000, decoded_bytes=512_000, truncate=True)
 _ROBOTS_TIMEOUT_S = 5.0
+# For a host that is busy and does not say for how long.
+_BUSY_WAIT_S = 1.0
 _FILE_CAPS = Caps(wire_bytes=10_000_000, decoded_bytes=20_000_000, truncate=True)
 
 
@@ -199,7 +201,8 @@ class HttpFetcher:
             return await self._client.get(url, headers=headers, caps=caps)
         if answer.status not in BUSY:
             return answer
-        wait = retry_after_s(answer.headers.get("retry-after"))
+        asked_s = retry_after_s(answer.headers.get("retry-after"))
+        wait = _BUSY_WAIT_S if asked_s is None else asked_s
         self._gate.hold(URL(url).host, wait)
         if time.monotonic() + wait >= deadline:
             return answer

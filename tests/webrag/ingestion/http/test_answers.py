@@ -7,7 +7,6 @@ from webrag.ingestion.http.answers import (
     fetched_page,
     next_address,
     raise_for_status,
-    retry_after_s,
 )
 from webrag.ingestion.http.client import Answer
 from webrag.ingestion.models import FetchedPage
@@ -135,10 +134,3 @@ def test_other_versions_are_read_from_the_link_header() -> None:
 
 def test_language_of_the_server_is_kept() -> None:
     assert page(answer("<p>x</p>", content_language="de-AT")).language == "de-AT"
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"), [("7", 7.0), ("", 1.0), (None, 1.0), ("soon", 1.0), ("²", 1.0)]
-)
-def test_retry_after_is_read(value: str | None, seconds: float) -> None:
-    assert retry_after_s(value) == seconds
