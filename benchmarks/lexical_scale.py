@@ -128,7 +128,8 @@ class Corpus:
         scores = np.zeros(len(self.terms))
         norm = 1.2 * (0.25 + 0.75 * lengths / lengths.mean())
         for term in question:
-            tf = (self.terms == term).sum(axis=1)[self.alive]
+            places = np.flatnonzero(self.terms.ravel() == term) // LONGEST
+            tf = np.bincount(places, minlength=len(self.terms))[self.alive]
             n = int((tf > 0).sum())
             idf = math.log(1 + (len(lengths) - n + 0.5) / (n + 0.5))
             scores[self.alive] += idf * tf * 2.2 / (tf + norm)
