@@ -1,12 +1,14 @@
 """Lexical search over made-up text at scale: exactness, time, disk and cost of writing.
 
-Usage: python benchmarks/lexical_scale.py [--sizes 100000 500000] [--references 100000]
+Usage: python benchmarks/lexical_scale.py [--sizes 100000 500000] [--live 100000]
 
 Chunks have 60 to 160 terms, 20 chunks a page: one half drawn from 200,000 terms by Zipf's law, the
 other from 150 of them that are the page's subject, which makes about 85 different terms a chunk and
-850 a page. Questions are 3 to 8 different terms of one chunk. Pages are packed, loaded, searched
-and scored by the product's own functions, 96 pages a transaction; beyond the first 100,000 chunks
-they are loaded without indexes, which are built at the end. The reference is BM25 computed by its
+850 a page. Questions are 3 to 8 different terms of one chunk.
+
+Pages are packed, loaded, searched and scored by the product's own functions, 96 pages a
+transaction. Those beyond the first `--live` chunks are copied inside Postgres, every term exchanged
+for one about as common, and the indexes are built at the end. The reference is BM25 computed by its
 definition from the terms themselves, which never were in the database. Sizes up to `--references`
 also compare what one would write instead: tsvector with GIN and ts_rank, and a row per posting
 summed in SQL. All take turns, question by question. Uses a collection of its own, which is dropped
@@ -19,7 +21,7 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,7 +40,6 @@ from webrag.retrieval.queries import Queries
 from webrag.settings import load_settings
 
 PAGE, BATCH, VOCABULARY, SUBJECT = 20, 96, 200_000, 150
-LIVE_LIMIT = 100_000  # children loaded with the indexes in place
 SHORTEST, LONGEST = 60, 160
 DOCUMENTS = """
 insert into {documents} (id, document_id, url, requested_url, site, fetched_at, depth, markdown,
@@ -48,6 +49,22 @@ select id, gen_random_uuid(), 'https://made-up.test/' || id, '', 'made-up.test',
        '', id, 200, 'builtin', terms, %s, terms
 from unnest(%s::int[], %s::int[]) pages(id, terms)
 """
+COPIES = (
+    """
+insert into {documents} (id, document_id, url, requested_url, site, fetched_at, depth, markdown,
+    html, content_hash, status, source, token_count, child_count, term_count)
+overriding system value
+select id + %(shift)s, gen_random_uuid(), url || '/' || %(copy)s, '', site, now(), 0, '', '',
+       id + %(shift)s, 200, 'builtin', token_count, child_count, term_count
+from {documents} where id between %(first)s and %(last)s
+""",
+    """
+insert into {postings}
+select 'w' || lpad((substr(term, 2)::int # %(copy)s)::text, 6, '0'), document + %(shift)s,
+       segment, packed
+from {postings} where document between %(first)s and %(last)s
+""",
+)
 ROWS_QUERY = """
 with counted as (
     select term, ln(1 + (%(n)s - count(*) + 0.5) / (count(*) + 0.5)) as idf
@@ -66,20 +83,25 @@ where words @@ query order by ts_rank(words, query) desc limit 60
 class Corpus:
     """Terms of chunks as numbers, one row a chunk, filled up with -1."""
 
-    def __init__(self, children: int) -> None:
+    def __init__(self, children: int, live: int) -> None:
         random = np.random.default_rng(11)
+        self.live = live = min(children, live)
         weights = 1 / (np.arange(VOCABULARY) + 2.7) ** 1.05
         edges = np.cumsum(weights / weights.sum())
         self.lengths = random.integers(SHORTEST, LONGEST + 1, children)
         self.terms = np.empty((children, LONGEST), np.int32)
-        for start in range(0, children, 10_000):
-            part = self.terms[start : start + 10_000]
+        for start in range(0, live, 10_000):
+            part = self.terms[start : min(start + 10_000, live)]
             pages = np.arange(len(part)) // PAGE
             subjects = _draw(random, edges, (pages[-1] + 1, SUBJECT))
             places = random.integers(0, SUBJECT, part.shape)
             is_general = random.random(part.shape) < 0.5
             general = _draw(random, edges, part.shape)
             part[:] = np.where(is_general, general, subjects[pages[:, None], places])
+        for start in range(live, children, live):
+            size = min(live, children - start)
+            self.terms[start : start + size] = self.terms[:size] ^ (start // live)
+            self.lengths[start : start + size] = self.lengths[:size]
         self.terms[np.arange(LONGEST) >= self.lengths[:, None]] = -1
         self.alive = np.ones(children, bool)
 
@@ -106,7 +128,8 @@ class Corpus:
         scores = np.zeros(len(self.terms))
         norm = 1.2 * (0.25 + 0.75 * lengths / lengths.mean())
         for term in question:
-            tf = (self.terms == term).sum(axis=1)[self.alive]
+            places = np.flatnonzero(self.terms.ravel() == term) // LONGEST
+            tf = np.bincount(places, minlength=len(self.terms))[self.alive]
             n = int((tf > 0).sum())
             idf = math.log(1 + (len(lengths) - n + 0.5) / (n + 0.5))
             scores[self.alive] += idf * tf * 2.2 / (tf + norm)
@@ -161,30 +184,30 @@ class Lab:
             _perform_sync(cursor, _copy_postings_of(self.collection, packed))
         return packing, time.perf_counter() - started
 
-    def batches(self, children: int, size: int = BATCH) -> Iterator[range]:
-        last = children // PAGE + 1
-        for start in range(self.loaded // PAGE + 1, last, size):
-            yield range(start, min(start + size, last))
-        self.loaded = children
-
     def grow(self, children: int) -> None:
-        live = min(children, LIVE_LIMIT)
+        live = min(children, self.corpus.live)
         if self.loaded < live:
+            pages = range(self.loaded // PAGE + 1, live // PAGE + 1)
+            times = [self.load(pages[at : at + BATCH]) for at in range(0, len(pages), BATCH)]
             thousands = (live - self.loaded) / 1000
-            times = [self.load(pages) for pages in self.batches(live)]
             packing, writing = (sum(column) / thousands for column in zip(*times, strict=True))
             print(
                 f"  load, per 1,000: {packing:.2f} s packing, {writing:.2f} s writing", flush=True
             )
-        if self.loaded < children:
+        if children > live:
             self.drop_indexes()
-            thousands = (children - self.loaded) / 1000
-            times = [self.load(pages) for pages in self.batches(children)]
-            packing, writing = (sum(column) / thousands for column in zip(*times, strict=True))
-            print(f"  load without indexes, per 1,000: {packing:.2f} s packing, {writing:.2f} s")
+            for start in range(max(self.loaded, live), children, live):
+                self.copy_pages(start, min(live, children - start))
             self.build_indexes()
+        self.loaded = children
         self.run("vacuum analyze {postings}")
         self.run("vacuum analyze {documents}")
+
+    def copy_pages(self, start: int, children: int) -> None:
+        values = {"copy": start // self.corpus.live, "shift": start // PAGE}
+        values |= {"first": 1, "last": children // PAGE}
+        for statement in COPIES:
+            self.connection.execute(sql.SQL(statement).format(**self.names), values)
 
     def drop_indexes(self) -> None:
         self.run("alter table {postings} drop constraint postings_pkey")
@@ -306,7 +329,7 @@ class Lab:
 
 
 async def run(chosen: argparse.Namespace) -> None:
-    corpus = Corpus(max(chosen.sizes))
+    corpus = Corpus(max(chosen.sizes), chosen.live)
     settings = load_settings().model_copy(update={"collection": f"webrag_lexical_{os.getpid()}"})
     async with WebRAG(settings) as rag:
         await rag.status()
@@ -332,6 +355,7 @@ async def run(chosen: argparse.Namespace) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sizes", type=int, nargs="+", default=[100_000, 500_000])
+    options.add_argument("--live", type=int, default=100_000)
     options.add_argument("--references", type=int, default=100_000)
     options.add_argument("--questions", type=int, default=60)
     asyncio.run(run(options.parse_args()))

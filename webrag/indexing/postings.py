@@ -9,8 +9,7 @@ therefore be computed exactly from what is stored.
 import struct
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +27,7 @@ _MAX_TF = 255
 _MAX_U2 = 65_535
 
 
-@dataclass(frozen=True, slots=True)
-class PostingRow:
+class PostingRow(NamedTuple):
     """Postings of one term within one page.
 
     Attributes:
@@ -73,6 +71,8 @@ def unpack_postings(packed: bytes) -> NDArray[Any]:
 
 def _segments(term: str, packed: bytes) -> list[PostingRow]:
     size = SEGMENT_POSTINGS * POSTING.itemsize
+    if len(packed) <= size:  # nearly always
+        return [PostingRow(term, 0, packed)]
     return [
         PostingRow(term, number, packed[start : start + size])
         for number, start in enumerate(range(0, len(packed), size))

@@ -16,7 +16,7 @@ _EDGE_WORDS = 5
 _LEAST_EDGE_WORDS = 3
 # Cells are blocks to a browser, and so is what stands on either side of a run of blanks, which
 # is as long on the page as in the text only within preformatted text.
-_BLOCK_GAP = re.compile(r"[\t\r\n]+|[^\S\t\r\n]{2,}")
+_BLOCK_GAP = re.compile(r"\s(?:(?<=[\t\r\n])[\t\r\n]*|(?<![\t\r\n])[^\S\t\r\n]+)")
 # Words that pages often set apart with markup, so that blanks around them are not where the plain
 # text has them: signs alone, and what was markup once.
 _RISKY = re.compile(r"[`*$<>|\\{}\[\]]")

@@ -133,9 +133,10 @@ def _separator(text: str, block: Block, left: Piece, right: Piece) -> str:
 
 
 def _clip(text: str, piece: Piece, start: int, end: int) -> str:
-    source = text[piece.start : piece.end]
-    at = source.find(piece.plain)
-    if at < 0 or (start <= piece.start and end >= piece.end):
+    if start <= piece.start and end >= piece.end:
+        return piece.plain
+    at = text[piece.start : piece.end].find(piece.plain)
+    if at < 0:
         return piece.plain
     first = piece.start + at
     return piece.plain[max(0, start - first) : max(0, end - first)]
