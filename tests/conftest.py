@@ -118,7 +118,6 @@ class SiteRequest(NamedTuple):
     path: str
     query: str
     headers: dict[str, str]
-    body: bytes = b""
 
 
 class SiteResponse(NamedTuple):
@@ -131,7 +130,6 @@ class SiteResponse(NamedTuple):
 
 Handler = Callable[[SiteRequest], tuple[int, Mapping[str, str], str | bytes]]
 Route = str | bytes | Handler
-Routes = Mapping[str, Route] | Path | Handler
 
 
 class StaticSite(str):
@@ -174,12 +172,12 @@ def static_site() -> Iterator[Callable[..., StaticSite]]:
 
     A route is a path, with its query if that matters, and its text (HTML), bytes (type by the
     path's suffix), or a function of the request that returns (status, headers, body). Routes may
-    be changed while the site runs; a function in their place answers every request. With
-    `validators=True` answers carry ETag and Last-Modified, and conditional requests get 304.
+    be changed while the site runs. With `validators=True` answers carry ETag and Last-Modified,
+    and conditional requests get 304.
     """
     servers: list[_Server] = []
 
-    def start(routes: Routes, *, validators: bool = False) -> StaticSite:
+    def start(routes: Mapping[str, Route] | Path, *, validators: bool = False) -> StaticSite:
         requests: list[SiteRequest] = []
         server = _Server(("127.0.0.1", 0), _handler_class(routes, requests, validators))
         server.connections = set()
@@ -199,7 +197,7 @@ def static_site() -> Iterator[Callable[..., StaticSite]]:
 
 
 def _handler_class(
-    routes: Routes, requests: list[SiteRequest], validators: bool
+    routes: Mapping[str, Route] | Path, requests: list[SiteRequest], validators: bool
 ) -> type[BaseHTTPRequestHandler]:
     class SiteHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -207,13 +205,12 @@ def _handler_class(
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             headers = {name.lower(): value for name, value in self.headers.items()}
-            body = self.rfile.read(int(headers.get("content-length", 0)))
-            request = SiteRequest(self.command, unquote(parts.path), parts.query, headers, body)
+            request = SiteRequest(self.command, unquote(parts.path), parts.query, headers)
             requests.append(request)
             answer = _answer(routes, self.path, request)
             self._send(_conditional(answer, request) if validators else answer)
 
-        do_HEAD = do_POST = do_PATCH = do_GET
+        do_HEAD = do_GET
 
         def _send(self, answer: SiteResponse) -> None:
             with suppress(ConnectionError):
@@ -232,11 +229,9 @@ def _handler_class(
     return SiteHandler
 
 
-def _answer(routes: Routes, target: str, request: SiteRequest) -> SiteResponse:
+def _answer(routes: Mapping[str, Route] | Path, target: str, request: SiteRequest) -> SiteResponse:
     route: Route | None
-    if callable(routes):
-        route = routes
-    elif isinstance(routes, Path):
+    if isinstance(routes, Path):
         route = _file(routes, request.path)
     else:
         route = routes.get(target, routes.get(request.path))

@@ -8,8 +8,10 @@ import shlex
 import textwrap
 import tomllib
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -68,18 +70,31 @@ def pages_with(language: str) -> list[Any]:
     return [pytest.param(path, id=str(path.relative_to(ROOT))) for path in found]
 
 
-def any_page(request: Any) -> tuple[int, dict[str, str], str]:
-    """A page under every address but those a crawler probes for; an embedding server and a
-    Firecrawl, too."""
-    if request.method == "POST":
-        asked = json.loads(request.body)
-        answer = embeddings(asked) if request.path == "/v1/embeddings" else scraped(asked)
-        return 200, {"Content-Type": "application/json"}, json.dumps(answer)
-    known = not re.search(r"robots\.txt|sitemap|llms|\.md$|\.gz$", request.path)
-    links = "".join(f'<a href="/linked/{n}">How to open it</a> ' for n in range(3))
-    text = f"<p>This is {request.path}. {TOPICS} See also the pages linked below. {links}</p>"
-    page = f"<title>{request.path}</title><main><h1>Manual</h1>{text}</main>"
-    return 200 if known else 404, {"Content-Type": "text/html"}, page
+class AnyPage(BaseHTTPRequestHandler):
+    """Has a page under every address but those a crawler probes for; is an embedding server and
+    a Firecrawl, too."""
+
+    def do_GET(self) -> None:
+        known = not re.search(r"robots\.txt|sitemap|llms|\.md$|\.gz$", self.path)
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        links = "".join(f'<a href="/linked/{n}">How to open it</a> ' for n in range(3))
+        text = f"<p>This is {self.path}. {TOPICS} See also the pages linked below. {links}</p>"
+        self.wfile.write(f"<title>{self.path}</title><main><h1>Manual</h1>{text}</main>".encode())
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = embeddings(asked) if self.path == "/v1/embeddings" else scraped(asked)
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep quiet."""
 
 
 def embeddings(asked: dict[str, Any]) -> dict[str, Any]:
@@ -94,8 +109,14 @@ def scraped(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def netloc(static_site: Callable[..., Any]) -> str:
-    return str(static_site(any_page).url).removeprefix("http://")
+def netloc() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), AnyPage)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,14 @@ class EmbeddingService:
         self.held = threading.Event()
         self.mutex = threading.Lock()
 
-    def answer(self, body: bytes) -> tuple[int, dict[str, str], str]:
+    def answer(self, body: bytes) -> str:
         asked = json.loads(body)
         texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
         with self.mutex:
             self.requests += 1
             is_held = self.holds_from is not None and self.requests >= self.holds_from
         if is_held:
-            self.held.wait()
+            self.held.wait(timeout=60)
         time.sleep(self.delay_s)
         with self.mutex:
             self.texts += texts
@@ -46,27 +47,40 @@ class EmbeddingService:
             for n, text in enumerate(texts)
         ]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
-        listed = {"object": "list", "model": asked["model"], "data": data, "usage": usage}
-        return 200, {"Content-Type": "application/json", "Connection": "close"}, json.dumps(listed)
+        return json.dumps({"object": "list", "model": asked["model"], "data": data, "usage": usage})
 
 
 def vector_of(text: str) -> list[float]:
     """Words in common make vectors alike."""
-    total = sum(map(_word_vector, text.lower().split()), np.zeros(DIMENSIONS))
+    total = np.zeros(DIMENSIONS)
+    for word in text.lower().split():
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+        total += np.random.default_rng(seed).normal(size=DIMENSIONS)
     return (total / (np.linalg.norm(total) or 1.0)).tolist()
 
 
-@cache
-def _word_vector(word: str) -> Any:
-    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
-    return np.random.default_rng(seed).normal(size=DIMENSIONS)
-
-
 @pytest.fixture
-def embedding_service(static_site: Callable[..., Any]) -> Iterator[EmbeddingService]:
+def embedding_service() -> Iterator[EmbeddingService]:
     """A running embedding server on loopback; `.url` is its base URL."""
-    service = EmbeddingService()
-    site = static_site({"/v1/embeddings": lambda request: service.answer(request.body)})
-    service.url = f"{site}/v1"
-    yield service
-    service.held.set()
+    answers = EmbeddingService()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            text = answers.answer(body).encode()
+            with suppress(ConnectionError):  # the client may have been killed
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(text)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the test output quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    answers.url = f"http://127.0.0.1:{server.server_port}/v1"
+    yield answers
+    server.shutdown()
+    server.server_close()

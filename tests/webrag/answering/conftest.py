@@ -4,7 +4,9 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import pytest
@@ -82,30 +84,46 @@ def judgement_reply(original: float = 0.9, revised: float = 0.9, **notes: str) -
 
 
 @pytest.fixture
-def model(static_site: Callable[..., Any]) -> Iterator[ScriptedModel]:
+def model() -> Iterator[ScriptedModel]:
     """A running chat server on loopback."""
     scripted = ScriptedModel()
     closing = threading.Event()
 
-    def answer(request: Any) -> tuple[int, dict[str, str], bytes]:
-        asked = json.loads(request.body)
-        reply = scripted.next_reply(asked)
-        if isinstance(reply, float):
-            closing.wait(reply)
-            reply = ""
-        if callable(reply):
-            reply = reply(asked)
-        # Clients of this kind are never closed, and must not leave a connection behind.
-        headers = {"Content-Type": "application/json", "Connection": "close"}
-        if isinstance(reply, int):
-            return reply, headers, b'{"error": {"message": "no"}}'
-        if asked.get("stream"):
-            return 200, headers | {"Content-Type": "text/event-stream"}, _events(reply)
-        return 200, headers, _whole(reply)
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            reply = scripted.next_reply(request)
+            if isinstance(reply, float):
+                closing.wait(reply)
+                reply = ""
+            if callable(reply):
+                reply = reply(request)
+            with suppress(ConnectionError):
+                if isinstance(reply, int):
+                    self._answer(reply, "application/json", b'{"error": {"message": "no"}}')
+                elif request.get("stream"):
+                    self._answer(200, "text/event-stream", _events(reply))
+                else:
+                    self._answer(200, "application/json", _whole(reply))
 
-    scripted.url = f"{static_site({'/v1/chat/completions': answer})}/v1"
+        def _answer(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the test output quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    scripted.url = f"http://127.0.0.1:{server.server_port}/v1"
     yield scripted
     closing.set()
+    server.shutdown()
+    server.server_close()
 
 
 def _events(text: str) -> bytes:

@@ -5,8 +5,10 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,26 +99,42 @@ def unnumbered(request: dict[str, Any]) -> Any:
 
 
 @pytest.fixture
-def service(static_site: Callable[..., Any]) -> FakeService:
+def service() -> Iterator[FakeService]:
     fake = FakeService()
 
-    def respond(request: Any) -> tuple[int, dict[str, str], bytes]:
-        asked = json.loads(request.body)
-        with fake.mutex:
-            fake.requests.append(asked)
-            fake.keys.append(request.headers["authorization"])
-            fake.times.append(time.monotonic())
-            answer = fake.script.pop(0) if fake.script else Answer()
-        time.sleep(answer.delay_s)
-        body = answer.body
-        if answer.status == 200 and (body is None or callable(body)):
-            body = (body or (lambda given: listed(items_for(given))))(asked)
-        data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
-        headers = {"Content-Type": "application/json", "Connection": "close"}
-        return answer.status, headers | answer.headers, data
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 5  # a client that was cancelled while it connected asks for nothing
 
-    fake.url = f"{static_site({'/v1/embeddings': respond})}/v1"
-    return fake
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with fake.mutex:
+                fake.requests.append(request)
+                fake.keys.append(self.headers["Authorization"])
+                fake.times.append(time.monotonic())
+                answer = fake.script.pop(0) if fake.script else Answer()
+            time.sleep(answer.delay_s)
+            body = answer.body
+            if answer.status == 200 and (body is None or callable(body)):
+                body = (body or (lambda asked: listed(items_for(asked))))(request)
+            data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
+            with suppress(ConnectionError):
+                self.send_response(answer.status)
+                headers = {"Content-Type": "application/json", "Content-Length": str(len(data))}
+                for name, value in (headers | answer.headers).items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the test output quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    fake.url = f"http://127.0.0.1:{server.server_port}/v1"
+    yield fake
+    server.shutdown()
+    server.server_close()
 
 
 def model_of(service: FakeService, **changes: Any) -> ServedEmbedding:

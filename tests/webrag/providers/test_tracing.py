@@ -1,8 +1,10 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -24,23 +26,40 @@ class Collector(list[Any]):
 
 
 @pytest.fixture
-def collector(static_site: Callable[..., Any]) -> Collector:
+def collector() -> Iterator[Collector]:
     received = Collector()
-    batches = {
-        "use_multipart_endpoint": False, "size_limit": 100, "size_limit_bytes": 1_000_000,
-        "scale_up_nthreads_limit": 1, "scale_up_qsize_trigger": 1_000,
-        "scale_down_nempty_trigger": 4,
-    }  # fmt: skip
-    information = json.dumps({"version": "0.1", "batch_ingest_config": batches})
 
-    def answer(request: Any) -> tuple[int, dict[str, str], str]:
-        if request.method != "GET":
-            received.append(request.body)
-        body = information if request.method == "GET" else "{}"
-        return 200, {"Content-Type": "application/json"}, body
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            batches = {
+                "use_multipart_endpoint": False, "size_limit": 100, "size_limit_bytes": 1_000_000,
+                "scale_up_nthreads_limit": 1, "scale_up_qsize_trigger": 1_000,
+                "scale_down_nempty_trigger": 4,
+            }  # fmt: skip
+            self._answer(json.dumps({"version": "0.1", "batch_ingest_config": batches}).encode())
 
-    received.url = str(static_site(answer))
-    return received
+        def do_POST(self) -> None:
+            received.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            self._answer(b"{}")
+
+        do_PATCH = do_POST
+
+        def _answer(self, body: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the test output quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    received.url = f"http://127.0.0.1:{server.server_port}"
+    yield received
+    server.shutdown()
+    server.server_close()
 
 
 async def two_steps(tracer: Tracer) -> str:
