@@ -15,13 +15,19 @@ DIMENSIONS = 48
 
 
 class EmbeddingService:
-    """What an OpenAI-compatible server answers, and what it was asked."""
+    """What an OpenAI-compatible server answers, and what it was asked.
+
+    Attributes:
+        holds_from: Number of the first request that waits for `held`; None answers all at once.
+    """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.requests = 0
         self.url = ""
         self.delay_s = 0.0
+        self.holds_from: int | None = None
+        self.held = threading.Event()
         self.mutex = threading.Lock()
 
     def answer(self, body: bytes) -> str:
@@ -29,6 +35,9 @@ class EmbeddingService:
         texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
         with self.mutex:
             self.requests += 1
+            is_held = self.holds_from is not None and self.requests >= self.holds_from
+        if is_held:
+            self.held.wait(timeout=60)
         time.sleep(self.delay_s)
         with self.mutex:
             self.texts += texts

@@ -1,9 +1,15 @@
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
+import click
 import pytest
 from click.testing import Result
+
+from webrag.cli.answer_command import answer_command, search_command
+from webrag.orchestration.models import QueryType
+from webrag.retrieval.filters import CONTENT_KINDS
+from webrag.retrieval.request import RetrievalMode
 
 Run = Callable[..., Result]
 
@@ -20,6 +26,27 @@ it twice with cold water.</p></main></body></html>"""
 def manual(static_site: Callable[..., Any]) -> Any:
     """A page, and the page it links to."""
     return static_site({"/": START, "/care.html": CARE})
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (answer_command, {"intent": get_args(QueryType), "mode": get_args(RetrievalMode)}),
+        (search_command, {"intent": get_args(QueryType), "mode": get_args(RetrievalMode),
+                          "has": CONTENT_KINDS}),
+    ],
+    ids=["answer", "search"],
+)  # fmt: skip
+def test_choices_are_those_of_the_library(
+    command: click.Command, expected: dict[str, tuple[str, ...]]
+) -> None:
+    offered = {
+        param.name: set(param.type.choices)
+        for param in command.params
+        if isinstance(param.type, click.Choice)
+    }
+
+    assert offered == {name: set(choices) for name, choices in expected.items()}
 
 
 def test_answer_prints_a_brief_and_tells_progress_on_standard_error(

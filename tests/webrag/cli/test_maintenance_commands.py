@@ -209,7 +209,8 @@ def test_killed_reindex_serves_the_old_index_and_goes_on_where_it_stopped(
     monkeypatch.setenv("EMBEDDING_PROVIDER", "bundled")
     filled = corpus_command(site, "ingest", *(f"{site}/{n}" for n in range(8)))
     assert filled.exit_code == 0, filled.stderr
-    other_model.delay_s = 0.3
+    # 256 chunks go in eight requests and are stored then; the ninth belongs to the next ones.
+    other_model.holds_from = 9
     command = [sys.executable, "-m", "webrag", "reindex", "--data-dir"]
     command += [str(database.config.data_dir), "--collection", database.config.collection]
     chosen = {"EMBEDDING_PROVIDER": "openai_compatible"}
@@ -217,7 +218,6 @@ def test_killed_reindex_serves_the_old_index_and_goes_on_where_it_stopped(
         command, env={**os.environ, **chosen}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     deadline = time.monotonic() + 60
-    # 256 chunks go in eight requests and are stored then; the ninth belongs to the next ones.
     while other_model.requests < 9 and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
@@ -225,7 +225,8 @@ def test_killed_reindex_serves_the_old_index_and_goes_on_where_it_stopped(
 
     meanwhile = corpus_command(None, "search", "Tell me about animal3", "--json")
     doctor = corpus_command(None, "doctor", "--json")
-    other_model.delay_s = 0.0
+    other_model.holds_from = None
+    other_model.held.set()
     monkeypatch.setenv("EMBEDDING_PROVIDER", "openai_compatible")
     resumed = corpus_command(None, "reindex", "--json")
 
