@@ -30,6 +30,8 @@ from fit_local_rerank import COLLECTIONS, Bm25, gain
 from llama_index.postprocessor.webrag.local_rerank import _weighted_sum
 from memory_corpus import EMBEDDING, Candidates, Judged, letters, load_collection, load_site
 
+from webrag.indexing.fusion import fuse_ranks
+
 Texts = list[str]
 Rows = dict[str, dict[str, Texts]]  # pipeline to question id to results, best first
 RESULTS = 20
@@ -44,6 +46,7 @@ def product_orders(judged: Judged, query: str) -> dict[str, tuple[Candidates, np
         "lexical only": (found, np.where(found.lexical > 0, found.lexical, -np.inf)),
         "dense only": (found, found.similarity),
         "fused": (found, found.fused),
+        "fused by rank": (found, fuse_ranks(found.lexical, found.similarity)),
         "fused + local rerank": (found, np.asarray(reranked)),
     }
 
