@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from llama_index.core.schema import Document
@@ -29,7 +30,7 @@ from webrag.ingestion.models import FetchedPage
 from webrag.retrieval.models import RetrievalConfig
 
 CONFIG = RetrievalConfig()
-EMBEDDING = BundledEmbedding()
+EMBEDDING = BundledEmbedding()  # also what rerank features look words up in, as in the product
 PARSER = ParentChildNodeParser()
 
 
@@ -63,8 +64,14 @@ class Candidates:
     fused: NDArray[np.float64]
 
 
+class Encoder(Protocol):
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+    def encode_questions(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+
 class MemoryCorpus:
-    def __init__(self, pages: Sequence[Page]) -> None:
+    def __init__(self, pages: Sequence[Page], embedding: Encoder | None = None) -> None:
         self.pages = pages
         self.children: list[Child] = []
         self.parents: dict[str, str] = {}
@@ -82,13 +89,14 @@ class MemoryCorpus:
                 texts.append(indexed)
         self._page_of = np.array([child.page for child in self.children])
         self._lengths = dict(lengths)
-        self._vectors = EMBEDDING.encode(texts)
+        self._vectors = (embedding or EMBEDDING).encode(texts)
+        self._encode_questions = embedding.encode_questions if embedding else EMBEDDING.encode
         self._totals = CorpusTotals(len(pages), len(self.children), sum(lengths.values()))
 
     def candidates(self, question: str, limit: int = CONFIG.children_limit) -> Candidates:
         terms = query_terms(question)
         lexical, pages, idf = self._bm25(terms)
-        similarity = self._vectors @ EMBEDDING.encode([question])[0]
+        similarity = self._vectors @ self._encode_questions([question])[0]
         words = [row for row in np.argsort(-lexical, kind="stable")[:limit] if lexical[row] > 0]
         rows = np.array(sorted({*words, *np.argsort(-similarity, kind="stable")[:limit]}), int)
         rows = rows[(lexical[rows] > 0) | (similarity[rows] >= CONFIG.similarity_floor)]
@@ -173,7 +181,7 @@ class Judged:
     gold: dict[str, list[list[str]]] = field(default_factory=dict)
 
 
-def load_collection(path: Path, every: int = 1) -> Judged:
+def load_collection(path: Path, every: int = 1, embedding: Encoder | None = None) -> Judged:
     """A test collection of `{docs, queries, qrels}`; every so many queries of it."""
     data = json.loads(path.read_text("utf-8"))
     names = list(data["docs"])
@@ -187,7 +195,7 @@ def load_collection(path: Path, every: int = 1) -> Judged:
         for query, grades in data["qrels"].items()
     }
     asked = [query for query in data["queries"] if relevant.get(query)][::every]
-    corpus = MemoryCorpus(pages)
+    corpus = MemoryCorpus(pages, embedding)
     return Judged(
         path.stem,
         corpus,
@@ -197,9 +205,10 @@ def load_collection(path: Path, every: int = 1) -> Judged:
     )
 
 
-def load_site(folder: Path, questions: Sequence[dict]) -> Judged:
+def load_site(folder: Path, questions: Sequence[dict], embedding: Encoder | None = None) -> Judged:
     """A folder of HTML files and questions whose gold is quotations."""
-    corpus = MemoryCorpus([read_page(path, folder) for path in sorted(folder.rglob("*.html"))])
+    pages = [read_page(path, folder) for path in sorted(folder.rglob("*.html"))]
+    corpus = MemoryCorpus(pages, embedding)
     keys = [letters(child.text) for child in corpus.children]
     gold, relevant = {}, {}
     for question in questions:

@@ -1,15 +1,18 @@
 """Evidence recall of each stage of retrieval, beside BM25 and LlamaIndex's stock pipeline.
 
 Usage: python benchmarks/retrieval_comparison.py --questions FILE --site-root FOLDER
-           [--reference SCRIPT SPLIT] [--stock] [--data-dir DIR]
+           [--reference SCRIPT SPLIT] [--stock] [--data-dir DIR] [--vectors FILE]
        python benchmarks/retrieval_comparison.py --collections FOLDER [--per-set 75]
+           [--vectors FILE]
 
 FILE has one question a line, FOLDER one folder of HTML files per site; every site is indexed whole
 and searched for its own questions. A result is a parent chunk for the two best of the product's
 own rows and the best child for the others, as a brief prints them. --reference runs a script that
 writes a run file (`SCRIPT SPLIT OUT`), --stock LlamaIndex's HierarchicalNodeParser, PGVectorStore
 in hybrid mode and AutoMergingRetriever with the bundled embedding, on the embedded Postgres of
-DIR. With --collections: nDCG@10 over test collections, beside bm25s.
+DIR. With --collections: nDCG@10 over test collections, beside bm25s. --vectors takes the embedding
+that EMBEDDING_PROVIDER and EMBEDDING_MODEL name instead of the bundled one, and keeps its vectors
+in FILE: an interrupted run goes on where it stopped, a second one embeds nothing.
 """
 
 import argparse
@@ -22,9 +25,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from cached_embedding import CachedEmbedding
 from fit_local_rerank import COLLECTIONS, Bm25, gain
 from llama_index.postprocessor.webrag.local_rerank import _weighted_sum
 from memory_corpus import EMBEDDING, Candidates, Judged, letters, load_collection, load_site
+
+from webrag.indexing.fusion import fuse_ranks
 
 Texts = list[str]
 Rows = dict[str, dict[str, Texts]]  # pipeline to question id to results, best first
@@ -40,6 +46,7 @@ def product_orders(judged: Judged, query: str) -> dict[str, tuple[Candidates, np
         "lexical only": (found, np.where(found.lexical > 0, found.lexical, -np.inf)),
         "dense only": (found, found.similarity),
         "fused": (found, found.fused),
+        "fused by rank": (found, fuse_ranks(found.lexical, found.similarity)),
         "fused + local rerank": (found, np.asarray(reranked)),
     }
 
@@ -133,7 +140,7 @@ def on_sites(options: argparse.Namespace) -> None:
     gold: dict[str, list[list[str]]] = {}
     for site in dict.fromkeys(question["site"] for question in questions):
         own = [question for question in questions if question["site"] == site]
-        judged = load_site(options.site_root / site, own)
+        judged = load_site(options.site_root / site, own, options.embedding)
         gold |= judged.gold
         stock = stock_search(judged, options.data_dir) if options.stock else None
         for name, query in judged.queries.items():
@@ -168,7 +175,7 @@ def on_collections(options: argparse.Namespace) -> None:
     for number, name in enumerate(COLLECTIONS):
         path = options.collections / f"{name}.json"
         total = len(json.loads(path.read_text("utf-8"))["qrels"])
-        judged = load_collection(path, max(1, total // options.per_set))
+        judged = load_collection(path, max(1, total // options.per_set), options.embedding)
         bm25 = Bm25(judged)
         rows: dict[str, list[float]] = {"bm25s": []}
         for query_id, query in judged.queries.items():
@@ -194,7 +201,9 @@ def main() -> None:
     options.add_argument("--data-dir", type=Path)
     options.add_argument("--collections", type=Path)
     options.add_argument("--per-set", type=int, default=75)
+    options.add_argument("--vectors", type=Path, metavar="FILE")
     given = options.parse_args()
+    given.embedding = CachedEmbedding(given.vectors) if given.vectors else None
     if given.stock and given.data_dir is None:
         options.error("--stock needs --data-dir.")
     if given.questions and given.site_root:

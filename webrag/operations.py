@@ -120,15 +120,17 @@ class CorpusOperations(Lifetime):
         """
         from webrag.indexing.bundled_embedding import BundledEmbedding
         from webrag.indexing.corpus_check import check_corpus
+        from webrag.indexing.schema import corpus_embedding
         from webrag.providers import choose_embedding
 
         wanted = None
-        if self.settings.embedding_provider != "auto":
-            choice = await asyncio.to_thread(
-                choose_embedding, self.settings, None, BundledEmbedding()
-            )
-            wanted = (choice.name, choice.dimensions)
         async with self._some_database() as database:
+            if self.settings.embedding_provider != "auto":
+                existing = await corpus_embedding(database)
+                choice = await asyncio.to_thread(
+                    choose_embedding, self.settings, existing, BundledEmbedding()
+                )
+                wanted = (choice.name, choice.dimensions)
             return await check_corpus(
                 database,
                 wanted=wanted,

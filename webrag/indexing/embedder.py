@@ -29,7 +29,7 @@ class Embedder:
         dimensions: Vector size the corpus was made with.
         limits: What one call may hold.
         count_tokens: Counts as the model does, or more; needed where a limit is in tokens.
-        timeout_s: Longest wait for one call, with the retries the model makes itself.
+        timeout_s: Longest wait for one call; None takes that of `limits`.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class Embedder:
         *,
         limits: EmbeddingLimits = EmbeddingLimits(),  # noqa: B008 - frozen
         count_tokens: Callable[[str], int] | None = None,
-        timeout_s: float = 60.0,
+        timeout_s: float | None = None,
     ) -> None:
         self.model = model
         self.dimensions = dimensions
         self._limits = limits
         self._batch_size = min(limits.texts or model.embed_batch_size, model.embed_batch_size)
         self._count_tokens = count_tokens if limits.counts_tokens else None
-        self._timeout_s = timeout_s
+        self._timeout_s = limits.timeout_s if timeout_s is None else timeout_s
         self._is_async_text = _embeds_batches_async(model)
 
     @property

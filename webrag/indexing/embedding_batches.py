@@ -15,12 +15,14 @@ class EmbeddingLimits:
         tokens: Tokens of one call at most, all its texts together.
         text_tokens: Tokens of one text at most.
         concurrency: Calls under way at once.
+        timeout_s: Longest wait for one call, with the retries the model makes itself.
     """
 
     texts: int | None = None
     tokens: int | None = None
     text_tokens: int | None = None
     concurrency: int = 4
+    timeout_s: float = 60.0
 
     @property
     def counts_tokens(self) -> bool:

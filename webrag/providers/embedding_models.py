@@ -1,5 +1,7 @@
 """What is known of embedding models without asking for them."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,13 @@ if TYPE_CHECKING:
 
     from llama_index.core.base.embeddings.base import BaseEmbedding
 
-__all__ = ["OPENAI_LIMITS", "SERVER_LIMITS", "EmbeddingChoice", "known_dimensions"]
+__all__ = [
+    "OPENAI_LIMITS",
+    "SERVER_LIMITS",
+    "EmbeddingChoice",
+    "known_dimensions",
+    "known_prefixes",
+]
 
 # Vector sizes of models that are asked for by name, so that a corpus is created without a request.
 _OPENAI = {
@@ -37,6 +45,17 @@ _OPEN_WEIGHTS = {
     "nomic-embed-text-v1.5": 768,
     "paraphrase-multilingual-MiniLM-L12-v2": 384,
     "snowflake-arctic-embed": 1024,
+}
+
+_SEARCH_EN = "Represent this sentence for searching relevant passages: "
+# What model cards want before a question and before a passage.
+_PREFIXES = {
+    r"(multilingual-)?e5-(small|base|large)(-v2)?": ("query: ", "passage: "),
+    r"bge-(small|base|large)-en(-v1\.5)?": (_SEARCH_EN, ""),
+    r"bge-(small|base|large)-zh(-v1\.5)?": ("为这个句子生成表示以用于检索相关文章\uff1a", ""),
+    r"mxbai-embed-large(-v1)?": (_SEARCH_EN, ""),
+    r"nomic-embed-text(-v1(\.5)?)?(-q)?": ("search_query: ", "search_document: "),
+    r"snowflake-arctic-embed(-(xs|s|m|m-long|l))?(-v1\.5)?": (_SEARCH_EN, ""),
 }
 
 # OpenAI takes 2,048 texts, 300,000 tokens and 8,192 a text; fewer make a retry cheaper.
@@ -67,3 +86,19 @@ def known_dimensions(model: str) -> int | None:
     """Vector size of a model by its name, with or without its owner and tag; None if unknown."""
     name = model.rpartition("/")[2].partition(":")[0]
     return _OPENAI.get(model) or _OPEN_WEIGHTS.get(name)
+
+
+def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:
+    """What a model wants before a question and before a passage; empty where nothing is known.
+
+    Args:
+        model: Its name or folder.
+        own: Prompts by their names, as they are saved with a model; they win.
+    """
+    query = own.get("query", "")
+    text = own.get("document", "") or own.get("passage", "")
+    if query or text:
+        return query, text
+    name = model.rpartition("/")[2].lower()
+    found = (words for pattern, words in _PREFIXES.items() if re.fullmatch(pattern, name))
+    return next(found, ("", ""))

@@ -57,7 +57,7 @@ def choose_embedding(
         return _bundled(bundled)
     model = settings.embedding_model
     if provider in LOCAL_PROVIDERS:
-        return choose_local(settings, provider, model, _recorded_size(settings, provider, existing))
+        return choose_local(settings, provider, model, existing)
     return _served(settings, provider, model or _OPENAI_DEFAULT_MODEL)
 
 
@@ -74,7 +74,7 @@ def _as_made(
         return _bundled(bundled)
     provider, _, model = name.partition("/")
     if model and provider in LOCAL_PROVIDERS:
-        return choose_local(settings, provider, model, dimensions)
+        return choose_local(settings, provider, model, existing)
     if model and provider in _SERVED_PROVIDERS:
         return _served(settings, provider, model, dimensions)
     raise ConfigurationError(
@@ -82,15 +82,6 @@ def _as_made(
         " model.",
         hint="Upgrade WebRAG, or set EMBEDDING_PROVIDER and run `webrag reindex`.",
     )
-
-
-def _recorded_size(
-    settings: "Settings", provider: str, existing: tuple[str, int] | None
-) -> int | None:
-    """Vector size the corpus records for this very model."""
-    if existing is None or settings.embedding_model is None:
-        return None
-    return existing[1] if existing[0] == f"{provider}/{settings.embedding_model}" else None
 
 
 def _served(

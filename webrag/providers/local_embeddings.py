@@ -1,12 +1,16 @@
 """Embedding models that run in this process, from packages that are installed on request."""
 
 import functools
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webrag.errors import ConfigurationError
 from webrag.indexing.embedding_batches import EmbeddingLimits
-from webrag.providers.embedding_models import EmbeddingChoice, known_dimensions
+from webrag.providers.embedding_models import EmbeddingChoice, known_dimensions, known_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,16 +19,18 @@ if TYPE_CHECKING:
 
     from webrag.settings import Settings
 
-__all__ = ["LOCAL_PROVIDERS", "choose_local"]
+__all__ = ["LOCAL_PROVIDERS", "choose_local", "locate"]
 
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 
-# One call at a time: each uses all cores already.
-_LIMITS = EmbeddingLimits(texts=32, concurrency=1)
+# One call at a time: each uses all cores already. A large model takes a minute for 32 long texts
+# on two busy cores, and a thread cannot be stopped, so giving up early would win nothing.
+_LIMITS = EmbeddingLimits(texts=32, concurrency=1, timeout_s=600)
+_TALKATIVE = ("huggingface_hub", "sentence_transformers", "transformers")
 
 
 def choose_local(
-    settings: "Settings", provider: str, model: str | None, dimensions: int | None
+    settings: "Settings", provider: str, model: str | None, existing: tuple[str, int] | None
 ) -> EmbeddingChoice:
     """A model of `LOCAL_PROVIDERS`.
 
@@ -32,23 +38,44 @@ def choose_local(
         settings: `WEBRAG_DATA_DIR`, where weights are kept, and `EMBEDDING_DIMENSIONS`.
         provider: One of `LOCAL_PROVIDERS`.
         model: Its name at the provider, or the folder it is in; None takes `DEFAULT_MODEL`.
-        dimensions: Vector size where a corpus records it.
+        existing: Model name and dimensions that a corpus records.
 
     Returns:
-        The choice. The model is loaded, and its weights downloaded, only where nothing else
-        tells its vector size.
+        The choice; a folder is named by its whole path. The model is loaded, and its weights
+        downloaded, only where nothing else tells its vector size.
 
     Raises:
-        ConfigurationError: The extra is not installed, or the model cannot be loaded.
+        ConfigurationError: The extra is not installed, the folder does not exist, or the model
+            cannot be loaded.
     """
-    name = model or DEFAULT_MODEL
+    located = locate(model or DEFAULT_MODEL)
+    name = f"{provider}/{located}"
     source = _PROVIDERS[provider]
     folder = settings.data_dir / "models"
-    load = functools.cache(lambda: _load(source, name, folder))
-    size = dimensions or settings.embedding_dimensions or known_dimensions(name)
+    load = functools.cache(lambda: _load(source, located, folder))
+    recorded = existing[1] if existing is not None and existing[0] == name else None
+    size = recorded or settings.embedding_dimensions or known_dimensions(located)
     if size is None:
-        size = len(_measured(load, name))
-    return EmbeddingChoice(f"{provider}/{name}", size, load, _LIMITS)
+        size = len(_measured(load, located))
+    return EmbeddingChoice(name, size, load, _LIMITS)
+
+
+def locate(model: str) -> str:
+    """The whole path of a model's folder however it was written; any other name as it is.
+
+    Raises:
+        ConfigurationError: It can only be a path, and there is no such folder.
+    """
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return str(folder.resolve())
+    if folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or "\\" in model:
+        raise ConfigurationError(
+            f"There is no folder {model!r} to load an embedding model from.",
+            hint="Set EMBEDDING_MODEL to the folder that holds the model's files, or to a name at"
+            f" the Hugging Face Hub such as {DEFAULT_MODEL}.",
+        )
+    return model
 
 
 class _Source(NamedTuple):
@@ -59,7 +86,8 @@ class _Source(NamedTuple):
 
 def _load(source: _Source, model: str, folder: Path) -> "BaseEmbedding":
     try:
-        return source.build(model, folder)
+        with _quiet():
+            return source.build(model, folder)
     except ImportError as error:
         raise ConfigurationError(
             f"EMBEDDING_PROVIDER={source.extra} needs packages that are not installed.",
@@ -67,11 +95,30 @@ def _load(source: _Source, model: str, folder: Path) -> "BaseEmbedding":
         ) from error
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        hint = (
+            "Check that the folder EMBEDDING_MODEL names holds all files of the model."
+            if Path(model).is_dir()
+            else "Check EMBEDDING_MODEL and the network: weights are downloaded once, from the"
+            f" Hugging Face Hub, and kept in {folder}. EMBEDDING_MODEL may also be a folder."
+        )
         raise ConfigurationError(
             f"The embedding model {model!r} cannot be loaded by {source.extra}: {reason[:300]}.",
-            hint="Check EMBEDDING_MODEL. Weights are downloaded once, from the Hugging Face Hub,"
-            f" and kept in {folder}.",
+            hint=hint,
         ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the packages' notes on retries and old options back: our error says how it ended."""
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for each, level in zip(loggers, levels, strict=True):
+            each.setLevel(level)
 
 
 def _measured(load: "Callable[[], BaseEmbedding]", model: str) -> list[float]:
@@ -85,20 +132,38 @@ def _measured(load: "Callable[[], BaseEmbedding]", model: str) -> list[float]:
 
 
 def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
+    from huggingface_hub.utils.tqdm import enable_progress_bars
     from llama_index.embeddings.huggingface import HuggingFaceEmbedding
+    from sentence_transformers.util import load_file_path
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()  # of reading weights that are there, which takes a second
+    enable_progress_bars()  # of downloading them, which that turns off too
+    saved = load_file_path(model, "config_sentence_transformers.json", cache_folder=str(folder))
+    # LlamaIndex's class (0.8.0) would replace the question's prompt that a model brings along.
+    prompts = json.loads(Path(saved).read_text("utf-8")).get("prompts") if saved else None
+    query, text = known_prefixes(model, prompts or {})
     loaded: BaseEmbedding = HuggingFaceEmbedding(
-        model_name=model, cache_folder=str(folder), embed_batch_size=_LIMITS.texts
+        model_name=model,
+        cache_folder=str(folder),
+        embed_batch_size=_LIMITS.texts,
+        query_instruction=query,
+        text_instruction=text,
     )
     return loaded
 
 
 def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
-    import fastembed  # noqa: F401 - LlamaIndex's package does not require it
-    from llama_index.embeddings.fastembed import FastEmbedEmbedding
+    from webrag.providers.fastembed_embedding import PrefixedFastEmbed, register_folder
 
+    own: dict[str, Any] = {}
+    if Path(model).is_dir():
+        own = {"specific_model_path": register_folder(Path(model))}
     # By default the weights would be kept in a temporary folder.
-    loaded: BaseEmbedding = FastEmbedEmbedding(model_name=model, cache_dir=str(folder))
+    loaded = PrefixedFastEmbed(
+        model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
+    )
+    loaded.query_prefix, loaded.text_prefix = known_prefixes(model, {})
     loaded.embed_batch_size = _LIMITS.texts or loaded.embed_batch_size
     return loaded
 

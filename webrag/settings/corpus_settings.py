@@ -244,13 +244,13 @@ class EmbeddingSettings(BaseModel):
     )
     embedding_model: str | None = setting(
         None,
-        "Model name at the provider; for `huggingface` also a folder.",
+        "Model name at the provider; for `huggingface` and `fastembed` also a folder.",
         read_by="embedder",
         allowed="a model name",
         default_text="the provider's: `text-embedding-3-small` for OpenAI and servers, "
         "`BAAI/bge-small-en-v1.5` for models of this process",
         min_length=1,
-        max_length=200,
+        max_length=1000,
     )
     embedding_dimensions: int | None = setting(
         None,
@@ -293,5 +293,5 @@ class EmbeddingSettings(BaseModel):
         read_by="node parser, embedder, brief",
         allowed="a tokenizer name",
         min_length=1,
-        max_length=200,
+        max_length=1000,
     )

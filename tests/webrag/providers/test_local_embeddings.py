@@ -18,6 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from webrag.errors import ConfigurationError
 from webrag.indexing.bundled_embedding import BundledEmbedding
 from webrag.indexing.embedder import Embedder
+from webrag.indexing.embedding_batches import EmbeddingLimits
 from webrag.providers import EmbeddingChoice, choose_embedding
 from webrag.settings import load_settings
 
@@ -62,11 +63,28 @@ def write_tokenizer(folder: Path) -> None:
     (folder / "special_tokens_map.json").write_text(json.dumps({"unk_token": "[UNK]"}))
 
 
+@pytest.fixture(autouse=True)
+def known_models() -> Iterator[None]:
+    """Forget the models that a test makes known to fastembed."""
+    known = list(CustomTextEmbedding.SUPPORTED_MODELS)
+    yield
+    CustomTextEmbedding.SUPPORTED_MODELS[:] = known
+
+
+def write_model(folder: Path, network: str = "model.onnx", **pooling: bool) -> Path:
+    """A folder that holds a whole model, as one is exported to ONNX."""
+    (folder / network).parent.mkdir(parents=True)
+    write_network(folder / network)
+    write_tokenizer(folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return folder
+
+
 @pytest.fixture
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder that holds the weights of a model as if they had been downloaded."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # else a failed download is tried for 12 s
-    known = list(CustomTextEmbedding.SUPPORTED_MODELS)
     repository = tmp_path / "models" / "models--webrag-tests--tiny"
     snapshot = repository / "snapshots" / "0123456789abcdef"
     snapshot.mkdir(parents=True)
@@ -82,8 +100,7 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         dim=SIZE,
         model_file="model.onnx",
     )
-    yield tmp_path
-    CustomTextEmbedding.SUPPORTED_MODELS[:] = known
+    return tmp_path
 
 
 def test_size_is_learned_from_the_model(data_dir: Path) -> None:
@@ -111,6 +128,79 @@ async def test_model_of_this_process_embeds(data_dir: Path) -> None:
     np.testing.assert_allclose(
         await embedder.embed_query("storage snapshot"), vectors[0], atol=1e-6
     )
+
+
+@pytest.mark.parametrize("network", ["model.onnx", "onnx/model.onnx"])
+def test_folder_is_loaded_as_it_is(network: str, tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "mine", network)
+
+    choice = chosen(embedding_model=str(folder))
+
+    assert (choice.name, choice.dimensions) == (f"fastembed/{folder}", SIZE)
+    assert len(choice.load().get_text_embedding("storage")) == SIZE
+
+
+def test_folder_is_known_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_model(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+
+    assert chosen(embedding_model="./mine").name == f"fastembed/{folder.resolve()}"
+
+
+def test_corpus_finds_the_folder_it_was_made_with(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "mine")
+
+    choice = chosen((f"fastembed/{folder.resolve()}", SIZE), "auto")
+
+    assert len(choice.load().get_query_embedding("storage")) == SIZE
+
+
+def test_folder_says_how_vectors_of_tokens_become_one(tmp_path: Path) -> None:
+    first = chosen(embedding_model=str(write_model(tmp_path / "a", pooling_mode_cls_token=True)))
+    mean = chosen(embedding_model=str(write_model(tmp_path / "b", pooling_mode_mean_tokens=True)))
+
+    alone = first.load().get_text_embedding("storage")
+
+    assert first.load().get_text_embedding("storage snapshot") == pytest.approx(alone)
+    assert mean.load().get_text_embedding("storage snapshot") != pytest.approx(alone)
+
+
+def test_words_a_model_wants_stand_before_questions_and_passages(tmp_path: Path) -> None:
+    plain = chosen(embedding_model=str(write_model(tmp_path / "plain"))).load()
+    model = chosen(embedding_model=str(write_model(tmp_path / "e5-small-v2"))).load()
+
+    question = model.get_query_embedding("storage")
+    (passage,) = model.get_text_embedding_batch(["storage"])
+
+    assert question == pytest.approx(plain.get_text_embedding("query: storage"))
+    assert passage == pytest.approx(plain.get_text_embedding("passage: storage"))
+    assert question != pytest.approx(plain.get_query_embedding("storage"))
+
+
+@pytest.mark.parametrize("provider", ["fastembed", "huggingface"])
+@pytest.mark.parametrize("model", ["/no/such/folder", "./nothing", "~/nothing-here", "a/b/c"])
+def test_path_without_a_folder_is_named(provider: str, model: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"There is no folder '{model}'") as raised:
+        chosen(provider=provider, embedding_model=model)
+
+    assert "EMBEDDING_MODEL" in (raised.value.hint or "")
+
+
+def test_folder_of_weights_for_the_other_provider_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").touch()
+
+    with pytest.raises(
+        ConfigurationError, match="are for EMBEDDING_PROVIDER=huggingface"
+    ) as raised:
+        chosen(embedding_model=str(tmp_path))
+
+    assert "downloaded" not in (raised.value.hint or "")
+
+
+def test_slow_model_is_waited_for_longer_than_a_service() -> None:
+    choice = chosen(embedding_model="BAAI/bge-small-en-v1.5")
+
+    assert choice.limits.timeout_s > EmbeddingLimits().timeout_s
 
 
 def test_one_call_at_a_time_of_a_model_that_uses_all_cores() -> None:
@@ -151,7 +241,7 @@ def test_weights_that_cannot_be_downloaded_are_explained(
     with pytest.raises(ConfigurationError, match="cannot be loaded by fastembed") as raised:
         choice.load()
 
-    assert f"kept in {tmp_path / 'models'}" in (raised.value.hint or "")
+    assert f"kept in {tmp_path / 'models'}." in (raised.value.hint or "")
 
 
 def test_missing_extra_is_named_with_its_command() -> None:

@@ -1,0 +1,91 @@
+"""fastembed with what it leaves to its callers: models in a folder, and words before a text."""
+
+import json
+from pathlib import Path
+
+from fastembed import TextEmbedding
+from fastembed.common.model_description import ModelSource, PoolingType
+from llama_index.core.base.embeddings.base import Embedding
+from llama_index.core.bridge.pydantic import Field
+from llama_index.embeddings.fastembed import FastEmbedEmbedding
+from loguru import logger
+from typing_extensions import override
+
+__all__ = ["PrefixedFastEmbed", "register_folder"]
+
+# fastembed logs through loguru, to standard error, whatever its caller's logging says.
+logger.disable("fastembed")
+
+_NETWORKS = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
+# As sentence-transformers writes it down; what is in none of these is pooled by the mean.
+_POOLING = {
+    "pooling_mode_cls_token": PoolingType.CLS,
+    "pooling_mode_lasttoken": PoolingType.LAST_TOKEN,
+}
+
+
+class PrefixedFastEmbed(FastEmbedEmbedding):
+    """LlamaIndex's `FastEmbedEmbedding`, which does not put a model's own words before a text.
+
+    Attributes:
+        query_prefix: Stands before every question.
+        text_prefix: Stands before every passage.
+    """
+
+    query_prefix: str = Field(default="")
+    text_prefix: str = Field(default="")
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "PrefixedFastEmbed"
+
+    @override
+    def _get_query_embedding(self, query: str) -> Embedding:
+        return super()._get_query_embedding(self.query_prefix + query)
+
+    @override
+    def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
+        return super()._get_text_embeddings([self.text_prefix + text for text in texts])
+
+
+def register_folder(folder: Path) -> str:
+    """Make a model in a folder known to fastembed; doing so again changes nothing.
+
+    Args:
+        folder: Holds an ONNX network with `config.json` and the files of its tokenizer.
+
+    Returns:
+        The name to ask fastembed for, with the folder as `specific_model_path`.
+
+    Raises:
+        ValueError: The folder lacks one of these files.
+    """
+    name = str(folder)
+    if any(each["model"] == name for each in TextEmbedding.list_supported_models()):
+        return name
+    network = next((each for each in _NETWORKS if (folder / each).is_file()), None)
+    if network is None:
+        raise ValueError(
+            "the folder holds no ONNX network (model.onnx or onnx/model.onnx); weights of PyTorch"
+            " are for EMBEDDING_PROVIDER=huggingface"
+        )
+    TextEmbedding.add_custom_model(
+        name,
+        pooling=_pooling(folder / "1_Pooling" / "config.json"),
+        normalization=True,
+        sources=ModelSource(hf=name),
+        dim=_read(folder / "config.json").get("hidden_size", 0),
+        model_file=network,
+    )
+    return name
+
+
+def _pooling(file: Path) -> PoolingType:
+    chosen = _read(file)
+    return next((kind for key, kind in _POOLING.items() if chosen.get(key)), PoolingType.MEAN)
+
+
+def _read(file: Path) -> dict[str, int]:
+    found: dict[str, int] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return found
