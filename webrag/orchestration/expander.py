@@ -95,11 +95,11 @@ class LinkExpander:
         links = await self._corpus.links(pages)
         links += _folder_links(seeds)
         taken = set(known)
-        links = [link for link in links if link.url not in taken and _is_page(link.url, scope)]
+        links = [link for link in links if link.url not in taken and _may_follow(link, scope)]
         if not links:
             return Frontier(degraded=degraded)
         in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
-        scored = await asyncio.to_thread(self._score, links, queries, in_degrees, passages)
+        scored = await asyncio.to_thread(self._score, links, queries, seeds, in_degrees, passages)
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration
@@ -139,12 +139,14 @@ class LinkExpander:
         self,
         links: Sequence[LinkCandidate],
         queries: Sequence[str],
+        seeds: Sequence[str],
         in_degrees: Mapping[str, int],
         passages: PassageScores,
     ) -> list[ScoredCandidate]:
         return score_links(
             links,
             [LinkQuestion.of(query, self._encoder) for query in queries],
+            seeds=seeds,
             in_degrees=in_degrees,
             passages=passages,
             encoder=self._encoder,
@@ -168,5 +170,6 @@ def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
     return [LinkCandidate(source_url="", source_page_id=0, url=folder) for folder in folders]
 
 
-def _is_page(url: str, scope: LinkScope) -> bool:
-    return scope.admits(url) and skip_reason(url) is None
+def _may_follow(link: LinkCandidate, scope: LinkScope) -> bool:
+    is_asked_not_to = "nofollow" in link.rel
+    return scope.admits(link.url) and skip_reason(link.url) is None and not is_asked_not_to

@@ -3,12 +3,21 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from webrag.ingestion.links import site_of
 
-__all__ = ["GENERIC_ANCHORS", "LinkScope", "anchor_of", "path_words", "penalty", "skip_reason"]
+__all__ = [
+    "GENERIC_ANCHORS",
+    "LinkScope",
+    "anchor_of",
+    "path_words",
+    "penalty",
+    "shared_path",
+    "skip_reason",
+]
 
 GENERIC_ANCHORS: Final = frozenset(
     """back|click here|contents|continue|continue reading|details|forward|here|home|index|learn
@@ -41,6 +50,7 @@ revisions search share sitemap tag tags whatlinkshere
 _LISTINGS: Final = frozenset(_LISTING_NAMES.split())
 _PAGE_ENDINGS: Final = frozenset({"html", "htm", "xhtml", "md", "markdown", "txt", "php", "aspx"})
 _LISTING_PENALTY: Final = 0.5
+_FOLDER_PAGE: Final = "index"
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -138,6 +148,23 @@ def path_words(url: str) -> str:
     stem, dot, ending = last.rpartition(".")
     name = stem if dot and ending.casefold() in _PAGE_ENDINGS else last
     return " ".join(_WORD.findall(f"{head}/{name}"))
+
+
+def shared_path(url: str, named: str) -> float:
+    """Share of a named page's path, word by word from its beginning, that a URL has too.
+
+    0 on other sites, and where the named page is the start page, whose path says nothing.
+    """
+    words, own = _page_words(named), _page_words(url)
+    if not words or site_of(url) != site_of(named):
+        return 0.0
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(words, own, strict=False))
+    return sum(1 for _ in common) / len(words)
+
+
+def _page_words(url: str) -> list[str]:
+    words = path_words(url).casefold().split()
+    return words[:-1] if words and words[-1] == _FOLDER_PAGE else words
 
 
 def _last_segment(path: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Counts what following links may still cost in one run; it fetches nothing."""
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +9,9 @@ __all__ = ["PageBudget"]
 _FAILURES_PER_PAGE: Final = 3
 # Measured: a first round twice as large finds as much with one wait fewer.
 _FIRST_ROUND_FACTOR: Final = 2
+# Of ten pages, six and four reached .02 to .03 more of the pages with evidence than five and five,
+# and as many as seven and three.
+_FIRST_ROUND_SHARE: Final = 0.6
 
 
 @dataclass(slots=True)
@@ -43,8 +47,8 @@ class PageBudget:
     def round_size(self, cap: int, *, is_first: bool, rounds_left: int) -> int:
         """Pages to obtain in the next round.
 
-        The first round may take twice the cap, but leaves half of the pages for a second one when
-        there will be one: an answer two links away is out of reach otherwise.
+        The first round may take twice the cap, but leaves four tenths of the pages for a second one
+        when there will be one: an answer two links away is out of reach otherwise.
 
         Args:
             cap: Pages of an ordinary round.
@@ -54,5 +58,6 @@ class PageBudget:
         if self.is_spent:
             return 0
         wanted = cap * _FIRST_ROUND_FACTOR if is_first else cap
-        share = -(-self.pages // 2) if is_first and rounds_left > 1 else self.pages
+        is_shared = is_first and rounds_left > 1
+        share = math.ceil(self.pages * _FIRST_ROUND_SHARE) if is_shared else self.pages
         return max(min(wanted, share), 1)

@@ -7,6 +7,7 @@ from webrag.orchestration.link_rules import (
     anchor_of,
     path_words,
     penalty,
+    shared_path,
     skip_reason,
 )
 
@@ -126,3 +127,25 @@ def test_generic_anchor_says_nothing(title: Any, anchor: Any) -> None:
 )
 def test_path_words(url: str, words: Any) -> None:
     assert path_words(url) == words
+
+
+@pytest.mark.parametrize(
+    ("url", "named", "share"),
+    [
+        pytest.param("/book/ch15-06-cycles.html", "/book/ch15-00-pointers.html", 0.5, id="chapter"),
+        pytest.param("/book/ch14-01-profiles.html", "/book/ch15-00-pointers.html", 0.25, id="book"),
+        pytest.param("/reference/ch15.html", "/book/ch15-00-pointers.html", 0.0, id="elsewhere"),
+        pytest.param("/std/sync/index.html", "/std/index.html", 1.0, id="below a folder's page"),
+        pytest.param("/index-types.html", "/indexes.html", 0.0, id="words, not letters"),
+        pytest.param("/a/b.html", "/a/b.html", 1.0, id="the page itself"),
+        pytest.param("/A/B", "/a/b.html", 1.0, id="case and ending"),
+        pytest.param("/a.html", "/index.html", 0.0, id="start page"),
+        pytest.param("/a.html", "/", 0.0, id="root"),
+    ],
+)
+def test_shared_path(url: Any, named: Any, share: Any) -> None:
+    assert shared_path(f"https://d.test{url}", f"https://d.test{named}") == share
+
+
+def test_no_path_is_shared_with_another_site() -> None:
+    assert shared_path("https://else.test/a/b", "https://d.test/a/b") == 0.0

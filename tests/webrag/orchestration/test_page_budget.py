@@ -10,10 +10,10 @@ from webrag.orchestration.page_budget import PageBudget
 @pytest.mark.parametrize(
     ("pages", "first", "rounds", "size"),
     [
-        pytest.param(10, True, 5, 5, id="half of the pages are left for a second round"),
+        pytest.param(10, True, 5, 6, id="four of ten pages are left for a second round"),
         pytest.param(25, True, 5, 10, id="a first round is twice as large"),
         pytest.param(10, True, 1, 10, id="a single round may take all"),
-        pytest.param(3, True, 5, 2, id="half is rounded up"),
+        pytest.param(3, True, 5, 2, id="the first round's share is rounded up"),
         pytest.param(1, True, 5, 1, id="one page"),
         pytest.param(10, False, 4, 5, id="later rounds take the cap"),
         pytest.param(2, False, 4, 2, id="never more than what is left"),
