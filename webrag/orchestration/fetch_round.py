@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,8 +13,8 @@ from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.throttling import watching_rate_limits
 from webrag.ingestion.traffic import metering
-from webrag.orchestration.link_rules import LinkScope
-from webrag.orchestration.models import ExpansionOutcome, ScoredCandidate
+from webrag.orchestration.expansion_models import ExpansionOutcome, ScoredCandidate
+from webrag.orchestration.link_rules import LinkScope, next_to_try
 from webrag.orchestration.page_budget import PageBudget
 
 __all__ = ["FetchRound"]
@@ -33,6 +33,7 @@ class FetchRound:
         budget: Checked before each fetch; what is used is taken off.
         scope: Where a redirect may lead.
         known: Canonical URLs of the pages obtained already; stored ones are known as well.
+        failed_before: Addresses that failed in earlier rounds.
         deadline: `time.monotonic()` value at which unfinished fetches are given up.
         on_fetch: Told each URL when its fetch begins.
     """
@@ -41,6 +42,7 @@ class FetchRound:
     budget: PageBudget
     scope: LinkScope
     known: Collection[str]
+    failed_before: Collection[str]
     deadline: float
     on_fetch: Callable[[str], None]
     _ingested: list[ScoredCandidate] = field(default_factory=list)
@@ -60,19 +62,21 @@ class FetchRound:
 
         Args:
             acquirer: Gets the pages.
-            candidates: In the order they are tried.
+            candidates: In the order they are tried; those in a folder that seems to be missing
+                come last.
 
         Raises:
             StorageError: The database failed; nothing is left running.
         """
         with metering(self._meter), watching_rate_limits(self._slow_down):
-            await self._fill(acquirer, iter(candidates))
+            await self._fill(acquirer, list(candidates))
         return self._outcome()
 
-    async def _fill(self, acquirer: PageAcquirer, queue: Iterator[ScoredCandidate]) -> None:
+    async def _fill(self, acquirer: PageAcquirer, waiting: list[ScoredCandidate]) -> None:
         async with _running_tasks() as running:
             while True:
-                while self._may_begin(len(running)) and (candidate := next(queue, None)):
+                while waiting and self._may_begin(len(running)):
+                    candidate = waiting.pop(self._next(waiting))
                     self.on_fetch(candidate.url)
                     task = asyncio.create_task(self._obtain(acquirer, candidate))
                     running[task] = candidate
@@ -104,6 +108,13 @@ class FetchRound:
         self.target = max(self.target // 2, 1)
         _log.warning(
             "A limit of requests is reached, so this round obtains at most %d pages.", self.target
+        )
+
+    def _next(self, waiting: Sequence[ScoredCandidate]) -> int:
+        return next_to_try(
+            (candidate.url for candidate in waiting),
+            failed=(*self.failed_before, *self._failed),
+            obtained=(*self.known, *self._chunks),
         )
 
     def _may_begin(self, running: int) -> bool:

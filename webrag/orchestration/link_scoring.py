@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from webrag.indexing.fusion import fuse_scores
 from webrag.indexing.lexical import analyze, query_terms
 from webrag.indexing.models import LinkCandidate
+from webrag.orchestration.expansion_models import ScoredCandidate
 from webrag.orchestration.link_rules import anchor_of, path_words, penalty, shared_path
-from webrag.orchestration.models import ScoredCandidate
 from webrag.retrieval.models import ChildMatch, RetrievalResult
 
 __all__ = [
@@ -138,7 +138,7 @@ def passage_scores(
 def _text_scores(matches: Sequence[ChildMatch]) -> list[float]:
     lexical = [match.lexical for match in matches]
     similarity = [match.similarity for match in matches]
-    return fuse_scores(lexical, similarity, [0.0] * len(matches)).tolist()
+    return [float(score) for score in fuse_scores(lexical, similarity, [0.0] * len(matches))]
 
 
 class _Scorer:

@@ -36,7 +36,16 @@ class PageBudget:
     @property
     def is_spent(self) -> bool:
         """Whether no further fetch may be begun."""
-        return min(self.pages, self.bytes, self.failures) <= 0
+        return self.spent_part is not None
+
+    @property
+    def spent_part(self) -> str | None:
+        """Why no further fetch may be begun, a clause for users; None while one may."""
+        if self.pages <= 0:
+            return "the page budget is used up"
+        if self.bytes <= 0:
+            return "as many bytes were read as allowed"
+        return "too many links were dead" if self.failures <= 0 else None
 
     def spend(self, *, pages: int = 0, size: int = 0, failures: int = 0) -> None:
         """Take off what was used."""

@@ -304,6 +304,14 @@ def test_reason_names_numbers_and_action() -> None:
     )
 
 
+def test_reason_says_why_nothing_is_left_to_try() -> None:
+    spent = state(open_actions=frozenset(), links_ended="the page budget is used up")
+
+    decision = decide(signals(), spent)
+
+    assert decision.reason == "Nothing is left to try: the page budget is used up."
+
+
 share = st.floats(0, 1)
 any_signals = st.builds(
     signals,

@@ -10,9 +10,9 @@ from webrag.errors import FetchError, ProviderError, StorageError
 from webrag.indexing.models import AcquiredPage, LinkCandidate, StoredPage
 from webrag.ingestion.traffic import received
 from webrag.orchestration.config import ExpansionConfig
-from webrag.orchestration.expander import Frontier, LinkExpander
+from webrag.orchestration.expander import LinkExpander
+from webrag.orchestration.expansion_models import ExpansionOutcome, Frontier, ScoredCandidate
 from webrag.orchestration.link_rules import LinkScope
-from webrag.orchestration.models import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.page_budget import PageBudget
 
 from .conftest import MANUAL, TWO_LINKS_AWAY, Lab
@@ -90,6 +90,7 @@ async def followed(web: Web, candidates: Frontier, **values: Any) -> ExpansionOu
         "budget": PageBudget.of(10, 10_000),
         "scope": SCOPE,
         "known": frozenset({SEED}),
+        "failed_before": frozenset(),
         "deadline": time.monotonic() + 10,
         "on_fetch": lambda _: None,
     }
@@ -117,6 +118,23 @@ async def test_failure_is_replaced_by_the_next_candidate() -> None:
 
     assert urls(outcome) == [target("b"), target("c")]
     assert outcome.failed == {target("a"): "it is down"}
+
+
+async def test_folder_without_a_page_is_left_for_last() -> None:
+    gone = ["old/1", "old/2", "old/3"]
+    web = Web({target(name): FetchError("not found", url=target(name)) for name in gone})
+
+    outcome = await followed(web, frontier(*gone, "old/4", "new"), size=1)
+
+    assert urls(outcome) == [target("new")]
+
+
+async def test_failures_of_earlier_rounds_count_for_a_folder() -> None:
+    failed = frozenset(map(target, ["old/1", "old/2", "old/3"]))
+
+    outcome = await followed(Web(), frontier("old/4", "new/1", "new/2"), failed_before=failed)
+
+    assert urls(outcome) == [target("new/1"), target("new/2")]
 
 
 async def test_redirect_out_of_the_scope_counts_as_failed() -> None:
@@ -245,6 +263,16 @@ async def test_frontier_leaves_out_what_is_known_stored_or_no_page() -> None:
     candidates = await found(web, *links, known={target("known"), target("guide/")})
 
     assert candidates == [target("fine")]
+
+
+async def test_frontier_leaves_out_what_is_only_linked_with_nofollow() -> None:
+    links = [
+        link("advertised", title="Replica lag", rel=("sponsored", "nofollow")),
+        link("fine", rel=("nofollow",)),
+        link("fine"),
+    ]
+
+    assert await found(Web(), *links) == [target("fine"), target("guide/")]
 
 
 async def test_frontier_leaves_out_links_below_the_least_score() -> None:

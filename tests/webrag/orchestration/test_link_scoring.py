@@ -218,9 +218,7 @@ links = st.builds(
 
 @given(st.lists(links, max_size=12), texts)
 def test_targets_are_distinct_ordered_and_bounded(candidates: Any, question: Any) -> None:
-    found = scored(
-        *candidates, questions=(question,), seeds=("https://d.test/a",), encoder=ENCODER
-    )
+    found = scored(*candidates, questions=(question,), seeds=("https://d.test/a",), encoder=ENCODER)
     scores = [candidate.score for candidate in found]
 
     assert len({candidate.url for candidate in found}) == len(found)

@@ -34,6 +34,23 @@ def test_failures_are_capped_at_three_times_the_pages() -> None:
     assert budget.is_spent
 
 
+@pytest.mark.parametrize(
+    ("spent", "part"),
+    [
+        ({}, None),
+        ({"pages": 2}, "the page budget is used up"),
+        ({"size": 1_000}, "as many bytes were read as allowed"),
+        ({"failures": 6}, "too many links were dead"),
+    ],
+)
+def test_budget_says_which_part_is_spent(spent: Any, part: Any) -> None:
+    budget = PageBudget.of(2, 1_000)
+
+    budget.spend(**spent)
+
+    assert budget.spent_part == part
+
+
 @pytest.mark.parametrize("spent", [{"pages": 2}, {"size": 1_000}, {"failures": 6}])
 def test_any_exhausted_part_ends_the_budget(spent: Any) -> None:
     budget = PageBudget.of(2, 1_000)
