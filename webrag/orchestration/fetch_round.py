@@ -15,7 +15,7 @@ from webrag.ingestion.throttling import watching_rate_limits
 from webrag.ingestion.traffic import metering
 from webrag.orchestration.expansion_models import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.link_rules import LinkScope, next_to_try
-from webrag.orchestration.page_budget import PageBudget
+from webrag.orchestration.page_budget import FAILURES_PER_PAGE, PageBudget
 
 __all__ = ["FetchRound"]
 
@@ -50,10 +50,15 @@ class FetchRound:
     _sources: dict[str, str] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
+    _most_failures: int = field(init=False)
     _received: int = 0
     _timed_out: bool = False
     _rate_limited: bool = False
     _stopped_by: str | None = None
+
+    def __post_init__(self) -> None:
+        # Later rounds know more links: one page full of dead ones must not use up the run.
+        self._most_failures = min(self.budget.failures, FAILURES_PER_PAGE * self.target)
 
     async def fill(
         self, acquirer: PageAcquirer, candidates: Iterable[ScoredCandidate]
@@ -120,7 +125,7 @@ class FetchRound:
     def _may_begin(self, running: int) -> bool:
         open_places = self.target - len(self._ingested) - running
         # Every fetch under way may still fail.
-        may_fail = self.budget.failures > running
+        may_fail = self._most_failures > len(self._failed) + running
         return open_places > 0 and may_fail and not (self._stopped_by or self.budget.is_spent)
 
     async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:

@@ -169,18 +169,15 @@ def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterabl
 def shared_path(url: str, named: str) -> float:
     """Share of a named page's path, word by word from its beginning, that a URL has too.
 
-    0 on other sites, and where the named page is the start page, whose path says nothing.
+    0 on other sites, and where the named page is that of a whole folder: all below would count.
     """
-    words, own = _page_words(named), _page_words(url)
-    if not words or site_of(url) != site_of(named):
+    words = path_words(named).casefold().split()
+    is_folder = urlsplit(named).path.endswith("/") or words[-1:] == [_FOLDER_PAGE]
+    if is_folder or not words or site_of(url) != site_of(named):
         return 0.0
+    own = path_words(url).casefold().split()
     common = takewhile(lambda pair: pair[0] == pair[1], zip(words, own, strict=False))
     return sum(1 for _ in common) / len(words)
-
-
-def _page_words(url: str) -> list[str]:
-    words = path_words(url).casefold().split()
-    return words[:-1] if words and words[-1] == _FOLDER_PAGE else words
 
 
 def _folder(url: str) -> str:

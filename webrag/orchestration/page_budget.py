@@ -4,9 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["PageBudget"]
+__all__ = ["FAILURES_PER_PAGE", "PageBudget"]
 
-_FAILURES_PER_PAGE: Final = 3
+FAILURES_PER_PAGE: Final = 3
+"""Fetches that may fail for each page wanted, in a run and in each of its rounds."""
+
 # Measured: a first round twice as large finds as much with one wait fewer.
 _FIRST_ROUND_FACTOR: Final = 2
 # Of ten pages, six and four reached .02 to .03 more of the pages with evidence than five and five,
@@ -31,7 +33,7 @@ class PageBudget:
     @classmethod
     def of(cls, max_pages: int, max_bytes: int) -> "PageBudget":
         """A full budget; three times as many failures as pages are allowed."""
-        return cls(max_pages, max_bytes, _FAILURES_PER_PAGE * max_pages)
+        return cls(max_pages, max_bytes, FAILURES_PER_PAGE * max_pages)
 
     @property
     def is_spent(self) -> bool:

@@ -120,13 +120,22 @@ async def test_failure_is_replaced_by_the_next_candidate() -> None:
     assert outcome.failed == {target("a"): "it is down"}
 
 
+async def test_round_fails_at_most_three_times_for_each_page_wanted() -> None:
+    web = Web({target(n): FetchError("it is down", url=target(n)) for n in range(20)})
+    budget = PageBudget.of(10, 10_000)
+
+    outcome = await followed(web, frontier(*range(20)), size=2, budget=budget)
+
+    assert (len(outcome.failed), budget.failures) == (6, 24)
+
+
 async def test_folder_without_a_page_is_left_for_last() -> None:
     gone = ["old/1", "old/2", "old/3"]
     web = Web({target(name): FetchError("not found", url=target(name)) for name in gone})
 
-    outcome = await followed(web, frontier(*gone, "old/4", "new"), size=1)
+    outcome = await followed(web, frontier("fine", *gone, "old/4", "new"))
 
-    assert urls(outcome) == [target("new")]
+    assert urls(outcome) == [target("fine"), target("new")]
 
 
 async def test_failures_of_earlier_rounds_count_for_a_folder() -> None:

@@ -136,12 +136,13 @@ def test_path_words(url: str, words: Any) -> None:
         pytest.param("/book/ch15-06-cycles.html", "/book/ch15-00-pointers.html", 0.5, id="chapter"),
         pytest.param("/book/ch14-01-profiles.html", "/book/ch15-00-pointers.html", 0.25, id="book"),
         pytest.param("/reference/ch15.html", "/book/ch15-00-pointers.html", 0.0, id="elsewhere"),
-        pytest.param("/std/sync/index.html", "/std/index.html", 1.0, id="below a folder's page"),
+        pytest.param("/std/sync.html", "/std/index.html", 0.0, id="below a folder's page"),
+        pytest.param("/std/sync.html", "/std/", 0.0, id="below a folder"),
         pytest.param("/index-types.html", "/indexes.html", 0.0, id="words, not letters"),
         pytest.param("/a/b.html", "/a/b.html", 1.0, id="the page itself"),
         pytest.param("/A/B", "/a/b.html", 1.0, id="case and ending"),
         pytest.param("/a.html", "/index.html", 0.0, id="start page"),
-        pytest.param("/a.html", "/", 0.0, id="root"),
+        pytest.param("/a.html", "/?page=1", 0.0, id="root"),
     ],
 )
 def test_shared_path(url: Any, named: Any, share: Any) -> None:
