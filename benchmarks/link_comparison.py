@@ -3,10 +3,10 @@
 Usage: python benchmarks/link_comparison.py QUESTIONS SITE_ROOT [--limit N]
 
 Every page below SITE_ROOT is fetched and indexed once, into a temporary collection. From its seed
-page each question then follows the best links in rounds of five, as the loop does, but without
+page each question then follows the best links in rounds as large as the loop's, but without
 reranking and stop rules; links to pages that are not there are dropped beforehand. Printed is the
-share of the pages with evidence that is reached after 5 and after 10 pages, overall and by site:
-with all signals, without each of them, and with other wordings of the question.
+share of the evidence whose page, or one that says the same, is reached after each round, overall
+and by site: with all signals, without each of them, and with other wordings of the question.
 """
 
 import argparse
@@ -37,8 +37,8 @@ from webrag.orchestration.query_analyzer import QueryAnalyzer
 from webrag.settings import Settings, load_settings
 from webrag.static_site import serve_static_site
 
-ROUND = 5
-PAGES = 10
+ROUNDS = (6, 4)
+PAGES = sum(ROUNDS)
 TOKENS_PER_CHILD = 200
 Reached = dict[int, float]
 
@@ -92,7 +92,7 @@ class Bench:
         expander = LinkExpander(self._acquirer, self._corpus, self._encoder, config)
         queries, fetched, found = await self.queries(question, reworded=reworded), [], {}
         SEEN.set({seed: 0})
-        while len(fetched) < PAGES:
+        for size in ROUNDS:
             results = [await self._searcher.retrieve(query) for query in queries]
             tokens = max(result.corpus_stats.total_tokens for result in results)
             frontier = await expander.frontier(
@@ -103,18 +103,18 @@ class Bench:
                 known=set(SEEN.get()),
                 passages=passage_scores(results, children_total=tokens // TOKENS_PER_CHILD),
             )
-            chosen = [each for each in frontier.candidates if each.url in LiveCorpus.alive][:ROUND]
+            chosen = [each for each in frontier.candidates if each.url in LiveCorpus.alive][:size]
             fetched += [candidate.url for candidate in chosen]
             SEEN.get().update((candidate.url, candidate.depth) for candidate in chosen)
-            found[len(found) * ROUND + ROUND] = gold_share(question, [seed, *fetched])
-            if not chosen:
-                break
-        return {count: found.get(count, max(found.values())) for count in (ROUND, PAGES)}
+            found[sum(ROUNDS[: len(found) + 1])] = gold_share(question, [seed, *fetched])
+        return found
 
 
 def gold_share(question: Question, urls: Sequence[str]) -> float:
-    gold = {passage.page for each in question.gold or () for passage in each.passages}
-    return fmean(any(url.endswith("/" + page) for url in urls) for page in gold)
+    return fmean(
+        any(url.endswith("/" + passage.page) for url in urls for passage in gold.passages)
+        for gold in question.gold or ()
+    )
 
 
 def report(name: str, questions: Sequence[Question], reached: Sequence[Reached]) -> None:
@@ -124,8 +124,8 @@ def report(name: str, questions: Sequence[Question], reached: Sequence[Reached])
         f"{fmean(r[PAGES] for q, r in zip(questions, reached, strict=True) if q.site == site):.3f}"
         for site in sites
     )
-    mean = {count: fmean(each[count] for each in reached) for count in (ROUND, PAGES)}
-    print(f"{name:22} {mean[ROUND]:.3f} {mean[PAGES]:.3f}   after {PAGES}: {shares}", flush=True)
+    means = " ".join(f"{fmean(each[count] for each in reached):.3f}" for count in reached[0])
+    print(f"{name:22} {means}   after {PAGES}: {shares}", flush=True)
 
 
 async def show(bench: Bench, questions: Sequence[Question]) -> None:

@@ -33,8 +33,12 @@ WITHOUT_MODULE = {
     "tests/webrag/ingestion/test_page_forms.py",
     "tests/webrag/mcp_server/test_stdio.py",
     "tests/webrag/orchestration/test_cancellation.py",
+    "tests/webrag/orchestration/test_deadlines.py",
     "tests/webrag/orchestration/test_degradation.py",
+    "tests/webrag/orchestration/test_endless_sites.py",
     "tests/webrag/orchestration/test_firecrawl_runs.py",
+    "tests/webrag/orchestration/test_link_following.py",
+    "tests/webrag/orchestration/test_repeated_crawls.py",
     "tests/webrag/retrieval/test_questions.py",
 }
 

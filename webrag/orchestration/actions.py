@@ -4,7 +4,8 @@ import time
 from typing import Final
 
 from webrag.ingestion.asides import listening
-from webrag.orchestration.expander import MAX_LINK_SOURCES, Frontier
+from webrag.orchestration.expander import MAX_LINK_SOURCES
+from webrag.orchestration.expansion_models import Frontier
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.research import Report, ResearchRun
 from webrag.orchestration.run_state import PendingStep
@@ -86,6 +87,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
             budget=state.budget,
             scope=state.scope,
             known=frozenset(state.pages),
+            failed_before=frozenset(state.failed),
             deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
             on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
         )

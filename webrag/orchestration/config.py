@@ -19,6 +19,7 @@ LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
         "depth": 0.10,
         "passage": 0.30,
         "similarity": 0.30,
+        "seed_path": 0.20,
     }
 )
 """Signals that score a link, with their default weights."""

@@ -41,6 +41,7 @@ class LoopState:
         confidence: Estimate in [0, 1] that the evidence answers the question.
         profile: Thresholds of the scorer.
         config: Numbers that do not depend on the scorer.
+        links_ended: Why no link can be followed any more, a clause for users; empty while one can.
     """
 
     iteration: int
@@ -51,6 +52,7 @@ class LoopState:
     confidence: float
     profile: ScoreProfile
     config: OrchestrationConfig
+    links_ended: str = ""
 
 
 Condition = Callable[[EvaluationSignals, LoopState], bool]
@@ -100,6 +102,8 @@ def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: Loo
     reason = rule.reason.format(s=signals, state=state)
     if rule.name == "depth_cap" and state.max_iterations == 0:
         return "Expansion was not asked for."
+    if rule.name == "default" and not state.open_actions and state.links_ended:
+        return f"Nothing is left to try: {state.links_ended}."
     if action == "stop":
         return f"{reason}."
     if action != rule.actions[0] and action != "expand_breadth":

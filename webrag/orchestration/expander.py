@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from webrag.indexing.acquirer import PageAcquirer
@@ -11,6 +10,7 @@ from webrag.indexing.models import LinkCandidate
 from webrag.ingestion.links import parent_urls
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.discovery import LinkDiscovery
+from webrag.orchestration.expansion_models import ExpansionOutcome, Frontier, ScoredCandidate
 from webrag.orchestration.fetch_round import FetchRound
 from webrag.orchestration.link_rules import LinkScope, skip_reason
 from webrag.orchestration.link_scoring import (
@@ -19,33 +19,15 @@ from webrag.orchestration.link_scoring import (
     TokenEncoder,
     score_links,
 )
-from webrag.orchestration.models import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.page_budget import PageBudget
 
-__all__ = ["MAX_LINK_SOURCES", "Frontier", "LinkExpander"]
+__all__ = ["MAX_LINK_SOURCES", "LinkExpander"]
 
 # Pages whose links are looked at; the closest to the question come first. A thousand pages'
 # links are the same menus, and reading them takes seconds.
 MAX_LINK_SOURCES: Final = 100
 # Besides the candidates of a round, twice as many stand by, because links can be dead.
 _SPARE_FACTOR: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Frontier:
-    """Links that may be followed next.
-
-    Attributes:
-        candidates: Best first; none is stored, failed or outside the scope.
-        scored: Targets that were scored to find them.
-        degraded: Why a mapping service added nothing, a sentence; None when all is well.
-        spares: Those next in order; they take the place of candidates that fail.
-    """
-
-    candidates: tuple[ScoredCandidate, ...] = ()
-    scored: int = 0
-    degraded: str | None = None
-    spares: tuple[ScoredCandidate, ...] = ()
 
 
 class LinkExpander:
@@ -95,11 +77,11 @@ class LinkExpander:
         links = await self._corpus.links(pages)
         links += _folder_links(seeds)
         taken = set(known)
-        links = [link for link in links if link.url not in taken and _is_page(link.url, scope)]
+        links = [link for link in links if link.url not in taken and _may_follow(link, scope)]
         if not links:
             return Frontier(degraded=degraded)
         in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
-        scored = await asyncio.to_thread(self._score, links, queries, in_degrees, passages)
+        scored = await asyncio.to_thread(self._score, links, queries, seeds, in_degrees, passages)
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration
@@ -114,6 +96,7 @@ class LinkExpander:
         budget: PageBudget,
         scope: LinkScope,
         known: Collection[str],
+        failed_before: Collection[str],
         deadline: float,
         on_fetch: Callable[[str], None],
     ) -> ExpansionOutcome:
@@ -125,13 +108,14 @@ class LinkExpander:
             budget: Checked before each fetch; what is used is taken off.
             scope: Where a redirect may lead.
             known: Canonical URLs of the pages obtained already; stored ones are known as well.
+            failed_before: Addresses that failed in earlier rounds.
             deadline: `time.monotonic()` value at which unfinished fetches are given up.
             on_fetch: Told each URL when its fetch begins.
 
         Raises:
             StorageError: The database failed; nothing is left running.
         """
-        round_ = FetchRound(size, budget, scope, known, deadline, on_fetch)
+        round_ = FetchRound(size, budget, scope, known, failed_before, deadline, on_fetch)
         outcome = await round_.fill(self._acquirer, (*frontier.candidates, *frontier.spares))
         return outcome.model_copy(update={"candidates_scored": frontier.scored})
 
@@ -139,12 +123,14 @@ class LinkExpander:
         self,
         links: Sequence[LinkCandidate],
         queries: Sequence[str],
+        seeds: Sequence[str],
         in_degrees: Mapping[str, int],
         passages: PassageScores,
     ) -> list[ScoredCandidate]:
         return score_links(
             links,
             [LinkQuestion.of(query, self._encoder) for query in queries],
+            seeds=seeds,
             in_degrees=in_degrees,
             passages=passages,
             encoder=self._encoder,
@@ -168,5 +154,6 @@ def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
     return [LinkCandidate(source_url="", source_page_id=0, url=folder) for folder in folders]
 
 
-def _is_page(url: str, scope: LinkScope) -> bool:
-    return scope.admits(url) and skip_reason(url) is None
+def _may_follow(link: LinkCandidate, scope: LinkScope) -> bool:
+    is_asked_not_to = "nofollow" in link.rel
+    return scope.admits(link.url) and skip_reason(link.url) is None and not is_asked_not_to

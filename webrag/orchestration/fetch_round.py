@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,9 +12,9 @@ from webrag.errors import DeadlineError, FetchError, InputError, ProviderError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.asides import metering, watching_rate_limits
-from webrag.orchestration.link_rules import LinkScope
-from webrag.orchestration.models import ExpansionOutcome, ScoredCandidate
-from webrag.orchestration.page_budget import PageBudget
+from webrag.orchestration.expansion_models import ExpansionOutcome, ScoredCandidate
+from webrag.orchestration.link_rules import LinkScope, next_to_try
+from webrag.orchestration.page_budget import FAILURES_PER_PAGE, PageBudget
 
 __all__ = ["FetchRound"]
 
@@ -32,6 +32,7 @@ class FetchRound:
         budget: Checked before each fetch; what is used is taken off.
         scope: Where a redirect may lead.
         known: Canonical URLs of the pages obtained already; stored ones are known as well.
+        failed_before: Addresses that failed in earlier rounds.
         deadline: `time.monotonic()` value at which unfinished fetches are given up.
         on_fetch: Told each URL when its fetch begins.
     """
@@ -40,6 +41,7 @@ class FetchRound:
     budget: PageBudget
     scope: LinkScope
     known: Collection[str]
+    failed_before: Collection[str]
     deadline: float
     on_fetch: Callable[[str], None]
     _ingested: list[ScoredCandidate] = field(default_factory=list)
@@ -47,10 +49,15 @@ class FetchRound:
     _sources: dict[str, str] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
+    _most_failures: int = field(init=False)
     _received: int = 0
     _timed_out: bool = False
     _rate_limited: bool = False
     _stopped_by: str | None = None
+
+    def __post_init__(self) -> None:
+        # Later rounds know more links: one page full of dead ones must not use up the run.
+        self._most_failures = min(self.budget.failures, FAILURES_PER_PAGE * self.target)
 
     async def fill(
         self, acquirer: PageAcquirer, candidates: Iterable[ScoredCandidate]
@@ -59,19 +66,21 @@ class FetchRound:
 
         Args:
             acquirer: Gets the pages.
-            candidates: In the order they are tried.
+            candidates: In the order they are tried; those in a folder that seems to be missing
+                come last.
 
         Raises:
             StorageError: The database failed; nothing is left running.
         """
         with metering(self._meter), watching_rate_limits(self._slow_down):
-            await self._fill(acquirer, iter(candidates))
+            await self._fill(acquirer, list(candidates))
         return self._outcome()
 
-    async def _fill(self, acquirer: PageAcquirer, queue: Iterator[ScoredCandidate]) -> None:
+    async def _fill(self, acquirer: PageAcquirer, waiting: list[ScoredCandidate]) -> None:
         async with _running_tasks() as running:
             while True:
-                while self._may_begin(len(running)) and (candidate := next(queue, None)):
+                while waiting and self._may_begin(len(running)):
+                    candidate = waiting.pop(self._next(waiting))
                     self.on_fetch(candidate.url)
                     task = asyncio.create_task(self._obtain(acquirer, candidate))
                     running[task] = candidate
@@ -105,10 +114,17 @@ class FetchRound:
             "A limit of requests is reached, so this round obtains at most %d pages.", self.target
         )
 
+    def _next(self, waiting: Sequence[ScoredCandidate]) -> int:
+        return next_to_try(
+            (candidate.url for candidate in waiting),
+            failed=(*self.failed_before, *self._failed),
+            obtained=(*self.known, *self._chunks),
+        )
+
     def _may_begin(self, running: int) -> bool:
         open_places = self.target - len(self._ingested) - running
         # Every fetch under way may still fail.
-        may_fail = self.budget.failures > running
+        may_fail = self._most_failures > len(self._failed) + running
         return open_places > 0 and may_fail and not (self._stopped_by or self.budget.is_spent)
 
     async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:

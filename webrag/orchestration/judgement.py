@@ -7,7 +7,7 @@ from typing import Final
 
 from webrag.orchestration.confidence import confidence
 from webrag.orchestration.evaluator import LoopState, decide
-from webrag.orchestration.expander import Frontier
+from webrag.orchestration.expansion_models import Frontier
 from webrag.orchestration.link_scoring import passage_scores
 from webrag.orchestration.models import (
     Action,
@@ -157,17 +157,24 @@ def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
         confidence=state.confidence,
         profile=run.profile,
         config=run.components.config,
+        links_ended=_links_ended(state),
     )
+
+
+def _links_ended(state: RunState) -> str:
+    if state.budget.spent_part is not None:
+        return state.budget.spent_part
+    # Links are not looked for when the time is over: then they count as left to follow.
+    has_links = state.frontier is None or bool(state.frontier.candidates)
+    return "" if has_links else "no link is left to follow"
 
 
 def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Action]:
     available: set[Action] = {"expand_intent"}
     if signals.is_truncated and not state.wants_recall:
         available.add("expand_recall")
-    # Links are not looked for when the time is over: then they count as left to follow.
-    has_links = state.frontier is None or bool(state.frontier.candidates)
     # Stored pages inside the scope cost no fetch; they are searched before the loop ends.
-    if (has_links and not state.budget.is_spent) or not state.is_widened:
+    if not _links_ended(state) or not state.is_widened:
         available.add("expand_breadth")
     return frozenset(available - state.closed)
 

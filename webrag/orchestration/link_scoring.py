@@ -9,11 +9,12 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from webrag.indexing.fusion import fuse_scores
 from webrag.indexing.lexical import analyze, query_terms
 from webrag.indexing.models import LinkCandidate
-from webrag.orchestration.link_rules import anchor_of, path_words, penalty
-from webrag.orchestration.models import ScoredCandidate
-from webrag.retrieval.models import RetrievalResult
+from webrag.orchestration.expansion_models import ScoredCandidate
+from webrag.orchestration.link_rules import anchor_of, path_words, penalty, shared_path
+from webrag.retrieval.models import ChildMatch, RetrievalResult
 
 __all__ = [
     "LinkQuestion",
@@ -66,6 +67,7 @@ def score_links(
     links: Iterable[LinkCandidate],
     questions: Sequence[LinkQuestion],
     *,
+    seeds: Sequence[str],
     in_degrees: Mapping[str, int],
     passages: PassageScores,
     encoder: TokenEncoder | None,
@@ -73,20 +75,22 @@ def score_links(
 ) -> list[ScoredCandidate]:
     """Every target once with its best link's score, best first; ties in order of address.
 
-    A score is the weighted sum of seven signals in [0, 1]: the question's terms in the path (as
+    A score is the weighted sum of eight signals in [0, 1]: the question's terms in the path (as
     Jaccard similarity), in the anchor text and in the sentence around the link, the target's
-    in-degree, its closeness to the start, the relevance of the passage that holds the link, and
-    the similarity of question and anchor. With the default weights it lies in [0, 1.6].
+    in-degree, its closeness to the start, the relevance of the passage that holds the link, the
+    similarity of question and anchor, and what the target's path shares with a named page's. With
+    the default weights it lies in [0, 1.8].
 
     Args:
         links: May name a target several times.
         questions: The parts of a question; a link counts by the one it fits best.
+        seeds: Pages the user named.
         in_degrees: Known pages that link to a target.
         passages: From `passage_scores`.
         encoder: For similarities; None leaves them 0.
         weights: By signal name; a missing name counts 0.
     """
-    scorer = _Scorer(questions, in_degrees, passages, encoder, weights)
+    scorer = _Scorer(questions, seeds, in_degrees, passages, encoder, weights)
     best: dict[str, ScoredCandidate] = {}
     for link in links:
         candidate = scorer.score(link)
@@ -110,40 +114,52 @@ def passage_scores(
 ) -> dict[str, list[tuple[int, int, float]]]:
     """Relevance of every retrieved passage between the typical one (0) and the best (1).
 
+    A passage counts by its own text: whatever else its page says, as it does in the fused score,
+    would raise every link of the page alike.
+
     Args:
         results: Retrievals over the pages whose links are scored, one per part of the question.
         children_total: Passages of those pages; the ones not retrieved count as the least.
     """
     scores: defaultdict[str, list[tuple[int, int, float]]] = defaultdict(list)
     for result in results:
-        matches = [(chunk.source_url, match) for chunk in result.chunks for match in chunk.matches]
-        fused = [match.fused for _, match in matches]
-        if not fused:
+        found = [(chunk.source_url, match) for chunk in result.chunks for match in chunk.matches]
+        if not found:
             continue
-        typical = median(fused + [min(fused)] * max(children_total - len(fused), 0))
-        spread = max(fused) - typical
-        for url, match in matches:
-            value = (match.fused - typical) / spread if spread > 0 else 1.0
+        own = _text_scores([match for _, match in found])
+        typical = median(own + [min(own)] * max(children_total - len(own), 0))
+        spread = max(own) - typical
+        for (url, match), score in zip(found, own, strict=True):
+            value = (score - typical) / spread if spread > 0 else 1.0
             scores[url].append((match.char_start, match.char_end, min(max(value, 0.0), 1.0)))
     return dict(scores)
+
+
+def _text_scores(matches: Sequence[ChildMatch]) -> list[float]:
+    lexical = [match.lexical for match in matches]
+    similarity = [match.similarity for match in matches]
+    return [float(score) for score in fuse_scores(lexical, similarity, [0.0] * len(matches))]
 
 
 class _Scorer:
     def __init__(
         self,
         questions: Sequence[LinkQuestion],
+        seeds: Sequence[str],
         in_degrees: Mapping[str, int],
         passages: PassageScores,
         encoder: TokenEncoder | None,
         weights: Mapping[str, float],
     ) -> None:
         self._questions = questions
+        self._seeds = seeds
         self._in_degrees = in_degrees
         self._passages = passages
         self._encoder = encoder
         self._weights = weights
         # Menus repeat the same links on every page.
         self._by_text: dict[tuple[str, str, str], dict[str, float]] = {}
+        self._seed_paths: dict[str, float] = {}
 
     def score(self, link: LinkCandidate) -> ScoredCandidate:
         anchor = anchor_of(link.title)
@@ -152,6 +168,8 @@ class _Scorer:
             "in_degree": min(self._in_degrees.get(link.url, 0) / _IN_DEGREE_FULL, 1.0),
             "depth": max(1.0 - _DEPTH_STEP * (link.source_depth + 1), 0.0),
             "passage": self._passage(link),
+            # The folders above a named page share its path by construction.
+            "seed_path": self._seed_path(link.url) if link.source_url else 0.0,
         }
         return ScoredCandidate(
             url=link.url,
@@ -179,6 +197,12 @@ class _Scorer:
         if self._encoder is None:
             return np.zeros((0, 0), np.float32)
         return self._encoder.token_vectors(text)[1]
+
+    def _seed_path(self, url: str) -> float:
+        if url not in self._seed_paths:
+            shares = (shared_path(url, seed) for seed in self._seeds)
+            self._seed_paths[url] = max(shares, default=0.0)
+        return self._seed_paths[url]
 
     def _passage(self, link: LinkCandidate) -> float:
         at = link.char_start

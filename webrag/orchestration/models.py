@@ -13,7 +13,6 @@ __all__ = [
     "ConfidenceBand",
     "EvaluationSignals",
     "ExpansionDecision",
-    "ExpansionOutcome",
     "ExpansionStep",
     "OrchestrationResult",
     "OrchestrationTiming",
@@ -22,7 +21,6 @@ __all__ = [
     "QueryType",
     "RankedChunk",
     "ScoreProfile",
-    "ScoredCandidate",
     "SubQueryResult",
 ]
 
@@ -146,55 +144,6 @@ class ExpansionDecision(_Frozen):
     confidence: Literal["high", "medium", "low"]
     rule: str
     rule_number: int
-
-
-class ScoredCandidate(_Frozen):
-    """A link with its score.
-
-    Attributes:
-        parent_url: Page the link was found on; None for derived parent addresses.
-        breakdown: Signal name to unweighted value.
-        depth: Links from a named page, if this link is followed.
-    """
-
-    url: str
-    parent_url: str | None
-    title: str = ""
-    score: float
-    breakdown: dict[str, float]
-    depth: int = 1
-
-
-class ExpansionOutcome(_Frozen):
-    """Result of following links for one round.
-
-    Attributes:
-        ingested: Pages obtained, with the page each link was found on.
-        failed: URL to reason.
-        aliases: URL that turned out to be another address of a known page, to that page's.
-        sources: URL of each page obtained to the name of the page source it came from.
-        bytes_received: Read from the network, failed fetches included.
-        rate_limited: A service's limit of requests was reached, so the round was made smaller.
-        stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
-    """
-
-    ingested: tuple[ScoredCandidate, ...] = ()
-    failed: dict[str, str] = Field(default_factory=dict)
-    aliases: dict[str, str] = Field(default_factory=dict)
-    chunks_by_url: dict[str, int] = Field(default_factory=dict)
-    sources: dict[str, str] = Field(default_factory=dict)
-    candidates_scored: int = 0
-    candidates_selected: int = 0
-    bytes_received: int = 0
-    depth: int = 0
-    timed_out: bool = False
-    rate_limited: bool = False
-    stopped_by: str | None = None
-
-    @property
-    def chunks_added(self) -> int:
-        """Child chunks of all pages obtained."""
-        return sum(self.chunks_by_url.values())
 
 
 class ExpansionStep(_Frozen):

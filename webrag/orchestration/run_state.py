@@ -9,14 +9,13 @@ from typing import Final
 
 from webrag.ingestion.links import site_of
 from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.expander import Frontier
+from webrag.orchestration.expansion_models import ExpansionOutcome, Frontier
 from webrag.orchestration.link_rules import LinkScope
 from webrag.orchestration.merger import Merged
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,
     ExpansionDecision,
-    ExpansionOutcome,
     ExpansionStep,
     OrchestrationTiming,
     QueryAnalysis,

@@ -1,6 +1,7 @@
 """Engines made of the real parts over real Postgres, and chunks for the pure tests."""
 
 import asyncio
+import threading
 import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from llama_index.postprocessor.webrag import LocalRerank
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.bundled_embedding import BundledEmbedding
 from webrag.indexing.corpus import Corpus
+from webrag.indexing.crawl_state import CrawlState
 from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
@@ -37,6 +39,8 @@ from webrag.retrieval.models import (
     TimingInfo,
 )
 from webrag.retrieval.search import Searcher
+
+from .crawl_lab import CrawlLab
 
 ENCODER = BundledEmbedding()
 
@@ -223,3 +227,37 @@ MANUAL = {
 AT_SEED = "Which TCP port does the broker listen on?"
 ONE_LINK_AWAY = "What does the installer create on the local disk?"
 TWO_LINKS_AWAY = "How far may a replica fall behind the leader before it is expelled?"
+
+
+@pytest.fixture
+def manual(static_site: Any) -> Any:
+    return static_site(dict(MANUAL))
+
+
+@pytest.fixture
+def gate() -> Any:
+    """Holds requests until the test ends."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def held(gate: threading.Event) -> Any:
+    def route(_request: Any) -> Any:
+        gate.wait(20)
+        return 200, {"Content-Type": "text/html"}, html("Late", "It came too late to be read.")
+
+    return route
+
+
+def failing(_request: Any) -> Any:
+    return 500, {"Content-Type": "text/html"}, "<h1>Broken</h1>"
+
+
+def texts(result: Any) -> str:
+    return "\n".join(item.chunk.text for item in result.chunks)
+
+
+@pytest.fixture
+def crawl_lab(lab: Any, database: Database) -> CrawlLab:
+    return CrawlLab(lab, CrawlState(database))

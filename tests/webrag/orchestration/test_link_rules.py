@@ -5,8 +5,10 @@ import pytest
 from webrag.orchestration.link_rules import (
     LinkScope,
     anchor_of,
+    next_to_try,
     path_words,
     penalty,
+    shared_path,
     skip_reason,
 )
 
@@ -126,3 +128,52 @@ def test_generic_anchor_says_nothing(title: Any, anchor: Any) -> None:
 )
 def test_path_words(url: str, words: Any) -> None:
     assert path_words(url) == words
+
+
+@pytest.mark.parametrize(
+    ("url", "named", "share"),
+    [
+        pytest.param("/book/ch15-06-cycles.html", "/book/ch15-00-pointers.html", 0.5, id="chapter"),
+        pytest.param("/book/ch14-01-profiles.html", "/book/ch15-00-pointers.html", 0.25, id="book"),
+        pytest.param("/reference/ch15.html", "/book/ch15-00-pointers.html", 0.0, id="elsewhere"),
+        pytest.param("/std/sync.html", "/std/index.html", 0.0, id="below a folder's page"),
+        pytest.param("/std/sync.html", "/std/", 0.0, id="below a folder"),
+        pytest.param("/index-types.html", "/indexes.html", 0.0, id="words, not letters"),
+        pytest.param("/a/b.html", "/a/b.html", 1.0, id="the page itself"),
+        pytest.param("/A/B", "/a/b.html", 1.0, id="case and ending"),
+        pytest.param("/a.html", "/index.html", 0.0, id="start page"),
+        pytest.param("/a.html", "/?page=1", 0.0, id="root"),
+    ],
+)
+def test_shared_path(url: Any, named: Any, share: Any) -> None:
+    assert shared_path(f"https://d.test{url}", f"https://d.test{named}") == share
+
+
+def test_no_path_is_shared_with_another_site() -> None:
+    assert shared_path("https://else.test/a/b", "https://d.test/a/b") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("failed", "obtained", "position"),
+    [
+        pytest.param(["/x/1", "/x/2"], [], 0, id="two failures may be chance"),
+        pytest.param(["/x/1", "/x/2", "/x/3"], [], 2, id="a folder where three failed"),
+        pytest.param(["/x/1", "/x/2", "/x/3"], ["/x/4"], 0, id="but one was obtained"),
+        pytest.param(["/x/1", "/x/2", "/x/3?a=/y"], [], 2, id="a query has no folders"),
+        pytest.param(["/x/1/a", "/x/2/a", "/x/3/a"], [], 0, id="in folders below it"),
+        pytest.param(
+            ["/x/1", "/x/2", "/x/3", "/y/1", "/y/2", "/y/3"], [], 0, id="nothing else is left"
+        ),
+    ],
+)
+def test_folder_that_seems_to_be_missing_comes_last(
+    failed: Any, obtained: Any, position: Any
+) -> None:
+    def absolute(paths: Any) -> list[str]:
+        return [f"https://d.test{path}" for path in paths]
+
+    waiting = absolute(["/x/a", "/x/b", "/y/a"])
+
+    found = next_to_try(waiting, failed=absolute(failed), obtained=absolute(obtained))
+
+    assert found == position

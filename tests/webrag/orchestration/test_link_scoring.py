@@ -31,10 +31,12 @@ def scored(
     in_degrees: Any = None,
     encoder: Any = None,
     questions: Any = (QUESTION,),
+    seeds: Any = (),
 ) -> Any:
     return score_links(
         links,
         [LinkQuestion.of(question, encoder) for question in questions],
+        seeds=seeds,
         in_degrees=in_degrees or {},
         passages=passages or {},
         encoder=encoder,
@@ -87,6 +89,22 @@ def test_score_is_the_weighted_sum() -> None:
     assert found.score == pytest.approx(0.40 * 1.0 + 0.10 * 0.8)
 
 
+def test_target_counts_by_the_named_page_whose_address_it_shares_most() -> None:
+    seeds = ("https://d.test/a/", "https://d.test/book/ch15-00-pointers.html")
+
+    (found,) = scored(link("https://d.test/book/ch15-06-cycles.html"), seeds=seeds)
+
+    assert found.breakdown["seed_path"] == 0.5
+
+
+def test_folder_above_a_named_page_gains_nothing_from_its_address() -> None:
+    seeds = ("https://d.test/guide/start.html",)
+
+    (found,) = scored(link("https://d.test/guide/", source_url=""), seeds=seeds)
+
+    assert found.breakdown["seed_path"] == 0.0
+
+
 def test_target_takes_its_best_link() -> None:
     poor = link(source_url="https://d.test/a")
     good = link(source_url="https://d.test/b", title="Replica lag")
@@ -137,29 +155,48 @@ def test_max_similarity_is_zero_without_tokens() -> None:
     assert max_similarity(LinkQuestion.of("?", ENCODER), question.vectors) == 0.0
 
 
-def result(*fused: float) -> Any:
+def result(*passages: tuple[float, float], page_lexical: float = 1.0) -> Any:
     matches = tuple(
-        build_match(char_start=10 * n, char_end=10 * n + 10, fused=value)
-        for n, value in enumerate(fused)
+        build_match(
+            char_start=10 * n,
+            char_end=10 * n + 10,
+            lexical=lexical,
+            similarity=similarity,
+            page_lexical=page_lexical,
+        )
+        for n, (lexical, similarity) in enumerate(passages)
     )
     return build_result(build_chunk(source_url="https://d.test/", matches=matches))
 
 
-def test_passages_are_scored_between_the_typical_and_the_best() -> None:
-    found = passage_scores([result(1.0, 0.75, 0.5, 0.3, 0.1)], children_total=5)
+def values_of(found: Any) -> list[float]:
+    return [value for _, _, value in found["https://d.test/"]]
 
-    values = [value for _, _, value in found["https://d.test/"]]
-    assert values == [1.0, 0.5, 0.0, 0.0, 0.0]
+
+def test_passages_are_scored_between_the_typical_and_the_best() -> None:
+    passages = [(4.0, 1.0), (3.0, 0.75), (2.0, 0.5), (1.0, 0.25), (0.0, 0.0)]
+
+    found = passage_scores([result(*passages)], children_total=5)
+
+    assert values_of(found) == pytest.approx([1.0, 0.5, 0.0, 0.0, 0.0])
+
+
+def test_passage_gains_nothing_from_the_rest_of_its_page() -> None:
+    passages = [(4.0, 1.0), (3.0, 0.75), (2.0, 0.5)]
+
+    alone = passage_scores([result(*passages, page_lexical=0.1)], children_total=3)
+
+    assert alone == passage_scores([result(*passages, page_lexical=1.0)], children_total=3)
 
 
 def test_passages_not_retrieved_count_as_the_least() -> None:
-    found = passage_scores([result(1.0, 0.5)], children_total=10)
+    found = passage_scores([result((4.0, 1.0), (2.0, 0.5))], children_total=10)
 
-    assert [value for _, _, value in found["https://d.test/"]] == [1.0, 0.0]
+    assert values_of(found) == [1.0, 0.0]
 
 
 def test_single_passage_is_the_best() -> None:
-    found = passage_scores([result(0.4)], children_total=1)
+    found = passage_scores([result((1.0, 0.4))], children_total=1)
 
     assert found == {"https://d.test/": [(0, 10, 1.0)]}
 
@@ -181,7 +218,7 @@ links = st.builds(
 
 @given(st.lists(links, max_size=12), texts)
 def test_targets_are_distinct_ordered_and_bounded(candidates: Any, question: Any) -> None:
-    found = scored(*candidates, questions=(question,), encoder=ENCODER)
+    found = scored(*candidates, questions=(question,), seeds=("https://d.test/a",), encoder=ENCODER)
     scores = [candidate.score for candidate in found]
 
     assert len({candidate.url for candidate in found}) == len(found)

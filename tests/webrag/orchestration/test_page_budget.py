@@ -10,10 +10,10 @@ from webrag.orchestration.page_budget import PageBudget
 @pytest.mark.parametrize(
     ("pages", "first", "rounds", "size"),
     [
-        pytest.param(10, True, 5, 5, id="half of the pages are left for a second round"),
+        pytest.param(10, True, 5, 6, id="four of ten pages are left for a second round"),
         pytest.param(25, True, 5, 10, id="a first round is twice as large"),
         pytest.param(10, True, 1, 10, id="a single round may take all"),
-        pytest.param(3, True, 5, 2, id="half is rounded up"),
+        pytest.param(3, True, 5, 2, id="the first round's share is rounded up"),
         pytest.param(1, True, 5, 1, id="one page"),
         pytest.param(10, False, 4, 5, id="later rounds take the cap"),
         pytest.param(2, False, 4, 2, id="never more than what is left"),
@@ -32,6 +32,23 @@ def test_failures_are_capped_at_three_times_the_pages() -> None:
     budget.spend(failures=6)
 
     assert budget.is_spent
+
+
+@pytest.mark.parametrize(
+    ("spent", "part"),
+    [
+        ({}, None),
+        ({"pages": 2}, "the page budget is used up"),
+        ({"size": 1_000}, "as many bytes were read as allowed"),
+        ({"failures": 6}, "too many links were dead"),
+    ],
+)
+def test_budget_says_which_part_is_spent(spent: Any, part: Any) -> None:
+    budget = PageBudget.of(2, 1_000)
+
+    budget.spend(**spent)
+
+    assert budget.spent_part == part
 
 
 @pytest.mark.parametrize("spent", [{"pages": 2}, {"size": 1_000}, {"failures": 6}])

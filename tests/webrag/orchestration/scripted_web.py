@@ -1,0 +1,70 @@
+"""A network and a corpus that answer as they are told."""
+
+import asyncio
+from typing import Any
+
+from webrag.indexing.models import AcquiredPage, LinkCandidate, StoredPage
+from webrag.ingestion.asides import received
+from webrag.orchestration.config import ExpansionConfig
+from webrag.orchestration.expander import LinkExpander
+from webrag.orchestration.link_rules import LinkScope
+
+SEED = "https://d.test/guide/start"
+
+
+SCOPE = LinkScope.of("same_site", [SEED])
+
+
+def target(name: object) -> str:
+    return f"https://d.test/{name}"
+
+
+class Web:
+    """A scripted network: each target answers with an error, another URL, or itself."""
+
+    def __init__(self, answers: dict[str, Any] | None = None, size: int = 10) -> None:
+        self.answers = answers or {}
+        self.size = size
+        self.asked: list[str] = []
+        self.running = 0
+        self.most_running = 0
+        self.stored: list[str] = []
+        self.already_stored: set[str] = set()
+        self.links_of: dict[str, list[LinkCandidate]] = {}
+
+    async def acquire(self, url: str, *, depth: int = 0) -> AcquiredPage:
+        self.asked.append(url)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            await asyncio.sleep(0)
+            answer = self.answers.get(url, url)
+            if answer is None:
+                await asyncio.Event().wait()
+            received(self.size)
+            if isinstance(answer, Exception):
+                raise answer
+            return AcquiredPage(
+                url=answer,
+                requested_url=url,
+                page_id=1,
+                title=None,
+                outcome="stored" if url in self.already_stored else "indexed",
+                depth=depth,
+                chunk_count=2,
+                token_count=10,
+            )
+        finally:
+            self.running -= 1
+
+    async def links(self, urls: list[str]) -> list[LinkCandidate]:
+        return [link for url in urls for link in self.links_of.get(url, [])]
+
+    async def in_degrees(self, _targets: list[str]) -> dict[str, int]:
+        return {}
+
+    async def pages(self, urls: list[str]) -> dict[str, StoredPage]:
+        return {url: None for url in urls if url in self.stored}  # type: ignore[misc]
+
+    def expander(self, **config: Any) -> LinkExpander:
+        return LinkExpander(self, self, None, ExpansionConfig(**config))  # type: ignore[arg-type]

@@ -1,0 +1,56 @@
+import time
+from typing import Any
+
+import pytest
+
+from webrag.errors import DeadlineError
+from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
+
+from .conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab, held, texts
+
+
+async def test_soft_deadline_gives_a_partial_result(lab: Lab, static_site: Any, gate: Any) -> None:
+    slow = {path: held(gate) for path in MANUAL if path != "/"}
+    site = static_site({**MANUAL, **slow})
+    await lab.acquirer.acquire(site + "/")
+    config = OrchestrationConfig(soft_deadline_s=0.7)
+
+    started = time.monotonic()
+    result = await lab.engine(config=config).run(site + "/", "mascot", research_mode="deep")
+
+    assert time.monotonic() - started < 10
+    assert (result.partial, result.final_decision.rule) == (True, "deadline")
+    assert result.query_analysis.original_query == "mascot"
+
+
+async def test_no_page_in_time_is_an_error(lab: Lab, static_site: Any, gate: Any) -> None:
+    site = static_site({"/": held(gate)})
+    config = OrchestrationConfig(soft_deadline_s=0.3)
+
+    with pytest.raises(DeadlineError):
+        await lab.engine(config=config).run(site + "/", AT_SEED)
+
+
+async def test_page_that_is_late_does_not_hold_up_the_others(
+    lab: Lab, static_site: Any, gate: Any
+) -> None:
+    site = static_site({**MANUAL, "/late.html": held(gate)})
+    config = OrchestrationConfig(soft_deadline_s=1.5)
+
+    result = await lab.engine(config=config).run([site + "/late.html", site + "/"], AT_SEED)
+
+    assert "7411" in texts(result)
+    assert result.partial
+
+
+async def test_round_gives_up_on_slow_pages(lab: Lab, static_site: Any, gate: Any) -> None:
+    site = static_site({**MANUAL, "/install.html": held(gate)})
+    expansion = ExpansionConfig(iteration_timeout_s=1.0)
+
+    result = await lab.engine(config=OrchestrationConfig(expansion=expansion)).run(
+        site + "/", ONE_LINK_AWAY, expansion_budget=1
+    )
+
+    step = result.expansion_steps[-1]
+    assert "did not arrive" in step.candidates_failed[site + "/install.html"]
+    assert site + "/operations.html" in step.candidates_expanded

@@ -1,0 +1,193 @@
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.errors import FetchError, ProviderError, StorageError
+from webrag.orchestration.expansion_models import ExpansionOutcome, Frontier, ScoredCandidate
+from webrag.orchestration.page_budget import PageBudget
+
+from .scripted_web import SCOPE, SEED, Web, target
+
+
+def frontier(*names: object) -> Frontier:
+    candidates = [
+        ScoredCandidate(url=target(name), parent_url=SEED, score=1.0, breakdown={})
+        for name in names
+    ]
+    return Frontier(tuple(candidates), len(candidates))
+
+
+async def followed(web: Web, candidates: Frontier, **values: Any) -> ExpansionOutcome:
+    given_values = {
+        "size": 2,
+        "budget": PageBudget.of(10, 10_000),
+        "scope": SCOPE,
+        "known": frozenset({SEED}),
+        "failed_before": frozenset(),
+        "deadline": time.monotonic() + 10,
+        "on_fetch": lambda _: None,
+    }
+    return await web.expander().follow(candidates, **{**given_values, **values})
+
+
+def urls(outcome: ExpansionOutcome) -> list[str]:
+    return sorted(candidate.url for candidate in outcome.ingested)
+
+
+async def test_best_candidates_are_fetched_at_once() -> None:
+    web = Web()
+
+    outcome = await followed(web, frontier("a", "b", "c"))
+
+    assert urls(outcome) == [target("a"), target("b")]
+    assert web.most_running == 2
+    assert outcome.chunks_added == 4
+
+
+async def test_failure_is_replaced_by_the_next_candidate() -> None:
+    web = Web({target("a"): FetchError("it is down", url=target("a"))})
+
+    outcome = await followed(web, frontier("a", "b", "c"))
+
+    assert urls(outcome) == [target("b"), target("c")]
+    assert outcome.failed == {target("a"): "it is down"}
+
+
+async def test_round_fails_at_most_three_times_for_each_page_wanted() -> None:
+    web = Web({target(n): FetchError("it is down", url=target(n)) for n in range(20)})
+    budget = PageBudget.of(10, 10_000)
+
+    outcome = await followed(web, frontier(*range(20)), size=2, budget=budget)
+
+    assert (len(outcome.failed), budget.failures) == (6, 24)
+
+
+async def test_folder_without_a_page_is_left_for_last() -> None:
+    gone = ["old/1", "old/2", "old/3"]
+    web = Web({target(name): FetchError("not found", url=target(name)) for name in gone})
+
+    outcome = await followed(web, frontier("fine", *gone, "old/4", "new"))
+
+    assert urls(outcome) == [target("fine"), target("new")]
+
+
+async def test_failures_of_earlier_rounds_count_for_a_folder() -> None:
+    failed = frozenset(map(target, ["old/1", "old/2", "old/3"]))
+
+    outcome = await followed(Web(), frontier("old/4", "new/1", "new/2"), failed_before=failed)
+
+    assert urls(outcome) == [target("new/1"), target("new/2")]
+
+
+async def test_redirect_out_of_the_scope_counts_as_failed() -> None:
+    web = Web({target("a"): "https://else.test/"})
+
+    outcome = await followed(web, frontier("b", "a"))
+
+    assert (urls(outcome), list(outcome.failed)) == ([target("b")], [target("a")])
+    assert "outside the scope" in outcome.failed[target("a")]
+
+
+@pytest.mark.parametrize("leads_to", [SEED, target("b")])
+async def test_other_address_of_a_known_page_is_neither_a_page_nor_a_failure(leads_to: str) -> None:
+    web = Web({target("a"): leads_to})
+    budget = PageBudget.of(10, 10_000)
+
+    outcome = await followed(web, frontier("b", "a", "c"), budget=budget)
+
+    assert urls(outcome) == [target("b"), target("c")]
+    assert (outcome.failed, outcome.aliases) == ({}, {target("a"): leads_to})
+    assert (budget.pages, budget.failures) == (8, 30)
+
+
+async def test_address_of_a_stored_page_is_known() -> None:
+    web = Web()
+    web.already_stored = {target("a")}
+
+    outcome = await followed(web, frontier("a", "b"), size=1)
+
+    assert (urls(outcome), outcome.aliases) == ([target("b")], {target("a"): target("a")})
+
+
+async def test_reached_limit_of_requests_makes_the_round_smaller() -> None:
+    busy = FetchError("too many requests", url=target("a"), status=429)
+    web = Web({target("a"): busy, target("b"): busy})
+
+    outcome = await followed(web, frontier(*"abcdefgh"), size=4)
+
+    assert urls(outcome) == [target("c"), target("d")]
+    assert outcome.rate_limited
+    assert set(web.asked) == set(map(target, "abcd"))
+
+
+async def test_failing_embedding_ends_the_expansion_with_what_is_there() -> None:
+    web = Web({target("a"): ProviderError("quota used up", provider="x")})
+
+    outcome = await followed(web, frontier("a", "b", "c", "d"))
+
+    assert "quota used up" in (outcome.stopped_by or "")
+    assert web.asked == [target("a"), target("b")]
+
+
+async def test_database_failure_is_raised_and_leaves_nothing_running() -> None:
+    web = Web({target("a"): StorageError("disk full"), target("b"): None})
+
+    with pytest.raises(StorageError):
+        await followed(web, frontier("a", "b"))
+
+    assert web.running == 0
+
+
+async def test_pages_that_do_not_arrive_in_time_are_given_up() -> None:
+    web = Web({target("a"): None})
+
+    outcome = await followed(web, frontier("a", "b"), deadline=time.monotonic() + 0.05)
+
+    assert (urls(outcome), list(outcome.failed)) == ([target("b")], [target("a")])
+    assert outcome.timed_out
+    assert web.running == 0
+
+
+async def test_no_fetch_begins_once_the_bytes_are_used_up() -> None:
+    web = Web(size=600)
+
+    outcome = await followed(web, frontier(*range(9)), size=9, budget=PageBudget.of(9, 1_000))
+
+    assert outcome.bytes_received == 600 * len(web.asked)
+    again = await followed(web, frontier("z"), budget=PageBudget.of(9, 0))
+    assert again.ingested == ()
+
+
+@given(
+    st.lists(st.booleans(), max_size=40),
+    st.integers(0, 10),
+    st.integers(1, 8),
+)
+def test_pages_and_failures_stay_within_the_budget(
+    works: list[bool], pages: int, size: int
+) -> None:
+    names = [target(position) for position in range(len(works))]
+    broken = [name for name, fine in zip(names, works, strict=True) if not fine]
+    web = Web({name: FetchError("it is down", url=name) for name in broken})
+    budget = PageBudget.of(pages, 10**6)
+
+    outcome = asyncio.run(
+        followed(web, frontier(*range(len(works))), size=min(size, pages), budget=budget)
+    )
+
+    assert len(outcome.ingested) <= min(size, pages)
+    assert len(outcome.failed) <= 3 * pages
+    assert len(web.asked) == len(set(web.asked))
+
+
+async def test_candidates_that_fail_are_replaced_by_spares() -> None:
+    web = Web({target("a"): FetchError("it is down", url=target("a"))})
+    kept, spare = frontier("a").candidates, frontier("b").candidates
+
+    outcome = await followed(web, Frontier(kept, 2, None, spare), size=1)
+
+    assert urls(outcome) == [target("b")]

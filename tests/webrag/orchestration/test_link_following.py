@@ -1,0 +1,147 @@
+from typing import Any
+
+import pytest
+
+from webrag.orchestration.query_analyzer import QueryAnalyzer
+
+from .conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, TWO_LINKS_AWAY, Lab, failing, html, texts
+
+
+async def test_deep_answer_stops_at_once_when_the_first_page_answers(lab: Lab, manual: Any) -> None:
+    result = await lab.engine().run(manual + "/", AT_SEED, research_mode="deep")
+
+    assert (result.final_decision.rule, result.confidence_band) == ("answered", "high")
+    assert (manual.paths, result.expansion_steps) == (["/"], ())
+
+
+async def test_one_round_finds_what_is_one_link_away(lab: Lab, manual: Any) -> None:
+    result = await lab.engine().run(manual + "/", ONE_LINK_AWAY, expansion_budget=1)
+
+    assert "system account" in texts(result)
+    assert result.total_iterations == 1
+
+
+async def test_deep_answer_finds_what_is_two_links_away(lab: Lab, manual: Any) -> None:
+    result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
+
+    assert "512 megabytes" in texts(result)
+    parents = {
+        url: parent for step in result.expansion_steps for url, parent in step.parents.items()
+    }
+    assert parents[manual + "/replication.html"] == manual + "/operations.html"
+    assert parents[manual + "/operations.html"] == manual + "/"
+
+
+async def test_steps_tell_what_was_obtained(lab: Lab, manual: Any) -> None:
+    result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
+
+    last = result.expansion_steps[-1]
+    assert (last.decision, last.iteration, last.depth) == ("expand_breadth", 2, 2)
+    assert last.chunks_added == sum(last.chunks_by_url.values()) > 0
+    assert last.top_score_after > last.top_score_before
+    assert set(result.urls_fetched) == {manual + path for path in manual.paths}
+    assert result.total_urls_ingested == len(manual.paths)
+
+
+async def test_budget_zero_beats_deep_mode(lab: Lab, manual: Any) -> None:
+    await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep", expansion_budget=0)
+
+    assert manual.paths == ["/"]
+
+
+@pytest.mark.parametrize("pages", [0, 1, 2])
+async def test_page_budget_is_never_exceeded(lab: Lab, manual: Any, pages: Any) -> None:
+    result = await lab.engine().run(
+        manual + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=pages
+    )
+
+    assert len(manual.paths) == 1 + pages
+    assert result.final_decision.action == "stop"
+
+
+async def test_failed_page_is_replaced_by_the_next_candidate(lab: Lab, static_site: Any) -> None:
+    site = static_site({**MANUAL, "/install.html": failing})
+
+    result = await lab.engine().run(site + "/", ONE_LINK_AWAY, expansion_budget=1, max_pages=2)
+
+    step = result.expansion_steps[-1]
+    assert list(step.candidates_failed) == [site + "/install.html"]
+    assert len(step.candidates_expanded) == 2
+
+
+async def test_run_survives_when_every_link_fails(lab: Lab, static_site: Any) -> None:
+    dead = {path: failing for path in MANUAL if path != "/"}
+    site = static_site({**MANUAL, **dead})
+
+    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep")
+
+    assert result.final_decision.action == "stop"
+    assert site.paths.count("/operations.html") == 1
+    assert {u for s in result.expansion_steps for u in s.candidates_failed} == {
+        site + path for path in ("/install.html", "/operations.html", "/questions.html")
+    }
+
+
+async def test_question_the_site_does_not_answer_ends_in_low_confidence_with_what_was_tried(
+    lab: Lab, manual: Any
+) -> None:
+    result = await lab.engine().run(
+        manual + "/",
+        "Which sorting algorithm does the accounting ledger use?",
+        research_mode="deep",
+    )
+
+    assert result.confidence_band in ("low", "none")
+    assert result.final_decision.action == "stop"
+    assert {step.decision for step in result.expansion_steps} >= {"expand_breadth", "expand_intent"}
+    assert result.chunks
+
+
+async def test_stored_pages_inside_the_scope_are_searched_without_a_fetch(
+    lab: Lab, manual: Any
+) -> None:
+    await lab.acquirer.acquire(manual + "/replication.html")
+    before = len(manual.paths)
+
+    result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=0)
+
+    assert "512 megabytes" in texts(result)
+    assert manual.paths[before:] == ["/"]
+    assert result.expansion_steps[0].pages_joined == 1
+
+
+async def test_stored_pages_are_searched_when_there_is_no_other_wording_and_no_link_left(
+    lab: Lab, manual: Any
+) -> None:
+    for path in MANUAL:
+        await lab.acquirer.acquire(manual + path)
+    engine = lab.engine(analyzer=QueryAnalyzer(mode="none"))
+
+    result = await engine.run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
+
+    assert "512 megabytes" in texts(result)
+    assert len(manual.paths) == len(MANUAL)
+
+
+async def test_links_off_the_site_are_not_followed(lab: Lab, static_site: Any) -> None:
+    other = static_site(dict(MANUAL))
+    page = html(
+        "Start",
+        "The manual is kept elsewhere.",
+        links=((other + "/install.html", "Installation", ""),),
+    )
+    site = static_site({"/": page})
+
+    await lab.engine().run(site + "/", ONE_LINK_AWAY, research_mode="deep")
+
+    assert other.requests == []
+
+
+@pytest.mark.parametrize(("mode", "rounds"), [("fast", 0), ("deep", 5)])
+async def test_result_says_how_many_rounds_were_allowed(
+    lab: Lab, static_site: Any, mode: Any, rounds: int
+) -> None:
+    site = static_site(MANUAL)
+    result = await lab.engine().run(site + "/", "What is it?", research_mode=mode)
+
+    assert (result.rounds_allowed, result.rounds_ceiling) == (rounds, 5)

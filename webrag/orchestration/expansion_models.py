@@ -1,0 +1,77 @@
+"""Links that may be followed and what following them brought. No I/O here."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["ExpansionOutcome", "Frontier", "ScoredCandidate"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ScoredCandidate(_Frozen):
+    """A link with its score.
+
+    Attributes:
+        parent_url: Page the link was found on; None for derived parent addresses.
+        breakdown: Signal name to unweighted value.
+        depth: Links from a named page, if this link is followed.
+    """
+
+    url: str
+    parent_url: str | None
+    title: str = ""
+    score: float
+    breakdown: dict[str, float]
+    depth: int = 1
+
+
+class ExpansionOutcome(_Frozen):
+    """Result of following links for one round.
+
+    Attributes:
+        ingested: Pages obtained, with the page each link was found on.
+        failed: URL to reason.
+        aliases: URL that turned out to be another address of a known page, to that page's.
+        sources: URL of each page obtained to the name of the page source it came from.
+        bytes_received: Read from the network, failed fetches included.
+        rate_limited: A service's limit of requests was reached, so the round was made smaller.
+        stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
+    """
+
+    ingested: tuple[ScoredCandidate, ...] = ()
+    failed: dict[str, str] = Field(default_factory=dict)
+    aliases: dict[str, str] = Field(default_factory=dict)
+    chunks_by_url: dict[str, int] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
+    candidates_scored: int = 0
+    candidates_selected: int = 0
+    bytes_received: int = 0
+    depth: int = 0
+    timed_out: bool = False
+    rate_limited: bool = False
+    stopped_by: str | None = None
+
+    @property
+    def chunks_added(self) -> int:
+        """Child chunks of all pages obtained."""
+        return sum(self.chunks_by_url.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Links that may be followed next.
+
+    Attributes:
+        candidates: Best first; none is stored, failed or outside the scope.
+        scored: Targets that were scored to find them.
+        degraded: Why a mapping service added nothing, a sentence; None when all is well.
+        spares: Those next in order; they take the place of candidates that fail.
+    """
+
+    candidates: tuple[ScoredCandidate, ...] = ()
+    scored: int = 0
+    degraded: str | None = None
+    spares: tuple[ScoredCandidate, ...] = ()
