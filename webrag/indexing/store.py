@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import BaseNode, NodeRelationship
+from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
@@ -170,12 +170,12 @@ class CorpusVectorStore(PGVectorStore):
         Raises:
             InputError: The mode, the embedding, the words or a filter cannot be used.
         """
-        return self._run(self._search(query, kwargs), snapshot=True)
+        return self._run(self._search(query, kwargs), autocommit=True)
 
     @override
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """As `query`."""
-        return await self._arun(self._search(query, kwargs), snapshot=True)
+        return await self._arun(self._search(query, kwargs), autocommit=True)
 
     @override
     def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
@@ -246,7 +246,7 @@ class CorpusVectorStore(PGVectorStore):
         **kwargs: Any,
     ) -> list[BaseNode]:
         """Give chunks by id, by filters or by both together, in page order; all by default."""
-        return list(self._run(lambda: select_nodes(self.schema_name, node_ids, filters)))
+        return list(self._run(self._selection(node_ids, filters), autocommit=True))
 
     @override
     async def aget_nodes(
@@ -256,7 +256,7 @@ class CorpusVectorStore(PGVectorStore):
         **kwargs: Any,
     ) -> list[BaseNode]:
         """As `get_nodes`."""
-        return list(await self._arun(lambda: select_nodes(self.schema_name, node_ids, filters)))
+        return list(await self._arun(self._selection(node_ids, filters), autocommit=True))
 
     @override
     def clear(self) -> None:
@@ -267,6 +267,11 @@ class CorpusVectorStore(PGVectorStore):
     async def aclear(self) -> None:
         """As `clear`."""
         await self._arun(lambda: clear(self.schema_name))
+
+    def _selection(
+        self, node_ids: list[str] | None, filters: MetadataFilters | None
+    ) -> Callable[[], Steps[list[TextNode]]]:
+        return lambda: select_nodes(self.schema_name, node_ids, filters)
 
     def _put_off_index(self, coming: int) -> bool:
         try:
@@ -329,20 +334,20 @@ class CorpusVectorStore(PGVectorStore):
                     f"the collection needs {self.embed_dim}."
                 )
 
-    def _run(self, make: Callable[[], Steps[T]], *, snapshot: bool = False) -> T:
+    def _run(self, make: Callable[[], Steps[T]], *, autocommit: bool = False) -> T:
         if not self._is_ready:
             _run_in_thread(self._prepare_apart)
             self._is_ready = True
         return self._database.run_sync(
-            lambda connection: run_steps_sync(connection, make()), snapshot=snapshot
+            lambda connection: run_steps_sync(connection, make()), autocommit=autocommit
         )
 
-    async def _arun(self, make: Callable[[], Steps[T]], *, snapshot: bool = False) -> T:
+    async def _arun(self, make: Callable[[], Steps[T]], *, autocommit: bool = False) -> T:
         if not self._is_ready:
             await self._prepare(self._database)
             self._is_ready = True
         return await self._database.run(
-            lambda connection: run_steps(connection, make()), snapshot=snapshot
+            lambda connection: run_steps(connection, make()), autocommit=autocommit
         )
 
     async def _prepare(self, database: Database) -> None:

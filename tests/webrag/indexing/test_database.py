@@ -13,6 +13,7 @@ import pytest
 from pgvector import HalfVector
 from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from webrag.errors import ConfigurationError, DatabaseUnavailableError, StorageError
@@ -138,6 +139,65 @@ async def test_connection_after_a_snapshot_can_write(postgres_dir: Path) -> None
         assert await _one(connection, "show transaction_read_only") == "off"
         assert await _one(connection, "show transaction_isolation") == "read committed"
     await database.close()
+
+
+async def test_statements_stand_alone_where_the_caller_begins_transactions(
+    database: Database,
+) -> None:
+    async def work(connection: AsyncConnection[TupleRow]) -> list[TransactionStatus]:
+        await connection.execute("select 1")
+        alone = connection.info.transaction_status
+        await connection.execute("begin")
+        return [alone, connection.info.transaction_status]
+
+    seen = await database.run(work, autocommit=True)
+
+    assert seen == [TransactionStatus.IDLE, TransactionStatus.INTRANS]
+
+
+async def test_transaction_the_caller_began_is_committed(database: Database) -> None:
+    name = f"begun_{uuid.uuid4().hex[:12]}"
+
+    async def work(connection: AsyncConnection[TupleRow]) -> None:
+        await connection.execute("begin")
+        await connection.execute(f"create table {name} ()")
+
+    await database.run(work, autocommit=True)
+
+    async with database.connection() as connection:
+        await connection.execute(f"drop table {name}")
+
+
+async def test_work_is_in_a_transaction_again_after_work_that_was_not(
+    postgres_dir: Path,
+) -> None:
+    database = Database(DatabaseConfig(data_dir=postgres_dir, pool_max_size=1))
+
+    async def work(connection: AsyncConnection[TupleRow]) -> TransactionStatus:
+        await connection.execute("select 1")
+        return connection.info.transaction_status
+
+    try:
+        await database.run(work, autocommit=True)
+        assert await database.run(work) == TransactionStatus.INTRANS
+    finally:
+        await database.close()
+
+
+async def test_pooled_connection_that_the_server_ended_is_not_given_out(
+    postgres_dir: Path, database: Database
+) -> None:
+    pooled = Database(DatabaseConfig(data_dir=postgres_dir, pool_max_size=1))
+    try:
+        async with pooled.connection() as connection:
+            ended = connection.info.backend_pid
+        async with database.connection() as connection:
+            await connection.execute("select pg_terminate_backend(%s, 5000)", (ended,))
+
+        async with pooled.connection() as connection:
+            assert await _one(connection, "select 1") == 1
+    finally:
+        await pooled.close()
 
 
 async def test_run_repeats_work_whose_backend_was_terminated(database: Database) -> None:
