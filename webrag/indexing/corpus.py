@@ -87,12 +87,10 @@ class Corpus:
         """
 
         async def work(connection: _Connection) -> list[StoredPage]:
-            await run_steps(connection, write_pages(self._collection, pages))
+            ids = await run_steps(connection, write_pages(self._collection, pages))
             # Only now: the tables are locked, so that the model cannot change any more.
             await self._check_model(connection)
-            urls = [rows.document.url for rows, _ in pages]
-            found = await queries.find_pages(connection, self._collection, urls)
-            return [found[url] for url in urls]
+            return await queries.read_pages(connection, self._collection, ids)
 
         return await self._database.run(work)
 

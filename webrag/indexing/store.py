@@ -19,6 +19,7 @@ from sqlalchemy import URL, make_url
 from typing_extensions import override
 
 from webrag.errors import ConfigurationError, InputError, StorageError
+from webrag.indexing.added_nodes import pages_of_nodes
 from webrag.indexing.bulk_load import (
     LEAST_ROWS,
     build_index,
@@ -190,9 +191,10 @@ class CorpusVectorStore(PGVectorStore):
             InputError: A searched node has no embedding, or one of another size.
         """
         self._check_embeddings(nodes)
+        pages = pages_of_nodes(nodes)
         is_put_off = len(nodes) >= LEAST_ROWS and self._put_off_index(len(nodes))
         try:
-            self._run(lambda: add_nodes(self.schema_name, nodes))
+            self._run(lambda: add_nodes(self.schema_name, pages))
         finally:
             if is_put_off:
                 self._run(lambda: build_index(self.schema_name))
@@ -202,10 +204,11 @@ class CorpusVectorStore(PGVectorStore):
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """As `add`."""
         self._check_embeddings(nodes)
+        pages = await asyncio.to_thread(pages_of_nodes, nodes)
         if not self._is_ready:
             await self._prepare(self._database)
         async with index_put_off(self._database, len(nodes)):
-            await self._arun(lambda: add_nodes(self.schema_name, nodes))
+            await self._arun(lambda: add_nodes(self.schema_name, pages))
         return [node.node_id for node in nodes]
 
     @override

@@ -22,13 +22,16 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from psycopg import AsyncConnection, sql
 
 from webrag.errors import ConfigurationError, InputError
+from webrag.indexing.added_nodes import pages_of_nodes
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.postings import unpack_postings
 from webrag.indexing.schema import table
+from webrag.indexing.steps import run_steps_sync
 from webrag.indexing.store import CorpusVectorStore
+from webrag.indexing.store_rows import add_nodes
 from webrag.ingestion.models import NormalizedDocument
 
 MakeDocument = Callable[..., NormalizedDocument]
@@ -219,6 +222,45 @@ async def test_adding_a_node_again_replaces_it(
     await store.async_add([node("a", "New text.")])
 
     assert [each.text for each in await store.aget_nodes()] == ["New text."]
+
+
+async def test_changed_node_changes_its_own_parent_too(
+    store: CorpusVectorStore, database: Database
+) -> None:
+    await store.async_add([node("a", "Old text.")])
+
+    await store.async_add([node("a", "New text.")])
+
+    assert await read(database, "select text from {}", "parents") == [("New text.",)]
+
+
+async def test_nodes_of_many_pages_are_loaded_together(
+    store: CorpusVectorStore, database: Database
+) -> None:
+    pages = [f"https://docs.test/{n}" for n in range(30)]
+    nodes = [node(f"{url} {n}", source_url=url) for url in pages for n in range(2)]
+
+    def steps_for(added: Any) -> int:
+        taken = 0
+
+        def counted() -> Any:
+            nonlocal taken
+            steps = add_nodes(database.config.collection, pages_of_nodes(added))
+            answer = None
+            while True:
+                try:
+                    step = steps.send(answer)
+                except StopIteration:
+                    return
+                taken += 1
+                answer = yield step
+
+        database.run_sync(lambda connection: run_steps_sync(connection, counted()))
+        return taken
+
+    await store.aclear()
+
+    assert steps_for(nodes[:2]) == steps_for(nodes[2:])
 
 
 async def test_pipeline_output_fills_parents_and_children(
