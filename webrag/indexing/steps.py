@@ -16,6 +16,7 @@ __all__ = [
     "Execute",
     "Rows",
     "Steps",
+    "alone",
     "begin_snapshot",
     "run_steps",
     "run_steps_sync",
@@ -79,6 +80,11 @@ def begin_snapshot(settings: Mapping[str, str | int] | None = None) -> Begin:
         for name, value in (settings or {}).items()
     ]
     return Begin(sql.SQL("; ").join([begin, *local]))
+
+
+def alone(step: Execute) -> Steps[Rows]:
+    """The work of one statement: its rows."""
+    return (yield step)
 
 
 async def run_steps(connection: AsyncConnection[Any], steps: Steps[T]) -> T:
