@@ -12,8 +12,8 @@ from webrag.ingestion.links import canonical_url, site_of
 from webrag.lifetime import Lifetime
 
 if TYPE_CHECKING:
-    from webrag.indexing.corpus_check import CorpusCheck
     from webrag.indexing.corpus_export import ExportReport
+    from webrag.indexing.corpus_findings import CorpusCheck
     from webrag.indexing.corpus_import import ImportReport
     from webrag.indexing.database import Database
     from webrag.indexing.forgetting import ForgetReport

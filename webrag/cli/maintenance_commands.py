@@ -16,7 +16,7 @@ from webrag.errors import InputError, WebRAGError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webrag.indexing.corpus_check import CorpusCheck
+    from webrag.indexing.corpus_findings import CorpusCheck
     from webrag.indexing.forgetting import ForgetReport
     from webrag.indexing.models import CollectionSize
     from webrag.indexing.reembedding import ReindexReport

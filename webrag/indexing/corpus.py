@@ -1,13 +1,9 @@
-"""The stored pages: page-level reads and writes, each in one transaction.
+"""Changes to the stored pages, each in one transaction. Does not search."""
 
-Does not search; retrieval has its own statements.
-"""
-
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,29 +12,23 @@ from psycopg import AsyncConnection, sql
 from webrag.errors import ConfigurationError
 from webrag.indexing import page_queries as queries
 from webrag.indexing.bulk_load import index_put_off
+from webrag.indexing.corpus_reader import CorpusReader
 from webrag.indexing.database import Database
-from webrag.indexing.mapped_links import enriched
-from webrag.indexing.models import CorpusStatus, LinkCandidate, StoredPage
+from webrag.indexing.models import StoredPage
 from webrag.indexing.outcomes import Attempt, clear_attempts, note_attempt
 from webrag.indexing.page_queries import StoredParent
 from webrag.indexing.page_rows import PageRows
-from webrag.indexing.page_versions import (
-    KnownChunks,
-    KnownVersions,
-    read_chunks,
-    read_versions,
-)
+from webrag.indexing.page_versions import KnownChunks, read_chunks
 from webrag.indexing.page_writer import EmbeddedPage, lock_pages, write_pages
-from webrag.indexing.schema import corpus_embedding, read_embedding, table
+from webrag.indexing.schema import read_embedding, table
 from webrag.indexing.steps import run_steps
-from webrag.ingestion.models import NormalizedDocument
 
 __all__ = ["Corpus", "StoredParent"]
 
 _Connection = AsyncConnection[Any]
 
 
-class Corpus:
+class Corpus(CorpusReader):
     """The pages of one collection; safe to share between tasks.
 
     A page is known by its canonical URL and by every URL that led to it. Readers see a page's
@@ -53,19 +43,8 @@ class Corpus:
     """
 
     def __init__(self, database: Database, *, embedding: tuple[str, int] | None = None) -> None:
-        self._database = database
+        super().__init__(database)
         self._embedding = embedding
-        self._collection = database.config.collection
-
-    async def page(self, url: str) -> StoredPage | None:
-        """Give the page a canonical or requested URL stands for, None when it is not stored."""
-        return (await self.pages([url])).get(url)
-
-    async def pages(self, urls: Sequence[str]) -> dict[str, StoredPage]:
-        """Give stored pages by the URL they were asked for; unknown URLs are absent."""
-        return await self._database.run(
-            lambda connection: queries.find_pages(connection, self._collection, urls)
-        )
 
     async def replace_page(self, rows: PageRows, embeddings: NDArray[np.float32]) -> StoredPage:
         """Store a page in place of its previous version, completely or not at all.
@@ -87,12 +66,10 @@ class Corpus:
         """
 
         async def work(connection: _Connection) -> list[StoredPage]:
-            await run_steps(connection, write_pages(self._collection, pages))
+            ids = await run_steps(connection, write_pages(self._collection, pages))
             # Only now: the tables are locked, so that the model cannot change any more.
             await self._check_model(connection)
-            urls = [rows.document.url for rows, _ in pages]
-            found = await queries.find_pages(connection, self._collection, urls)
-            return [found[url] for url in urls]
+            return await queries.read_pages(connection, self._collection, ids)
 
         return await self._database.run(work)
 
@@ -103,18 +80,6 @@ class Corpus:
             coming: About how many chunks.
         """
         return index_put_off(self._database, coming)
-
-    async def known_versions(self, document: NormalizedDocument, links: Set[str]) -> KnownVersions:
-        """Tell which stored page a page that has arrived replaces, and which one it equals.
-
-        Args:
-            document: The page.
-            links: Its link targets.
-        """
-        return await self._database.run(
-            lambda connection: read_versions(connection, self._collection, document, links),
-            snapshot=True,
-        )
 
     async def known_chunks(self, page_id: int | None, text_hashes: Sequence[bytes]) -> KnownChunks:
         """Give what a new version of a page has in common with the corpus.
@@ -208,98 +173,6 @@ class Corpus:
         """Note that a page is at most this many links away from a named page."""
         await self._update(url, "depth = least(depth, %(depth)s)", depth=depth)
 
-    async def markdown(self, url: str) -> str | None:
-        """Give the text all offsets of a page refer to, None when the page is not stored."""
-        page = await self.page(url)
-        return None if page is None else await self.markdown_by_document_id(page.document_id)
-
-    async def markdown_by_document_id(self, document_id: str | UUID) -> str | None:
-        """Give the text of a page by its stable id, None when the page is not stored."""
-        statement = sql.SQL("select markdown from {} where document_id = %s").format(
-            self._table("documents")
-        )
-        row = await self._row(statement, (UUID(str(document_id)),))
-        return None if row is None else str(row[0])
-
-    async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
-        """Give the links of stored pages, pages in the order asked for, links in page order.
-
-        What a mapping service said of a target fills in where the page says nothing of it; targets
-        only the service knows follow the page's own links.
-        """
-
-        async def work(connection: _Connection) -> list[LinkCandidate]:
-            pages = await queries.find_pages(connection, self._collection, urls)
-            wanted = [pages[url].page_id for url in urls if url in pages]
-            ids = list(dict.fromkeys(wanted))
-            return enriched(await queries.read_links(connection, self._collection, ids))
-
-        return await self._database.run(work, snapshot=True)
-
-    async def in_degrees(self, targets: Sequence[str]) -> dict[str, int]:
-        """Give the number of stored pages that link to each target; 0 for unknown ones."""
-        return await self._database.run(
-            lambda connection: queries.read_in_degrees(connection, self._collection, targets)
-        )
-
-    async def urls_in_scope(
-        self, sites: Sequence[str] | None, *, limit: int | None = None
-    ) -> tuple[list[str], int]:
-        """Give URLs of retrievable pages, the nearest to a named page first, and their number.
-
-        Args:
-            sites: Pages of these (`host` or `host:port`); None for all.
-            limit: URLs at most; all are counted.
-        """
-        return await self._database.run(
-            lambda connection: queries.read_urls(connection, self._collection, sites, limit)
-        )
-
-    async def neighbours(
-        self, document_id: str | UUID, chunk_indexes: Sequence[int]
-    ) -> list[StoredParent]:
-        """Give parents of a page by position, in page order; those that do not exist are absent."""
-        identity = UUID(str(document_id))
-        return await self._database.run(
-            lambda connection: queries.read_parents(
-                connection, self._collection, identity, chunk_indexes
-            )
-        )
-
-    async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
-        """Tell what the collection holds.
-
-        Args:
-            url: Count and list only this page; counts are 0 when it is not stored.
-            include_urls: List the pages.
-        """
-        collection = self._collection
-
-        async def work(connection: _Connection) -> dict[str, Any]:
-            page_id, found = None, {}
-            if url is not None:
-                found = await queries.find_pages(connection, collection, [url])
-                page_id = found[url].page_id if url in found else 0
-            counts: dict[str, Any] = await queries.read_counts(connection, collection, page_id)
-            asked = found[url].url if url in found else url
-            counts["outcomes"] = await queries.read_outcomes(connection, collection, asked)
-            failures = await queries.read_failures(connection, collection, asked)
-            counts["failed"] = len(failures)
-            if include_urls:
-                counts["pages"] = await queries.read_listing(connection, collection, page_id)
-                counts["failures"] = failures
-            return counts
-
-        counts = await self._database.run(work, snapshot=True)
-        model, dimensions = await corpus_embedding(self._database) or (None, None)
-        return CorpusStatus(
-            collection=collection,
-            embedding_model=model,
-            embedding_dimensions=dimensions,
-            database=self._database.description,
-            **counts,
-        )
-
     async def forget(self, url: str) -> bool:
         """Delete a page with everything made from it; False when it is not stored."""
 
@@ -328,14 +201,6 @@ class Corpus:
                 f" than {self._embedding[0]}, which this process uses.",
                 hint="Start it again.",
             )
-
-    async def _row(
-        self, statement: sql.Composed, values: tuple[Any, ...]
-    ) -> tuple[Any, ...] | None:
-        async def work(connection: _Connection) -> tuple[Any, ...] | None:
-            return await (await connection.execute(statement, values)).fetchone()
-
-        return await self._database.run(work)
 
     async def _update(
         self,

@@ -1,27 +1,34 @@
 """Examines a collection without changing it: server, tables, indexes, rows, offsets."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from psycopg import AsyncConnection, sql
 from psycopg.rows import dict_row
-from pydantic import BaseModel, ConfigDict
 
-from webrag.errors import ConfigurationError, StorageError, WebRAGError
+from webrag.errors import ConfigurationError, StorageError
+from webrag.indexing.corpus_findings import (
+    LOADING,
+    Check,
+    CorpusCheck,
+    absent_check,
+    model_check,
+    obstacle_check,
+    page_checks,
+    row_checks,
+    schema_check,
+    tables_check,
+)
 from webrag.indexing.database import Database
-from webrag.indexing.page_check import PageFaults, check_pages
+from webrag.indexing.page_check import check_pages
 from webrag.indexing.reembedding_table import unfinished_model
 from webrag.indexing.schema import SCHEMA_VERSION, CorpusMeta, read_meta, table
 from webrag.indexing.tables import FIRST_TABLES, TABLES, VECTOR_INDEX, index_statements
 from webrag.indexing.timeouts import lift_timeouts
 
-__all__ = ["Check", "CorpusCheck", "check_corpus"]
+__all__ = ["check_corpus"]
 
 _Connection = AsyncConnection[Any]
-_Level = Literal["ok", "warn", "fail"]
-
-_REINDEX = "Run `webrag reindex --force`."
-_REFRESH = "Run `webrag ingest --refresh` with the URLs named."
 
 _VERSIONS = """
 select current_setting('server_version') as postgres,
@@ -60,46 +67,6 @@ select (select count(*) from {documents}) as documents,
 """
 
 
-class Check(BaseModel):
-    """One thing that was examined.
-
-    Attributes:
-        name: What.
-        level: `ok`, `warn` (works, but somebody should know) or `fail` (results are wrong or slow).
-        found: What was found, one sentence.
-        remedy: What to do about it; None when nothing need be done.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    level: _Level
-    found: str
-    remedy: str | None = None
-
-
-_LOADING = Check(
-    name="indexes",
-    level="warn",
-    found="A large load is under way or was interrupted: there is no vector index yet, and"
-    " searches compare with every chunk.",
-    remedy="None needed: the load, or the next command that opens the collection, builds it.",
-)
-
-
-class CorpusCheck(BaseModel):
-    """Everything that was examined, in order."""
-
-    model_config = ConfigDict(frozen=True)
-
-    checks: tuple[Check, ...]
-
-    @property
-    def is_sound(self) -> bool:
-        """Nothing failed."""
-        return all(check.level != "fail" for check in self.checks)
-
-
 async def check_corpus(
     database: Database,
     *,
@@ -124,29 +91,25 @@ async def check_corpus(
         meta = await read_meta(connection, collection)
         found = [await _server(connection, database)]
         if meta is None:
-            return [*found, _absent(collection)]
+            return [*found, absent_check(collection)]
         embedding = meta.embedding
-        found.append(_schema(meta))
+        found.append(schema_check(meta))
         missing = await _missing_tables(connection, collection, meta.version)
         if missing:
-            return [*found, _tables(missing)]
+            return [*found, tables_check(missing)]
         found += await _indexes(connection, collection, meta)
         found += await _rows(connection, collection, embedding)
         faults = await check_pages(connection, collection, sample, on_progress)
-        found += _pages(faults)
-        found.append(_model(embedding, wanted, await unfinished_model(connection, collection)))
+        found += page_checks(faults)
+        found.append(model_check(embedding, wanted, await unfinished_model(connection, collection)))
         return found
 
     try:
         await database.open()
         checks = await database.run(examine, snapshot=True)
     except (ConfigurationError, StorageError) as error:
-        checks.append(_obstacle(error))
+        checks.append(obstacle_check(error))
     return CorpusCheck(checks=tuple(checks))
-
-
-def _obstacle(error: WebRAGError) -> Check:
-    return Check(name="database", level="fail", found=str(error), remedy=error.hint)
 
 
 async def _server(connection: _Connection, database: Database) -> Check:
@@ -161,39 +124,12 @@ async def _server(connection: _Connection, database: Database) -> Check:
     return Check(name="server", level="ok", found=found)
 
 
-def _absent(collection: str) -> Check:
-    return Check(
-        name="collection",
-        level="warn",
-        found=f"The collection {collection} does not exist yet.",
-        remedy="Run `webrag ingest URL`, or name another with --collection.",
-    )
-
-
-def _schema(meta: CorpusMeta) -> Check:
-    model, dimensions = meta.embedding
-    found = f"Schema version {meta.version}; vectors of {model} ({dimensions})."
-    if meta.version < SCHEMA_VERSION:
-        remedy = f"None needed: the next command that uses it brings it to {SCHEMA_VERSION}."
-        return Check(name="schema", level="warn", found=found, remedy=remedy)
-    return Check(name="schema", level="ok", found=found)
-
-
 async def _missing_tables(connection: _Connection, collection: str, version: int) -> list[str]:
     cursor = await connection.execute(
         "select tablename::text from pg_tables where schemaname = %s", (collection,)
     )
     expected = TABLES if version == SCHEMA_VERSION else FIRST_TABLES
     return sorted(set(expected) - {name for (name,) in await cursor.fetchall()})
-
-
-def _tables(missing: list[str]) -> Check:
-    return Check(
-        name="tables",
-        level="fail",
-        found=f"Missing: {', '.join(missing)}.",
-        remedy="Restore a backup, or `webrag drop` the collection and fetch its pages again.",
-    )
 
 
 async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -> list[Check]:
@@ -221,7 +157,7 @@ async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -
         if not is_valid
     ]
     if meta.is_loading:
-        checks.append(_LOADING)
+        checks.append(LOADING)
     return checks or [
         Check(name="indexes", level="ok", found=f"All {len(valid)} exist and are valid.")
     ]
@@ -245,67 +181,4 @@ async def _rows(
         await cursor.execute(statement, (children,))
         row = await cursor.fetchone()
     assert row is not None
-    counted = "{documents:,} pages, {parents:,} parents, {children:,} chunks.".format(**row)
-    embedded = f"{row['children'] - row['unembedded']:,} of {row['children']:,} chunks."
-    orphans = f"{row['orphans']:,} chunks without parent, {row['childless']:,} parents without"
-    orphans += f" chunk, {row['pageless']:,} rows without page."
-    return [
-        Check(name="rows", level="ok", found=counted),
-        _judged("embeddings", embedded, row["unembedded"], _REINDEX),
-        _judged(
-            "vector size",
-            f"{row['dimensions']} dimensions; {embedding[1]} are recorded.",
-            row["dimensions"] != embedding[1],
-            _REINDEX,
-        ),
-        _judged("orphan rows", orphans, row["orphans"] + row["childless"] + row["pageless"]),
-        _judged(
-            "chunk counts", f"{row['miscounted']:,} pages differ.", row["miscounted"], _REFRESH
-        ),
-        _judged(
-            "lexical index",
-            f"{row['wordless']:,} pages without entries.",
-            row["wordless"],
-            _REFRESH,
-        ),
-    ]
-
-
-def _judged(name: str, found: str, is_bad: Any, remedy: str = _REFRESH) -> Check:
-    return Check(
-        name=name,
-        level="fail" if is_bad else "ok",
-        found=found,
-        remedy=remedy if is_bad else None,
-    )
-
-
-def _pages(faults: PageFaults) -> list[Check]:
-    scope = f"{faults.pages:,} of {faults.total:,} pages verified"
-    named = {"offsets": faults.offsets, "texts": faults.hashes, "postings": faults.postings}
-    return [
-        _judged(
-            name,
-            f"{scope}, {len(urls):,} with faults{_some(urls)}.",
-            urls,
-        )
-        for name, urls in named.items()
-    ]
-
-
-def _some(urls: list[str]) -> str:
-    shown = ", ".join(urls[:3])
-    return f" ({shown}{', ...' if len(urls) > 3 else ''})" if urls else ""
-
-
-def _model(
-    embedding: tuple[str, int], wanted: tuple[str, int] | None, unfinished: tuple[str, int] | None
-) -> Check:
-    remedy = "Run `webrag reindex` with the model that is to be used."
-    if unfinished is not None:
-        found = f"A reindexing to {unfinished[0]} was interrupted, or is under way."
-        return Check(name="model", level="warn", found=found, remedy=remedy)
-    if wanted is not None and wanted != embedding:
-        found = f"The settings ask for {wanted[0]} ({wanted[1]} dimensions)."
-        return Check(name="model", level="fail", found=found, remedy=remedy)
-    return Check(name="model", level="ok", found="The settings fit the collection.")
+    return row_checks(row, embedding)

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection, sql
 
 from webrag.indexing.database import Database
 from webrag.indexing.schema import table
+from webrag.indexing.steps import Execute, Rows, alone, run_steps
 
 __all__ = ["CrawlRecord", "CrawlState", "PageView", "QueuedPage"]
 
@@ -130,34 +131,23 @@ class CrawlState:
             limit: Pages at most.
             but: Pages under way.
         """
-        statement = self._sql(
+        statement = (
             "select url, depth, outside, newest from {crawl_urls}"
             " where crawl = %s and state = 0 and url <> all(%s::text[])"
             " order by outside, depth, id limit %s"
         )
 
-        async def work(connection: _Connection) -> list[QueuedPage]:
-            cursor = await connection.execute(statement, (crawl, list(but), limit))
-            return [QueuedPage(*row) for row in await cursor.fetchall()]
-
-        return await self._database.run(work)
+        return [QueuedPage(*row) for row in await self._run(statement, (crawl, list(but), limit))]
 
     async def known(self, crawl: int) -> AsyncIterator[QueuedPage]:
         """Give every page a crawl has met, in the order it met them."""
-        statement = self._sql(
+        statement = (
             "select id, url, depth, outside, newest from {crawl_urls}"
             " where crawl = %s and id > %s order by id limit %s"
         )
         last = 0
         while True:
-            values = (crawl, last, _BATCH)
-
-            async def work(
-                connection: _Connection, values: tuple[int, int, int] = values
-            ) -> list[Any]:
-                return await (await connection.execute(statement, values)).fetchall()
-
-            rows = await self._database.run(work)
+            rows = await self._run(statement, (crawl, last, _BATCH))
             for row in rows:
                 yield QueuedPage(*row[1:])
             if len(rows) < _BATCH:
@@ -224,31 +214,24 @@ class CrawlState:
 
     async def skip(self, crawl: int, urls: Sequence[str]) -> None:
         """Take pages out of the queue that do not count as visited."""
-
-        async def work(connection: _Connection) -> None:
-            await self._lock(connection, crawl)
-            await self._set_state(connection, crawl, urls, _SKIPPED)
-
-        await self._database.run(work)
+        await self._move(crawl, urls, _SKIPPED)
 
     async def requeue(self, crawl: int, urls: Sequence[str]) -> None:
         """Put visited pages back into the queue, at their place."""
-
-        async def work(connection: _Connection) -> None:
-            await self._lock(connection, crawl)
-            await self._set_state(connection, crawl, urls, _QUEUED)
-
-        await self._database.run(work)
+        await self._move(crawl, urls, _QUEUED)
 
     async def queued(self, crawl: int) -> int:
         """Number of pages that wait."""
-        statement = self._sql("select count(*) from {crawl_urls} where crawl = %s and state = 0")
+        statement = "select count(*) from {crawl_urls} where crawl = %s and state = 0"
+        ((number,),) = await self._run(statement, (crawl,))
+        return int(number)
 
-        async def work(connection: _Connection) -> int:
-            row = await (await connection.execute(statement, (crawl,))).fetchone()
-            return int(row[0]) if row is not None else 0
+    async def _move(self, crawl: int, urls: Sequence[str], state: int) -> None:
+        async def work(connection: _Connection) -> None:
+            await self._lock(connection, crawl)
+            await self._set_state(connection, crawl, urls, state)
 
-        return await self._database.run(work)
+        await self._database.run(work)
 
     async def _lock(self, connection: _Connection, crawl: int) -> bool:
         """Writers of one crawl take turns, so that they cannot wait for each other's rows.
@@ -307,13 +290,10 @@ class CrawlState:
         )
         await connection.execute(statement, (state, crawl, list(urls)))
 
-    async def _run(self, statement: str, values: tuple[Any, ...]) -> None:
-        composed = self._sql(statement)
-
-        async def work(connection: _Connection) -> None:
-            await connection.execute(composed, values)
-
-        await self._database.run(work)
+    async def _run(self, statement: str, values: tuple[Any, ...]) -> Rows:
+        """The rows of a statement on its own; none if it gives none."""
+        step = Execute(self._sql(statement), values)
+        return await self._database.run(lambda connection: run_steps(connection, alone(step)))
 
     def _sql(self, text: str) -> sql.Composed:
         names = ("crawls", "crawl_urls", "documents", "link_candidates")

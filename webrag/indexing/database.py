@@ -1,16 +1,15 @@
-"""Connections to the corpus's Postgres, embedded or external; it knows no tables.
+"""Connections and transactions on the corpus's Postgres; it knows no tables.
 
 Nothing else opens connections. Passwords never reach messages or logs.
 """
 
 import asyncio
-import importlib.util
 import logging
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection, IsolationLevel
@@ -23,7 +22,6 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.indexing.connection_errors import (
-    checked_dsn,
     closed_error,
     is_lost,
     storage_error,
@@ -32,12 +30,7 @@ from webrag.indexing.connection_errors import (
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.pools import AsyncPools, configure_async, make_sync_pool
 from webrag.indexing.schema import check_collection_name
-from webrag.indexing.server_checks import ServerInfo, prepare_server
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from webrag.indexing.embedded_postgres import EmbeddedPostgres
+from webrag.indexing.server import Server
 
 __all__ = ["Database"]
 
@@ -62,18 +55,15 @@ class Database:
     def __init__(self, config: DatabaseConfig) -> None:
         check_collection_name(config.collection)
         self.config = config
-        self._mutex = threading.RLock()
-        self._external = None if config.url is None else checked_dsn(config.url)
-        self._embedded: EmbeddedPostgres | None = None
-        self._info: ServerInfo | None = None
-        self._pools = AsyncPools(self._conninfo_async, self._connect_kwargs(), config)
+        self._mutex = threading.Lock()
+        self._server = Server(config)
+        self._pools = AsyncPools(self._server.conninfo_async, self._server.connect_kwargs, config)
         self._sync_pool: ConnectionPool[Connection[TupleRow]] | None = None
 
     @property
     def description(self) -> str:
         """For example `embedded PostgreSQL 18.4`; without the version before the first use."""
-        kind = "external" if self._external is not None else "embedded"
-        return f"{kind} PostgreSQL {self._info.version}" if self._info else f"{kind} PostgreSQL"
+        return self._server.description
 
     async def open(self) -> None:
         """Start or reach the server and check that it can hold a corpus; repeating it is free.
@@ -82,12 +72,18 @@ class Database:
             DatabaseUnavailableError: The server cannot be started or reached.
             ConfigurationError: The server is too old or lacks pgvector.
         """
-        if self._info is None:
-            await asyncio.to_thread(self._open)
+        if not self._server.is_open:
+            await asyncio.to_thread(self._server.open)
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def connection(
+        self, *, autocommit: bool = False
+    ) -> AsyncIterator[AsyncConnection[TupleRow]]:
         """A connection in a transaction that commits at the end and rolls back on an error.
+
+        Args:
+            autocommit: The transaction begins when the caller begins one; a statement before is
+                one of its own, which saves it two round trips.
 
         Raises:
             DatabaseUnavailableError: None was free within the acquire timeout, or the server
@@ -96,6 +92,7 @@ class Database:
         await self.open()
         if sys.platform == "win32":
             async with self._single_connection() as connection:
+                await connection.set_autocommit(autocommit)
                 yield connection
             return
         pool = await self._pools.current()
@@ -109,6 +106,7 @@ class Database:
             # Set anew for each use: a cancelled snapshot may leave its own behind.
             await connection.set_isolation_level(None)
             await connection.set_read_only(None)
+            await connection.set_autocommit(autocommit)
             async with connection:
                 yield connection
         finally:
@@ -127,17 +125,23 @@ class Database:
         work: Callable[[AsyncConnection[TupleRow]], Awaitable[T]],
         *,
         snapshot: bool = False,
+        autocommit: bool = False,
     ) -> T:
         """What `work` returns, done in one transaction.
 
         After a lost connection the server is started again if need be, and `work` is called
         a second time: it must do the same when repeated.
 
+        Args:
+            work: What to do.
+            snapshot: All its statements see one state of the corpus, and cannot write.
+            autocommit: `work` begins the transaction itself, if it needs one.
+
         Raises:
             StorageError: The database refused the operation or lost it twice.
         """
         for last_attempt in (False, True):
-            opened = self.snapshot() if snapshot else self.connection()
+            opened = self.snapshot() if snapshot else self.connection(autocommit=autocommit)
             connection: AsyncConnection[TupleRow] | None = None
             try:
                 async with opened as connection:
@@ -146,16 +150,12 @@ class Database:
                 if _is_cancelled():
                     raise asyncio.CancelledError from error
                 if last_attempt or not is_lost(error, connection):
-                    raise storage_error(error, self._embedded_folder) from error
+                    raise storage_error(error, self._server.embedded_folder) from error
                 logger.info("The database connection was lost; trying once more.")
         raise AssertionError
 
-    @property
-    def _embedded_folder(self) -> "Path | None":
-        return self.config.data_dir if self._external is None else None
-
     @contextmanager
-    def sync_connection(self) -> Iterator[Connection[TupleRow]]:
+    def sync_connection(self, *, autocommit: bool = False) -> Iterator[Connection[TupleRow]]:
         """As `connection`, for synchronous callers."""
         pool = self._ensure_sync_pool()
         try:
@@ -166,24 +166,31 @@ class Database:
             raise closed_error() from error
         try:
             connection.isolation_level = connection.read_only = None
+            connection.autocommit = autocommit
             with connection:
                 yield connection
         finally:
             pool.putconn(connection)
 
-    def run_sync(self, work: Callable[[Connection[TupleRow]], T], *, snapshot: bool = False) -> T:
+    def run_sync(
+        self,
+        work: Callable[[Connection[TupleRow]], T],
+        *,
+        snapshot: bool = False,
+        autocommit: bool = False,
+    ) -> T:
         """As `run`, for synchronous callers."""
         for last_attempt in (False, True):
             connection: Connection[TupleRow] | None = None
             try:
-                with self.sync_connection() as connection:
+                with self.sync_connection(autocommit=autocommit) as connection:
                     if snapshot:
                         connection.isolation_level = IsolationLevel.REPEATABLE_READ
                         connection.read_only = True
                     return work(connection)
             except psycopg.Error as error:
                 if last_attempt or not is_lost(error, connection):
-                    raise storage_error(error, self._embedded_folder) from error
+                    raise storage_error(error, self._server.embedded_folder) from error
                 logger.info("The database connection was lost; trying once more.")
         raise AssertionError
 
@@ -197,68 +204,23 @@ class Database:
             pool, self._sync_pool = self._sync_pool, None
         if pool is not None:
             pool.close()  # its threads may be waiting for the mutex
-        with self._mutex:
-            self._info = None
-            if self._embedded is not None:
-                self._embedded.release()
-
-    def _open(self) -> None:
-        with self._mutex:
-            if self._info is None:
-                self._conninfo(check=True)
-
-    def _conninfo(self, *, check: bool = False) -> str:
-        """Where to connect, after making sure of the embedded server; blocks."""
-        with self._mutex:
-            if self._external is not None:
-                conninfo, started = self._external, False
-            else:
-                server = self._embedded_server()
-                started = server.ensure()
-                conninfo = server.conninfo
-            if check or started:
-                self._info = self._prepare(conninfo)
-            return conninfo
-
-    async def _conninfo_async(self) -> str:
-        if self._external is not None:
-            return self._external
-        return await asyncio.to_thread(self._conninfo)
-
-    def _prepare(self, conninfo: str) -> ServerInfo:
-        try:
-            with psycopg.connect(conninfo, **self._connect_kwargs()) as connection:
-                return prepare_server(connection)
-        except psycopg.OperationalError as error:
-            raise unreachable_error(conninfo, error) from error
-
-    def _embedded_server(self) -> "EmbeddedPostgres":
-        if self._embedded is None:
-            if importlib.util.find_spec("fcntl") is None:
-                raise DatabaseUnavailableError(
-                    "The embedded PostgreSQL needs file locks that this platform lacks.",
-                    hint="Set DATABASE_URL to a PostgreSQL server with pgvector.",
-                )
-            from webrag.indexing.embedded_postgres import EmbeddedPostgres
-
-            self._embedded = EmbeddedPostgres(self.config.data_dir)
-        return self._embedded
+        self._server.release()
 
     def _ensure_sync_pool(self) -> ConnectionPool[Connection[TupleRow]]:
+        self._server.open()
         with self._mutex:
             if self._sync_pool is None:
-                self._open()
                 self._sync_pool = make_sync_pool(
-                    self._conninfo, self._connect_kwargs(), self.config
+                    self._server.conninfo, self._server.connect_kwargs, self.config
                 )
             return self._sync_pool
 
     @asynccontextmanager
     async def _single_connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
         """Windows: psycopg wants the selector event loop, and its pools are not used there."""
-        conninfo = await self._conninfo_async()
+        conninfo = await self._server.conninfo_async()
         try:
-            connection = await AsyncConnection.connect(conninfo, **self._connect_kwargs())
+            connection = await AsyncConnection.connect(conninfo, **self._server.connect_kwargs)
         except psycopg.InterfaceError as error:
             raise DatabaseUnavailableError(
                 "This event loop cannot serve the PostgreSQL driver on Windows.",
@@ -270,19 +232,10 @@ class Database:
             await configure_async(connection, self.config)
             yield connection
 
-    def _connect_kwargs(self) -> dict[str, Any]:
-        if self._external is None:
-            return {"client_encoding": "utf8", "application_name": "webrag"}
-        return {
-            "client_encoding": "utf8",
-            # Poolers that share a server connection per transaction lose prepared statements.
-            "prepare_threshold": None,
-        }
-
     def _no_connection(self) -> StorageError:
         """Why a pool had no connection to give: a dead server speaks for itself."""
         try:
-            self._conninfo(check=True)
+            self._server.conninfo(check=True)
         except WebRAGError as error:
             if isinstance(error, StorageError):
                 return error

@@ -25,6 +25,7 @@ __all__ = [
     "read_links",
     "read_listing",
     "read_outcomes",
+    "read_pages",
     "read_parents",
     "read_urls",
 ]
@@ -106,6 +107,19 @@ async def find_pages(
         await cursor.execute(statement, (list(urls),))
         found = await cursor.fetchall()
     return {row.pop("asked"): StoredPage(**row) for row in found}
+
+
+async def read_pages(
+    connection: AsyncConnection[Any], collection: str, page_ids: Sequence[int]
+) -> list[StoredPage]:
+    """Give pages by their row numbers, in the order asked for."""
+    statement = sql.SQL(
+        f"select {_PAGE} from {{}} d where d.id = any(%(ids)s)"
+        " order by array_position(%(ids)s, d.id)"
+    ).format(table(collection, "documents"))
+    async with connection.cursor(row_factory=class_row(StoredPage)) as cursor:
+        await cursor.execute(statement, {"ids": list(page_ids)})
+        return await cursor.fetchall()
 
 
 async def read_embeddings(

@@ -6,6 +6,7 @@ connection breaks and then waits for ever.
 
 import asyncio
 import logging
+import selectors
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -20,7 +21,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.timeouts import LIMIT_SESSION, session_limits
 
-__all__ = ["AsyncPools", "configure", "configure_async", "make_sync_pool"]
+__all__ = ["AsyncPools", "configure", "configure_async", "make_sync_pool", "may_be_lost"]
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,19 @@ def configure(connection: Connection[TupleRow], config: DatabaseConfig) -> None:
     connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
     register_vector(connection)
     connection.commit()
+
+
+def may_be_lost(connection: AsyncConnection[TupleRow] | Connection[TupleRow]) -> bool:
+    """Whether the server has said something unasked, as it does when it ends a connection.
+
+    Asking it costs a round trip for each use, a third of a short search; a look at the socket
+    costs 20 us.
+    """
+    if connection.closed:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
@@ -124,6 +138,8 @@ class AsyncPools:
 
     def _make(self) -> _Pool:
         async def check(connection: AsyncConnection[TupleRow]) -> None:
+            if not may_be_lost(connection):
+                return
             try:
                 await AsyncConnectionPool.check_connection(connection)
             except psycopg.Error:
@@ -151,6 +167,8 @@ def make_sync_pool(
     """An open pool for synchronous callers in any thread; it connects on first use."""
 
     def check(connection: Connection[TupleRow]) -> None:
+        if not may_be_lost(connection):
+            return
         try:
             ConnectionPool.check_connection(connection)
         except psycopg.Error:

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow
-from psycopg.types.json import Jsonb
 
-from webrag.errors import ConfigurationError, StorageError
+from webrag.errors import ConfigurationError
+from webrag.indexing.schema_changes import create_tables, lock_tables, migrate_tables
 from webrag.indexing.tables import (
     FIRST_TABLES,
     LOADING_KEY,
     NEXT_CHILDREN,
     SCHEMA_VERSION,
     TABLES,
-    create_statements,
-    migrate_statements,
 )
-from webrag.indexing.timeouts import lift_timeouts
 
 if TYPE_CHECKING:
     from webrag.indexing.database import Database
@@ -112,14 +109,16 @@ async def ensure_schema(
     async def work(connection: AsyncConnection[TupleRow]) -> None:
         found = await read_meta(connection, collection)
         if found is None or found.version < SCHEMA_VERSION:
-            await _lock(connection, collection)
+            await lock_tables(connection, collection)
             found = await read_meta(connection, collection)
         if found is None:
-            await _create(connection, database, collection, wanted)
+            if database.config.url is not None:
+                _announce(connection, collection)
+            await create_tables(connection, collection, wanted)
         elif found.embedding != wanted:
             raise _model_mismatch(collection, found.embedding, wanted)
         elif found.version < SCHEMA_VERSION:
-            await _migrate(connection, collection, found.version)
+            await migrate_tables(connection, collection, found.version)
 
     await database.run(work)
 
@@ -139,12 +138,12 @@ async def update_schema(database: "Database") -> tuple[str, int] | None:
     async def work(connection: AsyncConnection[TupleRow]) -> tuple[str, int] | None:
         found = await read_meta(connection, collection)
         if found is not None and found.version < SCHEMA_VERSION:
-            await _lock(connection, collection)
+            await lock_tables(connection, collection)
             found = await read_meta(connection, collection)
         if found is None:
             return None
         if found.version < SCHEMA_VERSION:
-            await _migrate(connection, collection, found.version)
+            await migrate_tables(connection, collection, found.version)
         return found.embedding
 
     return await database.run(work)
@@ -187,7 +186,7 @@ async def drop_collection(database: "Database", collection: str | None = None) -
     name = check_collection_name(collection or database.config.collection)
 
     async def work(connection: AsyncConnection[TupleRow]) -> bool:
-        await _lock(connection, name)
+        await lock_tables(connection, name)
         if not await _exists(connection, name):
             return False
         tables = sql.SQL(", ").join(table(name, known) for known in (NEXT_CHILDREN, *TABLES))
@@ -244,78 +243,10 @@ async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> C
     return CorpusMeta(version, embedding, LOADING_KEY in meta)
 
 
-async def _lock(connection: AsyncConnection[TupleRow], collection: str) -> None:
-    """Keep others from changing the tables; the transaction may then take as long as it needs."""
-    await lift_timeouts(connection)
-    await connection.execute(
-        "select pg_advisory_xact_lock(hashtextextended(%s, 41))", (f"webrag {collection}",)
-    )
-
-
-async def _create(
-    connection: AsyncConnection[TupleRow],
-    database: "Database",
-    collection: str,
-    embedding: tuple[str, int],
-) -> None:
-    model, dimensions = embedding
-    if database.config.url is not None:
-        info = connection.info
-        logger.warning(
-            "Creating the schema %s in the database %s on %s.", collection, info.dbname, info.host
-        )
-    try:
-        # `if not exists` asks for the right to create even when the schema is there.
-        cursor = await connection.execute(
-            "select from pg_namespace where nspname = %s", (collection,)
-        )
-        if await cursor.fetchone() is None:
-            await connection.execute(sql.SQL("create schema {}").format(sql.Identifier(collection)))
-        for statement in create_statements(collection, dimensions):
-            await connection.execute(statement)
-        for statement in migrate_statements(collection, 1):
-            await connection.execute(statement)
-    except psycopg.errors.DuplicateTable as error:
-        raise ConfigurationError(
-            f"The schema {collection!r} exists and holds other tables.",
-            hint="Set WEBRAG_COLLECTION to another name.",
-        ) from error
-    except psycopg.errors.InsufficientPrivilege as error:
-        user, dbname = connection.info.user, connection.info.dbname
-        raise StorageError(
-            f"The user {user!r} may not create the schema {collection!r}.",
-            hint=f"An administrator can run `GRANT CREATE ON DATABASE {dbname} TO {user}`.",
-        ) from error
-    meta = {
-        "schema_version": SCHEMA_VERSION,
-        "embedding_model": model,
-        "embedding_dimensions": dimensions,
-    }
-    insert = sql.SQL("insert into {} (key, value) values (%s, %s)").format(
-        table(collection, "corpus_meta")
-    )
-    async with connection.cursor() as cursor:
-        await cursor.executemany(insert, [(key, Jsonb(value)) for key, value in meta.items()])
-
-
-async def _migrate(connection: AsyncConnection[TupleRow], collection: str, version: int) -> None:
-    try:
-        for statement in migrate_statements(collection, version):
-            await connection.execute(statement)
-    except psycopg.errors.InsufficientPrivilege as error:
-        user = connection.info.user
-        raise StorageError(
-            f"The user {user!r} may not bring the collection {collection!r} from schema version"
-            f" {version} to {SCHEMA_VERSION}.",
-            hint="Run WebRAG once as the owner of its schema.",
-        ) from error
-    update = sql.SQL("update {} set value = %s where key = 'schema_version'").format(
-        table(collection, "corpus_meta")
-    )
-    await connection.execute(update, (Jsonb(SCHEMA_VERSION),))
-    logger.info(
-        "Brought the collection %s from schema version %d to %d.",
-        *(collection, version, SCHEMA_VERSION),
+def _announce(connection: AsyncConnection[TupleRow], collection: str) -> None:
+    info = connection.info
+    logger.warning(
+        "Creating the schema %s in the database %s on %s.", collection, info.dbname, info.host
     )
 
 

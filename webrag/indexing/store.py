@@ -1,13 +1,12 @@
 """The searched table as a LlamaIndex vector store. Does no reranking or fetching."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import BaseNode, NodeRelationship
+from llama_index.core.schema import BaseNode, TextNode
 from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
@@ -18,36 +17,38 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from sqlalchemy import URL, make_url
 from typing_extensions import override
 
-from webrag.errors import ConfigurationError, InputError, StorageError
+from webrag.errors import ConfigurationError, StorageError
+from webrag.indexing.added_nodes import pages_of_nodes
 from webrag.indexing.bulk_load import (
     LEAST_ROWS,
     build_index,
-    finish_interrupted_load,
     index_put_off,
     must_keep_index,
     put_off_index,
 )
 from webrag.indexing.database import Database
 from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.schema import corpus_embedding, ensure_schema
-from webrag.indexing.steps import Steps, run_steps, run_steps_sync
+from webrag.indexing.steps import Steps
+from webrag.indexing.store_collection import StoreCollection
 from webrag.indexing.store_queries import (
     clear,
     delete_document,
     delete_matching,
     select_nodes,
 )
+from webrag.indexing.store_requests import (
+    QUERY_MODES,
+    check_embeddings,
+    check_query,
+    search_options,
+)
 from webrag.indexing.store_rows import add_nodes
-from webrag.indexing.store_search import LEXICAL_MODES, SearchOptions, search
+from webrag.indexing.store_search import search
 
 __all__ = ["CorpusVectorStore"]
 
-T = TypeVar("T")
-
 _TABLE = "children"
 _UNCHOSEN_TABLE = "llamaindex"  # what from_params passes when none is named
-_DEFAULT_EF_SEARCH = 200
-_PREFETCH_FACTOR = 4  # of mmr, as in PGVectorStore
 # hybrid_search would have PGVectorStore look for a column that the table does not have.
 _FIXED = {
     "use_halfvec": True,
@@ -85,19 +86,11 @@ class CorpusVectorStore(PGVectorStore):
             `hybrid_search` is not needed: every collection has a lexical index.
     """
 
-    modes: ClassVar[tuple[VectorStoreQueryMode, ...]] = (
-        VectorStoreQueryMode.DEFAULT,
-        VectorStoreQueryMode.SPARSE,
-        VectorStoreQueryMode.TEXT_SEARCH,
-        VectorStoreQueryMode.HYBRID,
-        VectorStoreQueryMode.MMR,
-    )
+    modes: ClassVar[tuple[VectorStoreQueryMode, ...]] = QUERY_MODES
     """Query modes this store answers."""
 
-    _database: Database = PrivateAttr()
+    _collection: StoreCollection = PrivateAttr()
     _owns_database: bool = PrivateAttr()
-    _embedding_model: str = PrivateAttr()
-    _is_ready: bool = PrivateAttr(default=False)
 
     def __init__(
         self,
@@ -125,9 +118,8 @@ class CorpusVectorStore(PGVectorStore):
             embed_dim=embed_dim,
             **{**kwargs, **_FIXED},
         )
-        self._database = given
+        self._collection = StoreCollection(given, (embedding_model, embed_dim))
         self._owns_database = database is None
-        self._embedding_model = embedding_model
 
     @classmethod
     def from_database(
@@ -145,13 +137,13 @@ class CorpusVectorStore(PGVectorStore):
     @override
     def client(self) -> Database:
         """The database behind the store."""
-        return self._database
+        return self._collection.database
 
     @override
     async def close(self) -> None:
         """Close the database when the store opened it."""
         if self._owns_database:
-            await self._database.close()
+            await self.client.close()
 
     @override
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
@@ -170,12 +162,12 @@ class CorpusVectorStore(PGVectorStore):
         Raises:
             InputError: The mode, the embedding, the words or a filter cannot be used.
         """
-        return self._run(self._search(query, kwargs), snapshot=True)
+        return self._collection.run(self._search(query, kwargs), autocommit=True)
 
     @override
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """As `query`."""
-        return await self._arun(self._search(query, kwargs), snapshot=True)
+        return await self._collection.arun(self._search(query, kwargs), autocommit=True)
 
     @override
     def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
@@ -189,34 +181,35 @@ class CorpusVectorStore(PGVectorStore):
         Raises:
             InputError: A searched node has no embedding, or one of another size.
         """
-        self._check_embeddings(nodes)
+        check_embeddings(nodes, self.embed_dim)
+        pages = pages_of_nodes(nodes)
         is_put_off = len(nodes) >= LEAST_ROWS and self._put_off_index(len(nodes))
         try:
-            self._run(lambda: add_nodes(self.schema_name, nodes))
+            self._collection.run(lambda: add_nodes(self.schema_name, pages))
         finally:
             if is_put_off:
-                self._run(lambda: build_index(self.schema_name))
+                self._collection.run(lambda: build_index(self.schema_name))
         return [node.node_id for node in nodes]
 
     @override
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """As `add`."""
-        self._check_embeddings(nodes)
-        if not self._is_ready:
-            await self._prepare(self._database)
-        async with index_put_off(self._database, len(nodes)):
-            await self._arun(lambda: add_nodes(self.schema_name, nodes))
+        check_embeddings(nodes, self.embed_dim)
+        pages = await asyncio.to_thread(pages_of_nodes, nodes)
+        await self._collection.prepare()
+        async with index_put_off(self.client, len(nodes)):
+            await self._collection.arun(lambda: add_nodes(self.schema_name, pages))
         return [node.node_id for node in nodes]
 
     @override
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete what was made from a document."""
-        self._run(lambda: delete_document(self.schema_name, ref_doc_id))
+        self._collection.run(lambda: delete_document(self.schema_name, ref_doc_id))
 
     @override
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """As `delete`."""
-        await self._arun(lambda: delete_document(self.schema_name, ref_doc_id))
+        await self._collection.arun(lambda: delete_document(self.schema_name, ref_doc_id))
 
     @override
     def delete_nodes(
@@ -226,7 +219,7 @@ class CorpusVectorStore(PGVectorStore):
         **delete_kwargs: Any,
     ) -> None:
         """Delete chunks by id, by filters or by both together; nothing when neither is given."""
-        self._run(lambda: delete_matching(self.schema_name, node_ids, filters))
+        self._collection.run(lambda: delete_matching(self.schema_name, node_ids, filters))
 
     @override
     async def adelete_nodes(
@@ -236,7 +229,7 @@ class CorpusVectorStore(PGVectorStore):
         **delete_kwargs: Any,
     ) -> None:
         """As `delete_nodes`."""
-        await self._arun(lambda: delete_matching(self.schema_name, node_ids, filters))
+        await self._collection.arun(lambda: delete_matching(self.schema_name, node_ids, filters))
 
     @override
     def get_nodes(
@@ -246,7 +239,7 @@ class CorpusVectorStore(PGVectorStore):
         **kwargs: Any,
     ) -> list[BaseNode]:
         """Give chunks by id, by filters or by both together, in page order; all by default."""
-        return list(self._run(lambda: select_nodes(self.schema_name, node_ids, filters)))
+        return list(self._collection.run(self._selection(node_ids, filters), autocommit=True))
 
     @override
     async def aget_nodes(
@@ -256,123 +249,39 @@ class CorpusVectorStore(PGVectorStore):
         **kwargs: Any,
     ) -> list[BaseNode]:
         """As `get_nodes`."""
-        return list(await self._arun(lambda: select_nodes(self.schema_name, node_ids, filters)))
+        return list(
+            await self._collection.arun(self._selection(node_ids, filters), autocommit=True)
+        )
 
     @override
     def clear(self) -> None:
         """Delete everything the collection holds, pages of WebRAG's own included."""
-        self._run(lambda: clear(self.schema_name))
+        self._collection.run(lambda: clear(self.schema_name))
 
     @override
     async def aclear(self) -> None:
         """As `clear`."""
-        await self._arun(lambda: clear(self.schema_name))
+        await self._collection.arun(lambda: clear(self.schema_name))
 
-    def _put_off_index(self, coming: int) -> bool:
-        try:
-            return self._run(lambda: put_off_index(self.schema_name, coming))
-        except StorageError as error:
-            if must_keep_index(error):
-                return False
-            raise
+    def _selection(
+        self, node_ids: list[str] | None, filters: MetadataFilters | None
+    ) -> Callable[[], Steps[list[TextNode]]]:
+        return lambda: select_nodes(self.schema_name, node_ids, filters)
 
     def _search(
         self, query: VectorStoreQuery, kwargs: dict[str, Any]
     ) -> Callable[[], Steps[VectorStoreQueryResult]]:
-        self._check_query(query)
-        configured = (self.hnsw_kwargs or {}).get("hnsw_ef_search", _DEFAULT_EF_SEARCH)
-        factor = kwargs.get("mmr_prefetch_factor") or _PREFETCH_FACTOR
-        prefetch = kwargs.get("mmr_prefetch_k") or query.similarity_top_k * factor
-        given = (query.mmr_threshold, kwargs.get("mmr_threshold"), 0.5)
-        variety = next(value for value in given if value is not None)
-        if not 0 <= variety <= 1:
-            raise InputError(f"mmr_threshold is {variety}; it must be between 0 and 1.")
-        options = SearchOptions(
-            ef_search=int(kwargs.get("hnsw_ef_search") or configured),
-            prefetch=int(prefetch),
-            variety=float(variety),
-        )
+        check_query(query, self.embed_dim)
+        options = search_options(query, kwargs, self.hnsw_kwargs)
         return lambda: search(self.schema_name, query, options)
 
-    def _check_query(self, query: VectorStoreQuery) -> None:
-        if query.mode not in self.modes:
-            offered = ", ".join(mode.value for mode in self.modes)
-            raise InputError(
-                f"The query mode {query.mode.value!r} is not offered by this store; "
-                f"offered: {offered}."
-            )
-        if query.mode in LEXICAL_MODES:
-            if not (query.query_str or "").strip():
-                raise InputError(
-                    f"The query mode {query.mode.value!r} searches for words: set query_str."
-                )
-            if query.alpha is not None and not 0 <= query.alpha <= 1:
-                raise InputError(f"alpha is {query.alpha}; it must be between 0 and 1.")
-            if query.mode != VectorStoreQueryMode.HYBRID:
-                return
-        if query.query_embedding is None:
-            raise InputError("The query has no embedding: set query_embedding.")
-        if len(query.query_embedding) != self.embed_dim:
-            raise InputError(
-                f"The query embedding has {len(query.query_embedding)} dimensions; "
-                f"the collection has {self.embed_dim}."
-            )
-
-    def _check_embeddings(self, nodes: Sequence[BaseNode]) -> None:
-        for node in nodes:
-            if NodeRelationship.CHILD in node.relationships:
-                continue
-            size = None if node.embedding is None else len(node.embedding)
-            if size != self.embed_dim:
-                raise InputError(
-                    f"Node {node.node_id} has {size or 'no'} embedding dimensions; "
-                    f"the collection needs {self.embed_dim}."
-                )
-
-    def _run(self, make: Callable[[], Steps[T]], *, snapshot: bool = False) -> T:
-        if not self._is_ready:
-            _run_in_thread(self._prepare_apart)
-            self._is_ready = True
-        return self._database.run_sync(
-            lambda connection: run_steps_sync(connection, make()), snapshot=snapshot
-        )
-
-    async def _arun(self, make: Callable[[], Steps[T]], *, snapshot: bool = False) -> T:
-        if not self._is_ready:
-            await self._prepare(self._database)
-            self._is_ready = True
-        return await self._database.run(
-            lambda connection: run_steps(connection, make()), snapshot=snapshot
-        )
-
-    async def _prepare(self, database: Database) -> None:
-        """Create a missing collection; an existing one must have vectors of this size."""
-        existing = await corpus_embedding(database)
-        if existing is None:
-            await ensure_schema(
-                database,
-                embedding_model=self._embedding_model,
-                embedding_dimensions=self.embed_dim,
-            )
-        elif existing[1] != self.embed_dim:
-            raise ConfigurationError(
-                f"The collection {self.schema_name!r} has vectors of {existing[1]} dimensions, "
-                f"made with {existing[0]}; embed_dim is {self.embed_dim}."
-            )
-        await finish_interrupted_load(database)
-
-    async def _prepare_apart(self) -> None:
-        database = Database(self._database.config)
+    def _put_off_index(self, coming: int) -> bool:
         try:
-            await self._prepare(database)
-        finally:
-            await database.close()
-
-
-def _run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine to its end, also when the calling thread has a running event loop."""
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        executor.submit(lambda: asyncio.run(work())).result()
+            return self._collection.run(lambda: put_off_index(self.schema_name, coming))
+        except StorageError as error:
+            if must_keep_index(error):
+                return False
+            raise
 
 
 def _database_of(connection_string: str | URL | None, collection: str) -> Database:

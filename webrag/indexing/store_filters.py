@@ -112,7 +112,10 @@ def _fits(value: Any) -> bool:
     """Whether Postgres can hold it: no stored text has a NUL or half a surrogate pair."""
     if not isinstance(value, str):
         return True
-    return "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+    try:
+        return b"\x00" not in value.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _single(each: MetadataFilter) -> Condition:

@@ -8,7 +8,7 @@ from llama_index.core.vector_stores.types import (
 )
 from psycopg import sql
 
-from webrag.indexing.node_metadata import node_from_row
+from webrag.indexing.node_metadata import NODE_COLUMNS, node_from_columns
 from webrag.indexing.schema import table
 from webrag.indexing.steps import Execute, Steps
 from webrag.indexing.store_filters import (
@@ -21,9 +21,9 @@ from webrag.indexing.store_rows import delete_children
 
 __all__ = ["clear", "delete_document", "delete_matching", "select_nodes"]
 
-_SELECT = """
-select c.node_id, c.text, c.metadata_ from {children} c join {documents} d on d.id = c.document
-where {condition} order by c.document, c.ordinal
+_SELECT = f"""
+select {NODE_COLUMNS} from {{children}} c join {{documents}} d on d.id = c.document
+where {{condition}} order by c.document, c.ordinal
 """
 
 
@@ -33,7 +33,7 @@ def select_nodes(
     """Give the nodes that match, in page order; all when nothing is asked for."""
     condition = _condition(node_ids, filters)
     rows = yield Execute(_compose(collection, _SELECT, condition), condition.values)
-    return [node_from_row(*row) for row in rows]
+    return [node_from_columns(*row) for row in rows]
 
 
 def delete_matching(

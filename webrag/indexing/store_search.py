@@ -1,7 +1,7 @@
-"""The ranked searches of the vector store, as steps of a transaction; it changes nothing.
+"""The ranked searches of the vector store, as steps that begin a transaction if they need one.
 
 By meaning (`default`), by words (`sparse`, `text_search`), by both (`hybrid`), and by meaning with
-variety (`mmr`). Filters restrict all of them.
+variety (`mmr`). Filters restrict all of them. It changes nothing.
 """
 
 import math
@@ -29,9 +29,9 @@ from webrag.indexing.bm25 import (
 )
 from webrag.indexing.fusion import fuse_scores
 from webrag.indexing.lexical import query_terms
-from webrag.indexing.node_metadata import node_from_row
+from webrag.indexing.node_metadata import NODE_COLUMNS, node_from_columns
 from webrag.indexing.schema import table
-from webrag.indexing.steps import Execute, Rows, Steps
+from webrag.indexing.steps import Begin, Execute, Rows, Steps, begin_snapshot
 from webrag.indexing.store_filters import Condition, query_condition
 from webrag.indexing.store_variety import select_varied
 
@@ -52,10 +52,6 @@ _EXACT_ROWS = 20_000
 _MAX_EF_SEARCH = 1000  # pgvector's limit
 _DENSE_SHARE = 0.6  # as retrieval weighs the two legs; a query's alpha replaces it
 
-_SETTINGS = sql.SQL(
-    "select set_config('hnsw.ef_search', %s, true),"
-    " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
-)
 # Counting and comparing in one pass: two took half as long again.
 _EXACT = """
 with subset as materialized (
@@ -91,12 +87,12 @@ join {documents} d on d.id = c.document
 where {condition} order by k.place limit %s
 """
 _NODES = """
-select c.node_id, c.text, c.metadata_, {distance}
+select {columns}, {distance}
 from unnest(%s::int[], %s::int[]) with ordinality k(document, ordinal, place)
 join {children} c on c.document = k.document and c.ordinal = k.ordinal
 order by k.place
 """
-_NODE_COLUMNS = "c.node_id, c.text, c.metadata_"
+_NODE_WIDTH = 4  # of NODE_COLUMNS
 _KEY_COLUMNS = "c.document, c.ordinal"
 
 
@@ -136,9 +132,9 @@ def _default(
     collection: str, query: VectorStoreQuery, options: SearchOptions
 ) -> Steps[VectorStoreQueryResult]:
     limit = query.similarity_top_k
-    rows = yield from _nearest(collection, query, options, limit, _NODE_COLUMNS)
+    rows = yield from _nearest(collection, query, options, limit, NODE_COLUMNS)
     # The graph gives rows in nearly the right order.
-    ranked = sorted(((_similarity(row[3]), row) for row in rows), key=lambda pair: -pair[0])
+    ranked = sorted(((_similarity(row[-1]), row) for row in rows), key=lambda pair: -pair[0])
     return _result([row for _, row in ranked], [similarity for similarity, _ in ranked])
 
 
@@ -146,13 +142,13 @@ def _varied(
     collection: str, query: VectorStoreQuery, options: SearchOptions
 ) -> Steps[VectorStoreQueryResult]:
     limit = query.similarity_top_k
-    columns = f"{_NODE_COLUMNS}, c.embedding::halfvec"
+    columns = f"{NODE_COLUMNS}, c.embedding::halfvec"
     prefetch = max(options.prefetch, limit)
     rows = yield from _nearest(collection, query, options, prefetch, columns)
     if not rows:
         return _result([], [])
-    rows = sorted(rows, key=lambda row: -_similarity(row[4]))
-    vectors = np.array([row[3].to_numpy() for row in rows], dtype=np.float64)
+    rows = sorted(rows, key=lambda row: -_similarity(row[-1]))
+    vectors = np.array([row[-2].to_numpy() for row in rows], dtype=np.float64)
     chosen = select_varied(
         np.asarray(query.query_embedding, float), vectors, limit, threshold=options.variety
     )
@@ -161,10 +157,11 @@ def _varied(
 
 def _sparse(collection: str, query: VectorStoreQuery) -> Steps[VectorStoreQueryResult]:
     limit = query.sparse_top_k or query.similarity_top_k
+    yield begin_snapshot()
     scores, keys = yield from _lexical(collection, query, limit)
     if not keys:
         return _result([], [])
-    rows = yield Execute(_compose(collection, _NODES, distance="null"), _columns_of(keys))
+    rows = yield Execute(_nodes(collection, distance="null"), _columns_of(keys))
     return _result(rows, scores.at(np.array(keys, np.int64)).tolist())
 
 
@@ -173,17 +170,20 @@ def _hybrid(
 ) -> Steps[VectorStoreQueryResult]:
     """Every candidate of either leg is scored by both, so that the legs need not agree."""
     limit = query.similarity_top_k
+    yield _begin_graph_search(options, limit)
     scores, found = yield from _lexical(collection, query, query.sparse_top_k or limit)
-    nearest = yield from _nearest(collection, query, options, limit, _KEY_COLUMNS)
+    nearest = yield from _among_few(collection, query, limit, _KEY_COLUMNS)
+    if nearest is None:
+        nearest = yield from _in_graph(collection, query, limit, _KEY_COLUMNS)
     keys = list(dict.fromkeys([*found, *(child_key(*row[:2]) for row in nearest)]))
     if not keys:
         return _result([], [])
     vector = HalfVector(query.query_embedding or [])
     rows = yield Execute(
-        _compose(collection, _NODES, distance="c.embedding <=> %s::halfvec"),
+        _nodes(collection, distance="c.embedding <=> %s::halfvec"),
         (vector, *_columns_of(keys)),
     )
-    fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[3]) for r in rows])
+    fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[-1]) for r in rows])
     # Without a bound of its own the result is what either leg found, as with PGVectorStore.
     best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k]
     return _result([rows[place] for place in best], fused[best].tolist())
@@ -205,24 +205,46 @@ def _fused(
 def _nearest(
     collection: str, query: VectorStoreQuery, options: SearchOptions, limit: int, columns: str
 ) -> Steps[Rows]:
-    """Rows of the nearest chunks, the distance last; in nearly the right order."""
+    """Rows of the nearest chunks, the distance last; in nearly the right order.
+
+    Among few it takes one statement, which sees one state of the corpus without a transaction.
+    """
+    found = yield from _among_few(collection, query, limit, columns)
+    if found is None:
+        yield _begin_graph_search(options, limit)
+        found = yield from _in_graph(collection, query, limit, columns)
+    return found
+
+
+def _among_few(
+    collection: str, query: VectorStoreQuery, limit: int, columns: str
+) -> Steps[Rows | None]:
+    """As `_nearest`; None when the query restricts nothing, or leaves too many chunks."""
     condition = query_condition(query)
-    vector = HalfVector(query.query_embedding or [])
-    if condition is not None:
-        found = yield Execute(
-            _compose(collection, _EXACT, condition, columns=columns),
-            (vector, *condition.values, _EXACT_ROWS + 1, limit),
-        )
-        if not found or found[0][-1] <= _EXACT_ROWS:
-            return [row[:-1] for row in found]
-    yield Execute(_SETTINGS, (str(min(max(options.ef_search, limit), _MAX_EF_SEARCH)),))
-    condition = condition or Condition("true")
+    if condition is None:
+        return None
+    found = yield Execute(
+        _compose(collection, _EXACT, condition, columns=columns),
+        (HalfVector(query.query_embedding or []), *condition.values, _EXACT_ROWS + 1, limit),
+    )
+    if found and found[0][-1] > _EXACT_ROWS:
+        return None
+    return [row[:-1] for row in found]
+
+
+def _in_graph(collection: str, query: VectorStoreQuery, limit: int, columns: str) -> Steps[Rows]:
+    condition = query_condition(query) or Condition("true")
     return (
         yield Execute(
             _compose(collection, _GRAPH, condition, columns=columns),
-            (vector, *condition.values, limit),
+            (HalfVector(query.query_embedding or []), *condition.values, limit),
         )
     )
+
+
+def _begin_graph_search(options: SearchOptions, limit: int) -> Begin:
+    candidates = min(max(options.ef_search, limit), _MAX_EF_SEARCH)
+    return begin_snapshot({"hnsw.ef_search": candidates, "hnsw.iterative_scan": "relaxed_order"})
 
 
 def _lexical(
@@ -253,6 +275,10 @@ def _columns_of(keys: Sequence[int]) -> tuple[list[int], list[int]]:
     return [document for document, _ in pairs], [ordinal for _, ordinal in pairs]
 
 
+def _nodes(collection: str, *, distance: str) -> sql.Composed:
+    return _compose(collection, _NODES, columns=NODE_COLUMNS, distance=distance)
+
+
 def _compose(
     collection: str,
     statement: str,
@@ -278,7 +304,7 @@ def _similarity(distance: float | None) -> float:
 
 def _result(rows: Sequence[tuple[Any, ...]], scores: Sequence[float]) -> VectorStoreQueryResult:
     return VectorStoreQueryResult(
-        nodes=[node_from_row(*row[:3]) for row in rows],
+        nodes=[node_from_columns(*row[:_NODE_WIDTH]) for row in rows],
         similarities=list(scores),
         ids=[row[0] for row in rows],
     )

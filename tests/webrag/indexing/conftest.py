@@ -1,21 +1,30 @@
-"""A corpus over real Postgres, small pages, and an embedding model that counts its work."""
+"""A corpus over real Postgres, small pages, a network, an embedding model that counts its work."""
 
+import asyncio
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding, Embedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.node_parser.webrag import ParentChildNodeParser
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
+from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
+from webrag.indexing.embedded_postgres import EmbeddedPostgres
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
+from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import ensure_schema
 from webrag.ingestion.links import content_hash
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
@@ -117,3 +126,66 @@ def make_document() -> Callable[..., NormalizedDocument]:
         return NormalizedDocument(**values | changes)
 
     return make
+
+
+class Site:
+    """Stands for the network: answers with what it is told and remembers what was asked."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, Any]] = []
+        self.wants_fresh: list[bool] = []
+        self.gate: asyncio.Event | None = None
+
+    async def ingest(self, url: str, *, validators: Any = None, fresh: bool = False) -> Any:
+        self.asked.append((url, validators))
+        self.wants_fresh.append(fresh)
+        if self.gate is not None:
+            await self.gate.wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def site(make_document: Callable[..., NormalizedDocument]) -> Any:
+    return Site(make_document(etag='"1"', fetched_at=datetime.now(UTC)))
+
+
+@pytest.fixture
+def acquirer(site: Site, indexer: Indexer, corpus: Corpus) -> Any:
+    return PageAcquirer(site, indexer, corpus)
+
+
+class Server:
+    """The shared embedded server, reached by a DSN like anybody's."""
+
+    def __init__(self, postgres_dir: Path) -> None:
+        self.embedded = EmbeddedPostgres(postgres_dir)
+        self.embedded.ensure()
+        self.postgres_dir = postgres_dir
+        self.name = f"refusing_{uuid.uuid4().hex[:12]}"
+        self.role = f"reader_{uuid.uuid4().hex[:12]}"
+
+    def execute(self, *statements: str, dbname: str | None = None) -> None:
+        conninfo = make_conninfo(self.embedded.conninfo, **({"dbname": dbname} if dbname else {}))
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(sql.SQL(statement))
+
+    def database(self, user: str = "postgres", **changes: float) -> Database:
+        url = make_conninfo(self.embedded.conninfo, dbname=self.name, user=user)
+        return Database(DatabaseConfig(url=url, data_dir=self.postgres_dir, **changes))
+
+
+@pytest.fixture
+def server(postgres_dir: Path) -> Iterator[Server]:
+    """The server with a new, empty database and a role that may do nothing yet."""
+    made = Server(postgres_dir)
+    made.execute(
+        f"create database {made.name} encoding 'UTF8' locale 'C' template template0",
+        f"create role {made.role} login",
+    )
+    yield made
+    made.execute(f"drop database {made.name} with (force)", f"drop role {made.role}")
+    made.embedded.release()

@@ -1,7 +1,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,8 +10,6 @@ from webrag.errors import (
     FetchError,
     InputError,
     PageGoneError,
-    ProviderError,
-    UnusablePageError,
 )
 from webrag.indexing.acquirer import PageAcquirer, PageNotAdmittedError
 from webrag.indexing.corpus import Corpus
@@ -20,9 +17,7 @@ from webrag.indexing.indexer import Indexer
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 
 MakeDocument = Callable[..., NormalizedDocument]
-
 URL = "https://docs.test/guide"
-
 GUIDE = """# Storage guide
 
 Welcome to the storage guide. It explains how data is kept.
@@ -37,37 +32,8 @@ Replicas follow the primary. Error E0502 means that a replica lags behind.
 """
 
 
-class Site:
-    """Stands for the network: answers with what it is told and remembers what was asked."""
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-        self.asked = []
-        self.wants_fresh: list[bool] = []
-        self.gate = None
-
-    async def ingest(self, url: str, *, validators: Any = None, fresh: bool = False) -> Any:
-        self.asked.append((url, validators))
-        self.wants_fresh.append(fresh)
-        if self.gate is not None:
-            await self.gate.wait()
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
 @pytest.fixture
-def site(make_document: MakeDocument) -> Any:
-    return Site(make_document(etag='"1"', fetched_at=datetime.now(UTC)))
-
-
-@pytest.fixture
-def acquirer(site: Site, indexer: Indexer, corpus: Corpus) -> Any:
-    return PageAcquirer(site, indexer, corpus)
-
-
-@pytest.fixture
-def impatient(site: Site, indexer: Indexer, corpus: Corpus) -> Any:
+def impatient(site: Any, indexer: Indexer, corpus: Corpus) -> Any:
     """Everything stored is due."""
     return PageAcquirer(site, indexer, corpus, recrawl_after_s=0)
 
@@ -76,14 +42,14 @@ def unreachable() -> Any:
     return FetchError("docs.test does not answer.", url=URL)
 
 
-async def test_missing_page_is_fetched_and_indexed(acquirer: PageAcquirer, site: Site) -> None:
+async def test_missing_page_is_fetched_and_indexed(acquirer: PageAcquirer, site: Any) -> None:
     page = await acquirer.acquire(URL)
 
     assert (page.outcome, page.url, page.depth) == ("indexed", URL, 0)
     assert site.asked == [(URL, None)]
 
 
-async def test_stored_page_needs_no_request(acquirer: PageAcquirer, site: Site) -> None:
+async def test_stored_page_needs_no_request(acquirer: PageAcquirer, site: Any) -> None:
     await acquirer.acquire(URL)
 
     page = await acquirer.acquire(URL)
@@ -92,7 +58,7 @@ async def test_stored_page_needs_no_request(acquirer: PageAcquirer, site: Site) 
     assert len(site.asked) == 1
 
 
-async def test_spellings_of_one_address_are_one_page(acquirer: PageAcquirer, site: Site) -> None:
+async def test_spellings_of_one_address_are_one_page(acquirer: PageAcquirer, site: Any) -> None:
     await acquirer.acquire(URL)
 
     page = await acquirer.acquire("HTTPS://docs.test:443/guide?utm_source=x#part")
@@ -105,7 +71,7 @@ async def test_unusable_url_is_refused(acquirer: PageAcquirer) -> None:
         await acquirer.acquire("ftp://docs.test/")
 
 
-async def test_refresh_asks_conditionally(acquirer: PageAcquirer, site: Site) -> None:
+async def test_refresh_asks_conditionally(acquirer: PageAcquirer, site: Any) -> None:
     await acquirer.acquire(URL)
 
     await acquirer.acquire(URL, refresh=True)
@@ -114,7 +80,7 @@ async def test_refresh_asks_conditionally(acquirer: PageAcquirer, site: Site) ->
 
 
 async def test_validators_are_not_sent_to_an_alias(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
 ) -> None:
     await acquirer.acquire(URL)
     await corpus.add_aliases(URL, ["https://docs.test/alias"])
@@ -125,7 +91,7 @@ async def test_validators_are_not_sent_to_an_alias(
 
 
 async def test_confirmed_page_is_marked_as_fetched(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
 ) -> None:
     await acquirer.acquire(URL)
     later = datetime.now(UTC) + timedelta(hours=1)
@@ -138,7 +104,7 @@ async def test_confirmed_page_is_marked_as_fetched(
 
 
 async def test_changed_page_is_updated(
-    acquirer: PageAcquirer, site: Site, make_document: MakeDocument
+    acquirer: PageAcquirer, site: Any, make_document: MakeDocument
 ) -> None:
     await acquirer.acquire(URL)
     site.answer = make_document(markdown="# New\n\ntext\n")
@@ -148,7 +114,7 @@ async def test_changed_page_is_updated(
     assert page.outcome == "updated"
 
 
-async def test_page_is_asked_for_again_when_it_is_due(impatient: PageAcquirer, site: Site) -> None:
+async def test_page_is_asked_for_again_when_it_is_due(impatient: PageAcquirer, site: Any) -> None:
     await impatient.acquire(URL)
 
     page = await impatient.acquire(URL)
@@ -158,7 +124,7 @@ async def test_page_is_asked_for_again_when_it_is_due(impatient: PageAcquirer, s
 
 
 async def test_page_is_not_asked_for_before_it_is_due(
-    site: Site, indexer: Indexer, corpus: Corpus
+    site: Any, indexer: Indexer, corpus: Corpus
 ) -> None:
     patient = PageAcquirer(site, indexer, corpus, recrawl_after_s=3600)
     await patient.acquire(URL)
@@ -167,7 +133,7 @@ async def test_page_is_not_asked_for_before_it_is_due(
 
 
 async def test_due_page_of_an_unreachable_site_is_given_as_stored(
-    impatient: PageAcquirer, site: Site, caplog: pytest.LogCaptureFixture
+    impatient: PageAcquirer, site: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     await impatient.acquire(URL)
     site.answer = unreachable()
@@ -180,7 +146,7 @@ async def test_due_page_of_an_unreachable_site_is_given_as_stored(
 
 
 async def test_refresh_of_an_unreachable_site_fails(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
 ) -> None:
     await acquirer.acquire(URL)
     site.answer = unreachable()
@@ -191,9 +157,7 @@ async def test_refresh_of_an_unreachable_site_fails(
     assert await corpus.markdown(URL) is not None
 
 
-async def test_missing_page_of_an_unreachable_site_fails(
-    acquirer: PageAcquirer, site: Site
-) -> None:
+async def test_missing_page_of_an_unreachable_site_fails(acquirer: PageAcquirer, site: Any) -> None:
     site.answer = unreachable()
 
     with pytest.raises(FetchError):
@@ -201,7 +165,7 @@ async def test_missing_page_of_an_unreachable_site_fails(
 
 
 async def test_page_the_site_has_removed_is_marked_gone(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
 ) -> None:
     await acquirer.acquire(URL)
     site.answer = PageGoneError("The page is gone.", url=URL, status=410)
@@ -213,7 +177,7 @@ async def test_page_the_site_has_removed_is_marked_gone(
 
 
 async def test_gone_alias_leaves_the_page_itself(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
 ) -> None:
     await acquirer.acquire(URL)
     await corpus.add_aliases(URL, ["https://docs.test/alias"])
@@ -226,7 +190,7 @@ async def test_gone_alias_leaves_the_page_itself(
 
 
 async def test_gone_page_is_asked_for_again_and_can_come_back(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
 ) -> None:
     await acquirer.acquire(URL)
     await corpus.mark_gone(URL, datetime.now(UTC))
@@ -238,7 +202,7 @@ async def test_gone_page_is_asked_for_again_and_can_come_back(
 
 
 async def test_gone_page_of_an_unreachable_site_is_not_given(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
 ) -> None:
     await acquirer.acquire(URL)
     await corpus.mark_gone(URL, datetime.now(UTC))
@@ -248,7 +212,7 @@ async def test_gone_page_of_an_unreachable_site_is_not_given(
         await acquirer.acquire(URL)
 
 
-async def test_concurrent_calls_share_one_request(acquirer: PageAcquirer, site: Site) -> None:
+async def test_concurrent_calls_share_one_request(acquirer: PageAcquirer, site: Any) -> None:
     pages = await asyncio.gather(*(acquirer.acquire(URL) for _ in range(8)))
 
     assert len(site.asked) == 1
@@ -275,7 +239,7 @@ async def test_named_page_found_by_a_link_before_gets_depth_zero(
 
 
 async def test_one_caller_leaving_does_not_stop_the_others(
-    acquirer: PageAcquirer, site: Site
+    acquirer: PageAcquirer, site: Any
 ) -> None:
     site.gate = asyncio.Event()
     leaving = asyncio.create_task(acquirer.acquire(URL))
@@ -290,7 +254,7 @@ async def test_one_caller_leaving_does_not_stop_the_others(
 
 
 async def test_request_ends_when_the_last_caller_leaves(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
 ) -> None:
     site.gate = asyncio.Event()
     leaving = asyncio.create_task(acquirer.acquire(URL))
@@ -305,7 +269,7 @@ async def test_request_ends_when_the_last_caller_leaves(
 
 
 async def test_failure_reaches_every_caller_and_the_next_one_tries_again(
-    acquirer: PageAcquirer, site: Site, make_document: MakeDocument
+    acquirer: PageAcquirer, site: Any, make_document: MakeDocument
 ) -> None:
     site.answer = unreachable()
     outcomes = await asyncio.gather(
@@ -317,7 +281,7 @@ async def test_failure_reaches_every_caller_and_the_next_one_tries_again(
     assert (await acquirer.acquire(URL)).outcome == "indexed"
 
 
-async def test_since_makes_a_refresh_go_on_where_it_was(acquirer: PageAcquirer, site: Site) -> None:
+async def test_since_makes_a_refresh_go_on_where_it_was(acquirer: PageAcquirer, site: Any) -> None:
     await acquirer.acquire(URL)
     began = datetime.now(UTC)
     site.answer = NotModified(url=URL, fetched_at=began + timedelta(seconds=1))
@@ -338,120 +302,8 @@ async def test_page_that_is_not_admitted_is_neither_stored_nor_remembered(
     assert (status.documents, status.failures) == (0, ())
 
 
-async def test_failure_of_a_page_never_stored_is_in_status_until_it_succeeds(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus, make_document: MakeDocument
-) -> None:
-    site.answer = FetchError("docs.test answered HTTP 503.", url=URL, status=503)
-    with pytest.raises(FetchError):
-        await acquirer.acquire(URL)
-    failed = await corpus.status()
-    site.answer = make_document()
-    await acquirer.acquire(URL)
-
-    assert [(page.url, page.status, page.reason) for page in failed.failures] == [
-        (URL, 503, "docs.test answered HTTP 503.")
-    ]
-    assert (failed.failed, failed.outcomes) == (1, {"failed": 1})
-    assert (await corpus.status()).outcomes == {"indexed": 1}
-
-
-async def test_failure_of_a_stored_page_is_in_status_and_the_page_stays(
-    impatient: PageAcquirer, site: Site, corpus: Corpus
-) -> None:
-    await impatient.acquire(URL)
-    site.answer = unreachable()
-    await impatient.acquire(URL)
-
-    status = await corpus.status(URL)
-
-    assert (status.documents, status.failed) == (1, 0)
-    assert (status.pages[0].outcome, status.pages[0].reason) == (
-        "failed",
-        "docs.test does not answer. The stored version stays in use.",
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "outcome"),
-    [
-        (lambda make: make(markdown="# New\n\ntext\n"), "updated"),
-        (lambda make: make(), "unchanged"),
-        (lambda _: NotModified(url=URL, fetched_at=datetime.now(UTC)), "unchanged"),
-        (lambda _: PageGoneError("gone", url=URL, status=410), "gone"),
-    ],
-)
-async def test_status_tells_the_last_outcome_of_a_page(
-    acquirer: PageAcquirer,
-    site: Site,
-    corpus: Corpus,
-    make_document: MakeDocument,
-    change: Callable[[MakeDocument], Any],
-    outcome: str,
-) -> None:
-    await acquirer.acquire(URL)
-    site.answer = change(make_document)
-
-    with suppress(PageGoneError):
-        await acquirer.acquire(URL, refresh=True)
-
-    page = (await corpus.status()).pages[0]
-    assert (page.outcome, page.checked_at is not None) == (outcome, True)
-
-
-async def test_alias_that_failed_before_is_no_failure_once_it_leads_to_a_page(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus, make_document: MakeDocument
-) -> None:
-    alias = "https://docs.test/alias"
-    site.answer = FetchError("no answer", url=alias)
-    with pytest.raises(FetchError):
-        await acquirer.acquire(alias)
-    site.answer = make_document(requested_url=alias)
-
-    await acquirer.acquire(alias)
-
-    assert (await corpus.status()).failures == ()
-
-
-async def test_page_that_could_not_be_embedded_is_in_status(
-    site: Site, corpus: Corpus, make_document: MakeDocument
-) -> None:
-    class Failing:
-        async def index(self, *_: Any, **__: Any) -> Any:
-            raise ProviderError("The embedding service is down.", provider="x")
-
-    with pytest.raises(ProviderError):
-        await PageAcquirer(site, Failing(), corpus).acquire(URL)
-
-    assert "embedding service is down" in (await corpus.status()).failures[0].reason
-
-
-async def test_forgotten_page_leaves_no_outcome(acquirer: PageAcquirer, corpus: Corpus) -> None:
-    await acquirer.acquire(URL)
-
-    await corpus.forget(URL)
-
-    assert (await corpus.status()).outcomes == {}
-
-
-async def test_known_page_that_says_not_found_with_status_200_is_kept_and_status_says_so(
-    acquirer: PageAcquirer, site: Site, corpus: Corpus
-) -> None:
-    await acquirer.acquire(URL)
-    site.answer = UnusablePageError("It says not found.", url=URL, status=200, kind="soft_404")
-
-    with pytest.raises(UnusablePageError):
-        await acquirer.acquire(URL, refresh=True)
-
-    status = await corpus.status()
-    assert (status.documents, status.gone) == (1, 0)
-    assert (status.pages[0].outcome, status.pages[0].reason) == (
-        "failed",
-        "It says not found. The stored version stays in use.",
-    )
-
-
 async def test_changed_page_embeds_only_its_changed_chunks(
-    acquirer: PageAcquirer, site: Site, make_document: MakeDocument, counting_embedding: Any
+    acquirer: PageAcquirer, site: Any, make_document: MakeDocument, counting_embedding: Any
 ) -> None:
     site.answer = make_document(markdown=GUIDE)
     first = await acquirer.acquire(URL)
@@ -465,7 +317,7 @@ async def test_changed_page_embeds_only_its_changed_chunks(
 
 
 async def test_confirmed_page_embeds_nothing(
-    acquirer: PageAcquirer, site: Site, counting_embedding: Any
+    acquirer: PageAcquirer, site: Any, counting_embedding: Any
 ) -> None:
     await acquirer.acquire(URL)
     counting_embedding.texts.clear()
@@ -486,14 +338,14 @@ async def test_confirmed_page_embeds_nothing(
     ],
 )
 async def test_only_a_refresh_refuses_the_copies_a_service_keeps(
-    acquirer: PageAcquirer, site: Site, asked_for: Any, is_fresh: bool
+    acquirer: PageAcquirer, site: Any, asked_for: Any, is_fresh: bool
 ) -> None:
     await acquirer.acquire(URL, **asked_for)
 
     assert site.wants_fresh == [is_fresh]
 
 
-async def wait_for_request(site: Site) -> None:
+async def wait_for_request(site: Any) -> None:
     async with asyncio.timeout(5):
         while not site.asked:
             await asyncio.sleep(0.005)

@@ -3,67 +3,29 @@
 import socket
 import struct
 import threading
-import time
-import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from webrag.errors import ConfigurationError, StorageError, WebRAGError
 from webrag.indexing.connection_errors import start_error, storage_error, unreachable_error
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
-from webrag.indexing.embedded_postgres import EmbeddedPostgres
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import ensure_schema
-from webrag.indexing.timeouts import lift_timeouts
 from webrag.ingestion.models import NormalizedDocument
 
 from .conftest import DIMENSIONS, CountingEmbedding
 
 URL = "https://docs.test/guide"
 MakeDocument = Callable[..., NormalizedDocument]
-
-
-class Server:
-    """The shared embedded server, reached by a DSN like anybody's."""
-
-    def __init__(self, postgres_dir: Path) -> None:
-        self.embedded = EmbeddedPostgres(postgres_dir)
-        self.embedded.ensure()
-        self.postgres_dir = postgres_dir
-        self.name = f"refusing_{uuid.uuid4().hex[:12]}"
-        self.role = f"reader_{uuid.uuid4().hex[:12]}"
-
-    def execute(self, *statements: str, dbname: str | None = None) -> None:
-        conninfo = make_conninfo(self.embedded.conninfo, **({"dbname": dbname} if dbname else {}))
-        with psycopg.connect(conninfo, autocommit=True) as connection:
-            for statement in statements:
-                connection.execute(sql.SQL(statement))
-
-    def database(self, user: str = "postgres", **changes: float) -> Database:
-        url = make_conninfo(self.embedded.conninfo, dbname=self.name, user=user)
-        return Database(DatabaseConfig(url=url, data_dir=self.postgres_dir, **changes))
-
-
-@pytest.fixture
-def server(postgres_dir: Path) -> Iterator[Server]:
-    """The server with a new, empty database and a role that may do nothing yet."""
-    made = Server(postgres_dir)
-    made.execute(
-        f"create database {made.name} encoding 'UTF8' locale 'C' template template0",
-        f"create role {made.role} login",
-    )
-    yield made
-    made.execute(f"drop database {made.name} with (force)", f"drop role {made.role}")
-    made.embedded.release()
 
 
 @pytest.fixture
@@ -97,7 +59,7 @@ async def make_corpus(database: Database, make_document: MakeDocument) -> None:
 
 
 async def test_reader_may_read_and_is_told_that_writing_is_not_allowed(
-    server: Server, make_document: MakeDocument
+    server: Any, make_document: MakeDocument
 ) -> None:
     await make_corpus(server.database(), make_document)
     server.execute(
@@ -118,9 +80,7 @@ async def test_reader_may_read_and_is_told_that_writing_is_not_allowed(
     server.execute(f"drop owned by {server.role}", dbname=server.name)
 
 
-async def test_user_without_any_right_is_told_so(
-    server: Server, make_document: MakeDocument
-) -> None:
+async def test_user_without_any_right_is_told_so(server: Any, make_document: MakeDocument) -> None:
     await make_corpus(server.database(), make_document)
     database = server.database(server.role)
 
@@ -131,9 +91,7 @@ async def test_user_without_any_right_is_told_so(
     assert_clear(raised.value, "may not do this", "permission denied for schema webrag")
 
 
-async def test_database_that_is_read_only_says_so(
-    server: Server, make_document: MakeDocument
-) -> None:
+async def test_database_that_is_read_only_says_so(server: Any, make_document: MakeDocument) -> None:
     await make_corpus(server.database(), make_document)
     server.execute(f"alter database {server.name} set default_transaction_read_only = on")
     database = server.database()
@@ -145,7 +103,7 @@ async def test_database_that_is_read_only_says_so(
     assert_clear(raised.value, "accepts no writes", "primary server")
 
 
-async def test_server_without_pgvector_is_refused(server: Server) -> None:
+async def test_server_without_pgvector_is_refused(server: Any) -> None:
     server.execute(
         "create view public.pg_available_extensions as"
         " select * from pg_catalog.pg_available_extensions where name <> 'vector'",
@@ -192,61 +150,6 @@ async def test_full_disk_is_named_and_the_page_is_as_it_was(
     assert_clear(raised.value, "disk of the database is full", "No space left", "Free space")
     assert page is not None
     assert page.content_hash == make_document().content_hash
-
-
-async def test_statement_that_takes_too_long_is_ended(server: Server) -> None:
-    database = server.database(statement_timeout_s=0.1)
-    began = time.monotonic()
-
-    with pytest.raises(StorageError) as raised:
-        await database.run(lambda each: each.execute("select pg_sleep(30)"))
-    await database.close()
-
-    assert time.monotonic() - began < 10
-    assert_clear(raised.value, "took too long", "WEBRAG_DATABASE_STATEMENT_TIMEOUT")
-
-
-async def test_lock_that_others_keep_is_not_waited_for_without_end(server: Server) -> None:
-    database = server.database(statement_timeout_s=0.4)
-    async with server.database().connection() as other:
-        await other.execute("select pg_advisory_xact_lock(7)")
-
-        with pytest.raises(StorageError) as raised:
-            await database.run(lambda each: each.execute("select pg_advisory_xact_lock(7)"))
-    await database.close()
-
-    assert_clear(raised.value, "kept the database from this", "try again")
-
-
-async def test_limits_hold_for_synchronous_callers(server: Server) -> None:
-    database = server.database(statement_timeout_s=0.1)
-
-    with pytest.raises(StorageError, match="took too long"):
-        database.run_sync(lambda each: each.execute("select pg_sleep(30)"))
-    await database.close()
-
-
-async def test_limit_of_the_server_wins(server: Server) -> None:
-    server.execute(f"alter database {server.name} set statement_timeout = '7s'")
-    database = server.database()
-
-    async with database.connection() as connection:
-        cursor = await connection.execute("show statement_timeout")
-        shown = await cursor.fetchone()
-    await database.close()
-
-    assert shown == ("7s",)
-
-
-async def test_long_work_is_exempt_for_its_transaction_only(server: Server) -> None:
-    database = server.database(statement_timeout_s=0.1)
-
-    async with database.connection() as connection:
-        await lift_timeouts(connection)
-        await connection.execute("select pg_sleep(0.2)")
-    with pytest.raises(StorageError, match="took too long"):
-        await database.run(lambda each: each.execute("select pg_sleep(30)"))
-    await database.close()
 
 
 def test_server_that_lacks_room_for_its_log_is_not_called_damaged(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 from psycopg import AsyncConnection, sql
 
 from webrag.indexing.corpus import Corpus
-from webrag.indexing.corpus_check import CorpusCheck, check_corpus
+from webrag.indexing.corpus_check import check_corpus
+from webrag.indexing.corpus_findings import CorpusCheck
 from webrag.indexing.database import Database
 from webrag.indexing.forgetting import forget_page
 from webrag.indexing.indexer import Indexer

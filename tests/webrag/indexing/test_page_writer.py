@@ -7,7 +7,8 @@ from psycopg import AsyncConnection
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
 from webrag.indexing.indexer import Indexer
-from webrag.indexing.page_writer import copy_postings, lock_pages
+from webrag.indexing.page_copies import copy_postings
+from webrag.indexing.page_writer import lock_pages
 from webrag.indexing.postings import SEGMENT_POSTINGS, pack_postings, unpack_postings
 from webrag.indexing.schema import table
 from webrag.indexing.steps import Execute, Steps, run_steps
@@ -24,7 +25,7 @@ async def test_longest_term_fits_into_the_index_beside_full_postings(
     postings = pack_postings([["\U0001e900" * 65]] * SEGMENT_POSTINGS)
 
     def work() -> Steps[Any]:
-        yield copy_postings(collection, page.page_id, postings)
+        yield copy_postings(collection, [(page.page_id, postings)])
         return (
             yield Execute(
                 "select packed from {} where term = %s".format(

@@ -6,7 +6,15 @@ import pytest
 from psycopg import sql
 
 from webrag.indexing.database import Database
-from webrag.indexing.steps import Copy, Execute, Steps, run_steps, run_steps_sync
+from webrag.indexing.models import DatabaseConfig
+from webrag.indexing.steps import (
+    Copy,
+    Execute,
+    Steps,
+    begin_snapshot,
+    run_steps,
+    run_steps_sync,
+)
 
 TABLE = sql.SQL("{}").format(sql.Identifier("pg_temp", "numbers"))
 
@@ -49,3 +57,42 @@ def test_work_without_steps_needs_no_connection_beyond_a_cursor(
         return "done"
 
     assert database.run_sync(lambda connection: run_steps_sync(connection, nothing())) == "done"
+
+
+def snapshot_with_settings() -> Steps[Any]:
+    yield begin_snapshot({"hnsw.ef_search": 77, "work_mem": "9MB"})
+    return (
+        yield Execute(
+            sql.SQL(
+                "select current_setting('hnsw.ef_search'), current_setting('work_mem'),"
+                " current_setting('transaction_isolation'),"
+                " current_setting('transaction_read_only')"
+            )
+        )
+    )
+
+
+async def test_snapshot_begins_with_its_settings(database: Database) -> None:
+    # More often than it takes the driver to prepare a statement.
+    for _ in range(8):
+        found = await database.run(
+            lambda connection: run_steps(connection, snapshot_with_settings()), autocommit=True
+        )
+
+    assert found == [("77", "9MB", "repeatable read", "on")]
+
+
+async def test_settings_of_a_snapshot_end_with_it(postgres_dir: Path) -> None:
+    database = Database(DatabaseConfig(data_dir=postgres_dir, pool_max_size=1))
+
+    def after() -> Steps[Any]:
+        return (yield Execute(sql.SQL("select current_setting('work_mem')")))
+
+    try:
+        database.run_sync(
+            lambda connection: run_steps_sync(connection, snapshot_with_settings()),
+            autocommit=True,
+        )
+        assert database.run_sync(lambda each: run_steps_sync(each, after())) != [("9MB",)]
+    finally:
+        await database.close()

@@ -6,17 +6,16 @@ Reads block structure and source ranges from a CommonMark parser; decides nothin
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyromark
 from pyromark import Options
 
-from .lines import BreakCost, LineTable, Unit
-from .metadata import Flag
+from .lines import BreakCost, LineTable
+from .outline import Heading, Image, Mark, Outline, TextRun
 
-__all__ = ["Heading", "Image", "Mark", "Outline", "TextRun", "parse_outline"]
+__all__ = ["parse_outline"]
 
 _OPTIONS: Final = (
     Options.ENABLE_TABLES
@@ -40,54 +39,6 @@ _ADMONITION: Final = re.compile(
     r"[ \t]{0,3}[:.!]?[ \t]{0,3}(?:\*\*|__)|(?:!!!|:::)\s*\w)",
     re.I | re.M,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading: where its line starts, its level and its plain text."""
-
-    start: int
-    level: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A stretch of the page that has one kind of rich content."""
-
-    start: int
-    end: int
-    flag: Flag
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """An image of the page; `position` is a character offset in its markdown."""
-
-    url: str
-    alt: str
-    caption: str
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class TextRun:
-    """Visible text between two block boundaries, with its place in the markdown."""
-
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(slots=True)
-class Outline:
-    """What a page is made of, in page order."""
-
-    units: list[Unit] = field(default_factory=list)
-    headings: list[Heading] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    images: list[Image] = field(default_factory=list)
-    runs: list[TextRun] = field(default_factory=list)
 
 
 def parse_outline(text: str) -> Outline:

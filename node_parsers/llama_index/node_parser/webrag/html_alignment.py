@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from .blocks import TextRun
 from .html_page import HtmlImage, HtmlPage, text_key
 from .intervals import Intervals
 from .metadata import FLAG_KEYS, Flag
+from .outline import TextRun
 
 __all__ = ["AlignedHtml"]
 

@@ -7,10 +7,10 @@ from bisect import bisect_left
 from typing import Any
 from urllib.parse import urljoin
 
-from .blocks import Image, Outline
 from .html_alignment import AlignedHtml
 from .intervals import Intervals
 from .metadata import FLAG_KEYS, LOSSY_FLAGS
+from .outline import Image, Outline
 
 __all__ = ["RichContent", "Stretch"]
 
