@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from llama_index.postprocessor.webrag.passage_words import sentence_windows
+from llama_index.postprocessor.webrag.question_vectors import emphasised, weighted_tokens
 from llama_index.postprocessor.webrag.token_vocabulary import (
     TokenVocabulary,
     best_cosines,
@@ -171,47 +172,32 @@ class FeatureExtractor:
         passages: Sequence[Passage],
         profiles: Sequence[_Profile],
     ) -> None:
-        vector = encoder.encode([question.text])[0]
+        idf = _weights(question, profiles)
+        wanted, weights = weighted_tokens(question.text, idf, self._analyze, encoder.token_vectors)
+        plain = encoder.encode([question.text])[0]
+        vector = emphasised(plain, wanted, weights)
         starts = np.cumsum([0, *(len(profile.windows) for profile in profiles)])[:-1]
         cosines = np.concatenate([profile.window_vectors for profile in profiles]) @ vector
         table[:, FEATURES.index("window_similarity")] = np.maximum.reduceat(cosines, starts)
         titles = np.stack([profile.title_vector for profile in profiles])
         table[:, FEATURES.index("title_similarity")] = titles @ vector
         table[:, FEATURES.index("token_similarity")] = self._token_similarity(
-            encoder, question, profiles
+            wanted, weights, profiles
         )
         column = table[:, FEATURES.index("similarity")]
         unknown = np.flatnonzero(np.isnan(column)).tolist()
         if unknown:
-            column[unknown] = encoder.encode([passages[i].context for i in unknown]) @ vector
+            column[unknown] = encoder.encode([passages[i].context for i in unknown]) @ plain
 
     def _token_similarity(
-        self, encoder: TokenEncoder, question: Question, profiles: Sequence[_Profile]
+        self, wanted: Matrix, weights: NDArray[np.float64], profiles: Sequence[_Profile]
     ) -> NDArray[np.float64]:
         """Mean over the question's tokens of the best cosine in the passage, weighted by word."""
-        wanted, weights = self._weighted_tokens(encoder, question, profiles)
         if not weights.sum():
             return np.zeros(len(profiles))
         tokens = [profile.tokens for profile in profiles]
         best = best_cosines(wanted, tokens, self._normalised_tokens)
         return np.asarray(weights / weights.sum() @ best, dtype=np.float64)
-
-    def _weighted_tokens(
-        self, encoder: TokenEncoder, question: Question, profiles: Sequence[_Profile]
-    ) -> tuple[Matrix, NDArray[np.float64]]:
-        """Vectors of the question's tokens, each with the weight of its word.
-
-        Small talk has no weight, unless there is nothing else.
-        """
-        idf = _weights(question, profiles)
-        vectors, weights = [], []
-        for word in dict.fromkeys(question.text.split()):
-            _, found = encoder.token_vectors(word)
-            weight = max((idf.get(term, 0.0) for term in self._analyze(word)), default=0.0)
-            vectors.append(found)
-            weights += [weight] * len(found)
-        wanted = np.concatenate(vectors) if vectors else np.zeros((0, 0), np.float32)
-        return wanted, np.array(weights) if any(weights) else np.ones(len(wanted))
 
     def _profiles(self, passages: Sequence[Passage]) -> list[_Profile]:
         keys = [(passage.title, passage.context) for passage in passages]
