@@ -22,7 +22,6 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 
 import numpy as np
 import psycopg
@@ -31,7 +30,7 @@ from search_latency import row
 
 from webrag.app import WebRAG
 from webrag.indexing.bm25 import CorpusTotals, score_children, score_pages, term_postings
-from webrag.indexing.page_writer import _copy_postings_of
+from webrag.indexing.page_copies import copy_postings
 from webrag.indexing.postings import pack_postings
 from webrag.indexing.schema import table
 from webrag.indexing.steps import _perform_sync
@@ -172,8 +171,7 @@ class Lab:
         texts = [self.corpus.page(number) for number in pages]
         started = time.perf_counter()
         packed = [
-            (number, SimpleNamespace(postings=pack_postings(terms)))
-            for number, terms in zip(pages, texts, strict=True)
+            (number, pack_postings(terms)) for number, terms in zip(pages, texts, strict=True)
         ]
         packing = time.perf_counter() - started
         lengths = [int(self.corpus.lengths[(n - 1) * PAGE : n * PAGE].sum()) for n in pages]
@@ -181,7 +179,7 @@ class Lab:
         with self.connection.transaction(), self.connection.cursor() as cursor:
             documents = sql.SQL(DOCUMENTS).format(**self.names)
             cursor.execute(documents, [PAGE, list(pages), lengths])
-            _perform_sync(cursor, _copy_postings_of(self.collection, packed))
+            _perform_sync(cursor, copy_postings(self.collection, packed))
         return packing, time.perf_counter() - started
 
     def grow(self, children: int) -> None:

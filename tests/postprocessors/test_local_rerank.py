@@ -265,6 +265,17 @@ def test_rare_words_of_the_question_weigh_more_token_by_token() -> None:
     assert similarity_of(first) > 0.9 > 0.1 > similarity_of(second)
 
 
+@pytest.mark.parametrize("feature", ["window_similarity", "title_similarity"])
+def test_rare_words_of_the_question_weigh_more_in_short_texts(feature: str) -> None:
+    idf = {"zzz": 9.0, "abc": 0.1}
+    nodes = [node("zzz", title="zzz", term_idf=idf), node("abc", title="abc")]
+
+    ranked = LocalRerank(encoder=TableEncoder()).postprocess_nodes(nodes, query_str="zzz abc abc")
+
+    by_text = {each.node.get_content(): each.node.metadata["rerank_features"] for each in ranked}
+    assert by_text["zzz"][feature] > 0.8 > 0.6 > by_text["abc"][feature]
+
+
 def similarity_of(ranked: NodeWithScore) -> float:
     return float(ranked.node.metadata["rerank_features"]["token_similarity"])
 

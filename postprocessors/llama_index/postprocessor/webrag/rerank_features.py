@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from llama_index.postprocessor.webrag.passage_words import sentence_windows
+from llama_index.postprocessor.webrag.question_vectors import emphasised, weighted_tokens
 from llama_index.postprocessor.webrag.term_hits import (
     TermHits,
     bigram_share,
@@ -141,63 +142,45 @@ class FeatureExtractor:
         for name, values in columns.items():
             table[:, FEATURES.index(name)] = values
         if self._encoder is not None and len(passages):
-            self._add_meaning(self._encoder, table, question, passages, profiles)
-            table[:, FEATURES.index("token_similarity")] = self._token_similarity(
-                self._encoder, question.text, weights, profiles
+            tokens = weighted_tokens(
+                question.text, weights, self._analyze, self._encoder.token_vectors
             )
+            plain = self._encoder.encode([question.text])[0]
+            self._add_meaning(self._encoder, table, plain, tokens, passages, profiles)
         return table
 
     def _add_meaning(
         self,
         encoder: TokenEncoder,
         table: NDArray[np.float64],
-        question: Question,
+        plain: Matrix,
+        tokens: tuple[Matrix, NDArray[np.float64]],
         passages: Sequence[Passage],
         profiles: Sequence[_Profile],
     ) -> None:
-        vector = encoder.encode([question.text])[0]
+        vector = emphasised(plain, *tokens)
         starts = np.cumsum([0, *(len(profile.window_starts) for profile in profiles)])[:-1]
         windows = np.concatenate([profile.window_vectors for profile in profiles])
         cosines = dot_products(windows, vector[None])[:, 0]
         table[:, FEATURES.index("window_similarity")] = np.maximum.reduceat(cosines, starts)
         titles = np.stack([profile.title_vector for profile in profiles])
         table[:, FEATURES.index("title_similarity")] = dot_products(titles, vector[None])[:, 0]
+        table[:, FEATURES.index("token_similarity")] = self._token_similarity(*tokens, profiles)
         column = table[:, FEATURES.index("similarity")]
         unknown = np.flatnonzero(np.isnan(column)).tolist()
         if unknown:
             contexts = encoder.encode([passages[i].context for i in unknown])
-            column[unknown] = dot_products(contexts, vector[None])[:, 0]
+            column[unknown] = dot_products(contexts, plain[None])[:, 0]
 
     def _token_similarity(
-        self,
-        encoder: TokenEncoder,
-        text: str,
-        idf: Mapping[str, float],
-        profiles: Sequence[_Profile],
+        self, wanted: Matrix, weights: NDArray[np.float64], profiles: Sequence[_Profile]
     ) -> NDArray[np.float64]:
         """Mean over the question's tokens of the best cosine in the passage, weighted by word."""
-        wanted, weights = self._weighted_tokens(encoder, text, idf)
         if not weights.sum():
             return np.zeros(len(profiles))
         tokens = [profile.tokens for profile in profiles]
         best = best_cosines(wanted, tokens, self._token_vectors)
         return np.asarray(weights / weights.sum() @ best, dtype=np.float64)
-
-    def _weighted_tokens(
-        self, encoder: TokenEncoder, text: str, idf: Mapping[str, float]
-    ) -> tuple[Matrix, NDArray[np.float64]]:
-        """Vectors of the question's tokens, each with the weight of its word.
-
-        Small talk has no weight, unless there is nothing else.
-        """
-        vectors, weights = [], []
-        for word in dict.fromkeys(text.split()):
-            _, found = encoder.token_vectors(word)
-            weight = max((idf.get(term, 0.0) for term in self._analyze(word)), default=0.0)
-            vectors.append(found)
-            weights += [weight] * len(found)
-        wanted = np.concatenate(vectors) if vectors else np.zeros((0, 0), np.float32)
-        return wanted, np.array(weights) if any(weights) else np.ones(len(wanted))
 
     def _profiles(self, passages: Sequence[Passage]) -> list[_Profile]:
         keys = [(passage.title, passage.context) for passage in passages]
