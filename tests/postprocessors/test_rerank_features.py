@@ -49,6 +49,7 @@ def defined(question: Question, passage: Passage) -> list[float]:
     weights = {term: idf[term] for term in question.terms if term in idf}
     windows = sentence_windows(passage.text)
     vector = ENCODER.encode([question.text])[0]
+    drawn = drawn_to_rare_words(vector, *weighted_tokens(question.text, weights))
     terms = analyze(passage.header) + [term for part in windows for term in analyze(part)]
     pairs = list(pairwise(question.terms))
     similarity = passage.similarity
@@ -57,10 +58,10 @@ def defined(question: Question, passage: Passage) -> list[float]:
     return [
         coverage(terms, weights),
         similarity,
-        max(float(row @ vector) for row in ENCODER.encode(windows)),
+        max(float(row @ drawn) for row in ENCODER.encode(windows)),
         max(coverage(analyze(part), weights) for part in windows),
         sum(pair in set(pairwise(terms)) for pair in pairs) / len(pairs) if pairs else 0.0,
-        float(ENCODER.encode([passage.title])[0] @ vector),
+        float(ENCODER.encode([passage.title])[0] @ drawn),
         np.nan if passage.page_lexical is None else passage.page_lexical,
         token_similarity(question.text, weights, passage, windows),
     ]
@@ -75,14 +76,28 @@ def token_similarity(
     text: str, weights: dict[str, float], passage: Passage, windows: list[str]
 ) -> float:
     rows = np.concatenate([ENCODER.token_vectors(t)[1] for t in [passage.header, *windows]])
-    best, weight = [], []
+    tokens, weight = weighted_tokens(text, weights)
+    best = [max((cosine(token, row) for row in rows), default=0.0) for token in tokens]
+    return float(np.dot(weight, best) / sum(weight)) if best else 0.0
+
+
+def weighted_tokens(text: str, weights: dict[str, float]) -> tuple[list[np.ndarray], list[float]]:
+    tokens, weight = [], []
     for word in dict.fromkeys(text.split()):
         for vector in ENCODER.token_vectors(word)[1]:
-            best.append(max((cosine(vector, row) for row in rows), default=0.0))
+            tokens.append(vector)
             weight.append(max((weights.get(term, 0.0) for term in analyze(word)), default=0.0))
-    if not any(weight):
-        weight = [1.0] * len(best)
-    return float(np.dot(weight, best) / sum(weight)) if best else 0.0
+    return tokens, weight if any(weight) else [1.0] * len(tokens)
+
+
+def drawn_to_rare_words(
+    vector: np.ndarray, tokens: list[np.ndarray], weight: list[float]
+) -> np.ndarray:
+    if not tokens:
+        return vector
+    rare = sum(one * token for one, token in zip(weight, tokens, strict=True))
+    both = vector + rare / np.linalg.norm(rare)
+    return both / np.linalg.norm(both)
 
 
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
