@@ -37,13 +37,20 @@ def _plain_latex(source: str) -> str:
 def _read(node: LexborNode, depth: int) -> str:
     if node.is_text_node:
         return node.text_content or ""
-    if depth > _MAX_NESTING or node.tag in ("annotation", "annotation-xml"):
+    if node.tag in ("annotation", "annotation-xml"):
         return ""
-    children = list(node.iter(include_text=False))
-    parts = [_read(child, depth + 1).strip() for child in children]
-    if not children:
+    if depth > _MAX_NESTING:
         return node.text()
+    parts = [
+        _read(child, depth + 1).strip() for child in node.iter(include_text=True) if _shows(child)
+    ]
     return _arranged(node.tag or "", parts)
+
+
+def _shows(node: LexborNode) -> bool:
+    """Whether a node is an argument; blank text and comments stand between arguments."""
+    is_blank = node.is_text_node and (node.text_content or "").isspace()
+    return not is_blank and node.tag != "-comment"
 
 
 def _arranged(tag: str, parts: list[str]) -> str:
