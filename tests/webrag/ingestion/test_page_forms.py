@@ -54,6 +54,9 @@ FORMULAS = {
     "mathml annotation": "<math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x^2"
     "</annotation></semantics></math>",
     "alttext": '<math alttext="x^2"><mi>x</mi></math>',
+    "dollar signs": '<math alttext="$x^2$"><mi>x</mi></math>',
+    "doubled dollar signs": "<math><semantics><mi>x</mi><annotation encoding='LaTeX'>$$ x^2 $$"
+    "</annotation></semantics></math>",
     "katex": '<span class="katex"><span class="katex-mathml"><math><semantics><mi>x</mi>'
     '<annotation encoding="application/x-tex">x^2</annotation></semantics></math></span>'
     '<span class="katex-html" aria-hidden="true">x2</span></span>',

@@ -26,12 +26,24 @@ def spelled_out(math: LexborNode) -> str:
 
 
 def _plain_latex(source: str) -> str:
-    """Wikipedia wraps every formula in a style command."""
+    """Wikipedia wraps every formula in a style command; others bring their own dollar signs."""
     text = source.strip()
+    sign = next((sign for sign in ("$$", "$") if _is_within(text, sign)), "")
+    text = text.removeprefix(sign).removesuffix(sign).strip()
     for style in ("{\\displaystyle", "{\\textstyle"):
         if text.startswith(style) and text.endswith("}"):
             text = text[len(style) : -1].strip()
     return text
+
+
+def _is_within(text: str, sign: str) -> bool:
+    """Whether signs stand around a text; the last one is a character after a backslash."""
+    return (
+        len(text) > 2 * len(sign)
+        and text.startswith(sign)
+        and text.endswith(sign)
+        and not text.endswith(f"\\{sign}")
+    )
 
 
 def _read(node: LexborNode, depth: int) -> str:
