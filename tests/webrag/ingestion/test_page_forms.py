@@ -69,6 +69,7 @@ MATHML = {
     "</munderover><msub><mi>x</mi><mi>i</mi></msub>",
     "vector": "<mover><mi>v</mi><mo>→</mo></mover>",
     "cube root": "<mroot><mrow><mi>x</mi><mo>+</mo><mn>1</mn></mrow> <mn>3</mn></mroot>",
+    "root without a degree": "<mroot><mi>x</mi><mi>y</mi><mi>z</mi></mroot>",
     "matrix": "<mfenced><mtable><mtr><mtd><mi>a</mi></mtd><mtd><mi>b</mi></mtd></mtr>"
     "<mtr><mtd><mi>c</mi></mtd><mtd><mi>d</mi></mtd></mtr></mtable></mfenced>",
     "padded": "<mpadded><mi>a</mi></mpadded><mphantom><mi>b</mi></mphantom>",

@@ -235,9 +235,15 @@ def _formula_text(math: LexborNode) -> Iterator[str]:
         tag = node.tag or ""
         if tag == "-text":
             yield node.text_content or ""
-        elif tag not in _SKIPPED and tag not in _ANNOTATIONS:
-            children = list(node.iter(include_text=tag != "mroot"))
-            waiting.extend(children if tag == "mroot" else reversed(children))
+        elif tag not in _ANNOTATIONS:
+            shown = [child for child in node.iter(include_text=True) if _shows(child)]
+            is_root = tag == "mroot" and len(shown) == 2
+            waiting.extend(shown if is_root else reversed(shown))
+
+
+def _shows(node: LexborNode) -> bool:
+    is_blank = node.is_text_node and (node.text_content or "").isspace()
+    return not is_blank and node.tag not in _SKIPPED
 
 
 def _caption(node: LexborNode) -> str:
