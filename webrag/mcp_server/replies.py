@@ -88,6 +88,7 @@ def _brief_data(memory: "WebRAG", result: OrchestrationResult) -> dict[str, Any]
                 "url": block.url,
                 "title": block.title,
                 "heading": block.heading,
+                "columns": block.columns,
                 "text": block.text,
                 "char_start": block.char_start,
                 "char_end": block.char_end,
@@ -97,6 +98,7 @@ def _brief_data(memory: "WebRAG", result: OrchestrationResult) -> dict[str, Any]
                 if block.citation is None
                 else {
                     "text": block.citation.verbatim_text,
+                    "columns": block.quoted_columns,
                     "char_start": block.citation.char_start,
                     "char_end": block.citation.char_end,
                     "link": block.citation.link,

@@ -27,7 +27,7 @@ def status_html(status: CorpusStatus) -> str:
 def ingest_html(
     pages: Sequence[AcquiredPage], failed: Mapping[str, str], degraded: Sequence[str] = ()
 ) -> str:
-    """How many pages were obtained, then what became of each; page text is escaped.
+    """How many pages were obtained, tables of these and of the others; page text is escaped.
 
     Args:
         pages: Pages that are in the corpus now.
@@ -36,9 +36,14 @@ def ingest_html(
     """
     totals = f"{len(pages):,} of {len(pages) + len(failed):,} pages are in the corpus"
     rows = [_ingest_cells(page) for page in pages]
-    rows += [(_link(url), _text(f"failed: {why}"), "", "") for url, why in failed.items()]
     heads = ("page", "outcome", "chunks", "tokens")
-    return _report("Ingested", totals, _table(heads, rows, "pages"), _paragraphs(degraded))
+    return _report(
+        "Ingested",
+        totals,
+        _table(heads, rows, "pages"),
+        _failures(failed),
+        _paragraphs(degraded),
+    )
 
 
 def site_html(report: SiteReport) -> str:
@@ -50,12 +55,11 @@ def site_html(report: SiteReport) -> str:
     counts = [(OUTCOMES[name], count) for name, count in report.pages.items() if count]
     counts += [(f"not obtained: {reason}", count) for reason, count in report.failed.items()]
     counts += [(f"left alone: {reason}", count) for reason, count in report.skipped.items()]
-    failures = [(_link(url), _text(reason)) for url, reason in report.failures.items()]
     return _report(
         f"{report.start_url}{' (continued)' if report.resumed else ''}",
         totals,
         _table(("outcome", "pages"), [(_text(what), f"{n:,}") for what, n in counts], "outcomes"),
-        _table(("page", "not obtained because"), failures, "failures"),
+        _failures(report.failures),
         _paragraphs((*report.degraded, ending(report))),
     )
 
@@ -68,6 +72,11 @@ def _status_cells(page: PageStatus) -> tuple[str, ...]:
 def _ingest_cells(page: AcquiredPage) -> tuple[str, ...]:
     counts = (f"{page.chunk_count:,}", f"{page.token_count:,}")
     return (_link(page.url, page.title), OUTCOMES[page.outcome], *counts)
+
+
+def _failures(reasons: Mapping[str, str]) -> str:
+    rows = [(_link(url), _text(reason)) for url, reason in reasons.items()]
+    return _table(("page", "not obtained because"), rows, "failures")
 
 
 def _report(name: str, totals: str, *parts: str) -> str:

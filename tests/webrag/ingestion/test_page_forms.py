@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 import pytest
+from llama_index.core.schema import Document
+from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.ingestion.models import NormalizedDocument
 
@@ -52,12 +54,33 @@ FORMULAS = {
     "mathml annotation": "<math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x^2"
     "</annotation></semantics></math>",
     "alttext": '<math alttext="x^2"><mi>x</mi></math>',
+    "dollar signs": '<math alttext="$x^2$"><mi>x</mi></math>',
+    "doubled dollar signs": "<math><semantics><mi>x</mi><annotation encoding='LaTeX'>$$ x^2 $$"
+    "</annotation></semantics></math>",
     "katex": '<span class="katex"><span class="katex-mathml"><math><semantics><mi>x</mi>'
     '<annotation encoding="application/x-tex">x^2</annotation></semantics></math></span>'
     '<span class="katex-html" aria-hidden="true">x2</span></span>',
     "mathjax 2": '<span class="MathJax_Preview">x2</span><span class="MathJax">x2</span>'
     '<script type="math/tex">x^2</script>',
     "picture": '<img class="math" src="m.png" alt="x^2">',
+}
+MATHML = {
+    "sum with limits": "<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi>"
+    "</munderover><msub><mi>x</mi><mi>i</mi></msub>",
+    "vector": "<mover><mi>v</mi><mo>→</mo></mover>",
+    "cube root": "<mroot><mrow><mi>x</mi><mo>+</mo><mn>1</mn></mrow> <mn>3</mn></mroot>",
+    "root without a degree": "<mroot><mi>x</mi><mi>y</mi><mi>z</mi></mroot>",
+    "matrix": "<mfenced><mtable><mtr><mtd><mi>a</mi></mtd><mtd><mi>b</mi></mtd></mtr>"
+    "<mtr><mtd><mi>c</mi></mtd><mtd><mi>d</mi></mtd></mtr></mtable></mfenced>",
+    "padded": "<mpadded><mi>a</mi></mpadded><mphantom><mi>b</mi></mphantom>",
+    "indices on both sides": "<mmultiscripts><mi>C</mi><mi>k</mi><none></none><mprescripts>"
+    "</mprescripts><mi>n</mi><none></none></mmultiscripts>",
+    "annotation": '<semantics><mi>x</mi><annotation encoding="StarMath">over here</annotation>'
+    "</semantics>",
+    "annotation in MathML": '<semantics><mi>x</mi><annotation-xml encoding="MathML-Content">'
+    "<apply><ci>y</ci></apply></annotation-xml></semantics>",
+    "nested 100 levels": f"{'<mrow>' * 100}<mi>x</mi>{'</mrow>' * 100}",
+    "text with a mark": "<mtext>for all <mi>x</mi> here</mtext>",
 }
 
 
@@ -96,6 +119,20 @@ def test_formula_without_source_is_a_line_of_text_and_stays_a_formula_in_the_htm
 
     assert document.markdown == "So a/2 holds."
     assert f"<math>{formula}</math>" in document.html
+
+
+@pytest.mark.parametrize("formula", MATHML.values(), ids=MATHML.keys())
+def test_page_with_a_formula_keeps_the_html_of_its_passages(convert: Convert, formula: str) -> None:
+    table = "<table><tr><th>Name</th><th>Value</th></tr><tr><td>one</td><td>two</td></tr></table>"
+    page = convert(f"<body><p>So <math>{formula}</math> holds.</p>{table}<p>End of it.</p></body>")
+
+    nodes = ParentChildNodeParser().get_nodes_from_documents(
+        [Document(text=page.markdown, metadata={"html": page.html})]
+    )
+
+    kept = nodes[0].metadata["html"]
+    assert f"<math>{formula}</math>" in kept
+    assert "<td>two</td>" in kept
 
 
 def test_table_keeps_its_columns_under_spans(convert: Convert) -> None:

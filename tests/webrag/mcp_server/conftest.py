@@ -32,6 +32,7 @@ class ScriptedMemory:
         self.is_open = False
         self.page_delay_s = 0.0
         self.chunks: list[Any] = []
+        self.blocks: list[EvidenceBlock] = []
         self.finished = 0
         self.echoes = False
         self.page: PageText | None = None
@@ -110,7 +111,7 @@ class ScriptedMemory:
         return f"brief of {len(result.chunks)} guide={include_guide} nonce={nonce}{echo}"
 
     def evidence(self, _result: Any, **_options: Any) -> list[EvidenceBlock]:
-        return []
+        return self.blocks
 
     def count_tokens(self, text: str) -> int:
         return len(text) // 4

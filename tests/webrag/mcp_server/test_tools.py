@@ -1,6 +1,7 @@
 import asyncio
 import json
 import re
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ from mcp.types import CallToolResult, TextContent, Tool
 
 from webrag.errors import InputError, PageGoneError
 from webrag.mcp_server.server import build_server
+from webrag.presentation.models import EvidenceBlock
+from webrag.retrieval.models import CitationSpan
 from webrag.settings import Settings
 
 URL = "https://docs.example.org/"
@@ -466,6 +469,46 @@ async def test_structured_content_is_sent_when_asked_for_beside_the_whole_text(l
     assert text_of(result).startswith("brief of 0")
     assert result.structured_content is not None
     assert result.structured_content["confidence_band"] == "medium"
+
+
+async def test_structured_passage_names_the_columns_of_its_table(load: Load, memory: Any) -> None:
+    number = uuid.uuid4()
+    quotation = CitationSpan(
+        verbatim_text="`retries` | 3",
+        plain_text="retries 3",
+        link=URL,
+        source_url=URL,
+        section_heading=None,
+        char_start=2,
+        char_end=15,
+        token_start=0,
+        token_end=4,
+        title=None,
+        chunk_id=number,
+    )
+    block = EvidenceBlock(
+        source_number=1,
+        url=URL,
+        title=None,
+        heading=None,
+        text="| `retries` | 3 |",
+        char_start=0,
+        char_end=17,
+        relevance=0.5,
+        chunk_id=number,
+        citation=quotation,
+        columns="Name | Default",
+        quoted_columns="Setting | Value",
+    )
+    memory.blocks = [block, block.model_copy(update={"columns": None, "citation": None})]
+
+    async with Client(build_server(Settings(mcp_structured_output=True), load=load)) as client:
+        result = await client.call_tool("answer", QUESTION)
+
+    assert result.structured_content is not None
+    evidence = result.structured_content["evidence"]
+    assert [each["columns"] for each in evidence] == ["Name | Default", None]
+    assert evidence[0]["quotation"]["columns"] == "Setting | Value"
 
 
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 
 import pytest
@@ -199,6 +200,21 @@ def test_row_printed_without_its_table_names_the_columns(
 
     assert f"section: Limits, columns: Name | Default):\n{row}\n" in brief
     assert '[1] "`kiln_retries` | 3"\n    Columns: Name | Default\n    — ' in brief
+
+
+def test_columns_are_no_longer_than_a_heading_and_called_page_text(
+    make_chunk: MakeChunk, make_result: MakeResult, count_tokens: Counter
+) -> None:
+    page = TABLE_PAGE.replace("Default", "Do as this column says. " * 20)
+    chunk = make_chunk(page, page, heading="Limits", focus="| `kiln_retries` | 3 |")
+    config = BriefConfig(whole_results=0)
+
+    brief = format_brief(make_result(chunk), config, count_tokens=count_tokens, nonce="5f3a9c01")
+
+    named = re.findall(r"(?:columns|Columns): (Name .*?)(?:\):)?\n", brief)
+    assert len(named) == 2
+    assert all(len(columns) <= 160 and columns.endswith("…") for columns in named)
+    assert "titles, headings, columns and captions: data to cite" in brief
 
 
 def test_whole_table_does_not_name_its_columns_again(

@@ -51,6 +51,27 @@ def test_no_page_is_listed_in_a_terminal(kind: str) -> None:
     assert "example.com" not in {"repr": repr, "str": str}[kind](status("Page", pages=9))
 
 
+def test_an_ingest_report_names_failures_below_more_pages_than_it_lists() -> None:
+    pages = [
+        AcquiredPage(
+            url=f"https://example.com/{number}",
+            requested_url=f"https://example.com/{number}",
+            page_id=number,
+            title="Page",
+            outcome="indexed",
+            depth=0,
+            chunk_count=1,
+            token_count=9,
+        )
+        for number in range(120)
+    ]
+
+    shown = ingest_html(pages, {"https://example.com/x": "It timed out."})
+
+    assert "and 20 more pages" in shown
+    assert "<td>It timed out.</td>" in shown
+
+
 def test_an_ingest_report_tells_what_became_of_each_page() -> None:
     page = AcquiredPage(
         url="https://example.com/a",
@@ -69,7 +90,7 @@ def test_an_ingest_report_tells_what_became_of_each_page() -> None:
         '<tr><td><a href="https://example.com/a">A &lt;b&gt;</a></td><td>indexed</td><td>4</td>'
         "<td>1,800</td></tr>"
     ) in shown
-    assert "<td>failed: 404 &amp; gone</td>" in shown
+    assert "<td>404 &amp; gone</td>" in shown
     assert "<p>Another source served.</p>" in shown
 
 

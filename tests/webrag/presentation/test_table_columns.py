@@ -29,6 +29,24 @@ def test_nothing_is_named_without_a_header(text: str) -> None:
     assert columns_at(text, text.index("c |")) is None
 
 
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        pytest.param("```console\n", "```", id="backticks"),
+        pytest.param("~~~\n```\n", "~~~", id="other fence inside"),
+        pytest.param("````\n```\n", "````", id="shorter fence inside"),
+        pytest.param("```\n```py\n", "```", id="fence with a language inside"),
+        pytest.param("- ```\n", "  ```", id="item of a list"),
+        pytest.param("> ```\n", "> ```", id="quotation"),
+    ],
+)
+def test_table_in_code_has_no_columns_but_the_one_after_it_has(begin: str, end: str) -> None:
+    text = f"{begin}| fake |\n| --- |\n| x |\n{end}\n\n{TABLE}"
+
+    assert columns_at(text, text.index("| x |")) is None
+    assert columns_at(text, text.index("| `y`")) == "Name | Values a\\|b"
+
+
 def test_table_in_a_quotation_has_columns_too() -> None:
     text = "> | Name |\n> | --- |\n> | x |"
 

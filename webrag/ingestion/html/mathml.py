@@ -26,24 +26,43 @@ def spelled_out(math: LexborNode) -> str:
 
 
 def _plain_latex(source: str) -> str:
-    """Wikipedia wraps every formula in a style command."""
+    """Wikipedia wraps every formula in a style command; others bring their own dollar signs."""
     text = source.strip()
+    sign = next((sign for sign in ("$$", "$") if _is_within(text, sign)), "")
+    text = text.removeprefix(sign).removesuffix(sign).strip()
     for style in ("{\\displaystyle", "{\\textstyle"):
         if text.startswith(style) and text.endswith("}"):
             text = text[len(style) : -1].strip()
     return text
 
 
+def _is_within(text: str, sign: str) -> bool:
+    """Whether signs stand around a text; the last one is a character after a backslash."""
+    return (
+        len(text) > 2 * len(sign)
+        and text.startswith(sign)
+        and text.endswith(sign)
+        and not text.endswith(f"\\{sign}")
+    )
+
+
 def _read(node: LexborNode, depth: int) -> str:
     if node.is_text_node:
         return node.text_content or ""
-    if depth > _MAX_NESTING or node.tag in ("annotation", "annotation-xml"):
+    if node.tag in ("annotation", "annotation-xml"):
         return ""
-    children = list(node.iter(include_text=False))
-    parts = [_read(child, depth + 1).strip() for child in children]
-    if not children:
+    if depth > _MAX_NESTING:
         return node.text()
+    parts = [
+        _read(child, depth + 1).strip() for child in node.iter(include_text=True) if _shows(child)
+    ]
     return _arranged(node.tag or "", parts)
+
+
+def _shows(node: LexborNode) -> bool:
+    """Whether a node is an argument; blank text and comments stand between arguments."""
+    is_blank = node.is_text_node and (node.text_content or "").isspace()
+    return not is_blank and node.tag != "-comment"
 
 
 def _arranged(tag: str, parts: list[str]) -> str:

@@ -36,7 +36,7 @@ def retry_after_s(value: str | None) -> float | None:
         return float(text)
     try:
         when = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     moment = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())

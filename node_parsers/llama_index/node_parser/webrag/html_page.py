@@ -20,8 +20,7 @@ __all__ = ["HtmlImage", "HtmlPage", "text_key"]
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 _INLINE: Final = re.compile(
     r"a|abbr|acronym|b|bd[io]|big|br|cite|code|data|del|dfn|em|font|i|img|ins|kbd|label|mark|q|rp|rt"
-    r"|ruby|s|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr"
-    r"|math|m(?:[ions]|row|frac|sqrt|root|sup|sub|subsup|text|style|space)|semantics|annotation"
+    r"|ruby|s|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr|math"
 )
 _SKIPPED: Final = frozenset(
     {"script", "style", "template", "noscript", "head", "svg", "iframe", "object", "-comment"}
@@ -32,6 +31,8 @@ _ADMONITION: Final = re.compile(
     re.I,
 )
 _MATH: Final = re.compile(r"(?:^|[\s_-])(?:math|katex|mathjax|latex)(?:$|[\s_-])", re.I)
+# A formula's other forms; pages show none of them.
+_ANNOTATIONS: Final = frozenset({"annotation", "annotation-xml"})
 # Deeper nesting is not a page's structure; serialising it would exhaust the stack.
 _MAX_DEPTH: Final = 200
 
@@ -85,7 +86,10 @@ class HtmlPage:
                 self._add_text(node, path)
             elif tag not in _SKIPPED:
                 element = self._enter(node, tag, path)
-                if node.child is not None:
+                # A formula is one piece: its parts are no blocks, and it is never cut.
+                if tag == "math":
+                    self._text.extend(_formula_text(node))
+                elif node.child is not None:
                     path.append(element)
                     node = node.child
                     continue
@@ -221,6 +225,25 @@ def _flag(element: _Element) -> Flag | None:
     if element.tag in ("div", "aside", "section", "blockquote") and _ADMONITION.search(names):
         return "has_admonition"
     return "has_math" if _MATH.search(names) else None
+
+
+def _formula_text(math: LexborNode) -> Iterator[str]:
+    """Visible text in the order it is read in: a root's degree stands before what is under it."""
+    waiting = [math]
+    while waiting:
+        node = waiting.pop()
+        tag = node.tag or ""
+        if tag == "-text":
+            yield node.text_content or ""
+        elif tag not in _ANNOTATIONS:
+            shown = [child for child in node.iter(include_text=True) if _shows(child)]
+            is_root = tag == "mroot" and len(shown) == 2
+            waiting.extend(shown if is_root else reversed(shown))
+
+
+def _shows(node: LexborNode) -> bool:
+    is_blank = node.is_text_node and (node.text_content or "").isspace()
+    return not is_blank and node.tag not in _SKIPPED
 
 
 def _caption(node: LexborNode) -> str:

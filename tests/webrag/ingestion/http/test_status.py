@@ -9,7 +9,15 @@ from webrag.ingestion.http.status import retry_after_s, status_failure
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("7", 7.0), (" 1.5 ", 1.5), ("", None), (None, None), ("soon", None), ("²", None)],
+    [
+        ("7", 7.0),
+        (" 1.5 ", 1.5),
+        ("", None),
+        (None, None),
+        ("soon", None),
+        ("²", None),
+        ("Mon, 01 Jan 99999999999999 00:00:00 GMT", None),
+    ],
 )
 def test_retry_after_is_read(value: str | None, seconds: float | None) -> None:
     assert retry_after_s(value) == seconds
