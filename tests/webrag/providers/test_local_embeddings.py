@@ -254,6 +254,7 @@ def test_slow_model_is_waited_for_longer_than_a_service() -> None:
     choice = chosen(embedding_model="BAAI/bge-small-en-v1.5")
 
     assert choice.limits.timeout_s > EmbeddingLimits().timeout_s
+    assert choice.limits.query_timeout_s == EmbeddingLimits().timeout_s
 
 
 def test_one_call_at_a_time_of_a_model_that_uses_all_cores() -> None:
