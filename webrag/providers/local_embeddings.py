@@ -1,7 +1,6 @@
 """Embedding models that run in this process, from packages that are installed on request."""
 
 import functools
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webrag.errors import ConfigurationError
 from webrag.indexing.embedding_batches import EmbeddingLimits
-from webrag.providers.embedding_models import EmbeddingChoice, known_dimensions, known_prefixes
+from webrag.providers.embedding_models import (
+    EmbeddingChoice,
+    known_dimensions,
+    known_prefixes,
+    saved_prefixes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,8 +176,7 @@ def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
     enable_progress_bars()  # of downloading them, which that turns off too
     saved = load_file_path(model, "config_sentence_transformers.json", cache_folder=str(folder))
     # LlamaIndex's class (0.8.0) would replace the question's prompt that a model brings along.
-    prompts = json.loads(Path(saved).read_text("utf-8")).get("prompts") if saved else None
-    query, text = known_prefixes(model, prompts or {})
+    query, text = saved_prefixes(model, Path(saved).read_text("utf-8") if saved else None)
     loaded: BaseEmbedding = HuggingFaceEmbedding(
         model_name=model,
         cache_folder=str(folder),
