@@ -9,13 +9,9 @@ from fastembed.common.model_description import ModelSource, PoolingType
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field
 from llama_index.embeddings.fastembed import FastEmbedEmbedding
-from loguru import logger
 from typing_extensions import override
 
 __all__ = ["PrefixedFastEmbed", "register_folder"]
-
-# fastembed logs through loguru, to standard error, whatever its caller's logging says.
-logger.disable("fastembed")
 
 _REGISTERING = threading.Lock()  # fastembed's list of models is the process's
 _NETWORKS = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")

@@ -1,9 +1,6 @@
 """Embedding models that run in this process, from packages that are installed on request."""
 
 import functools
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +12,7 @@ from webrag.providers.embedding_models import (
     known_prefixes,
     saved_prefixes,
 )
+from webrag.providers.process_changes import quiet_fastembed, quiet_loggers, quiet_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +28,6 @@ DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 # One call at a time: each uses all cores already. A large model takes a minute for 32 long texts
 # on two busy cores, and a thread cannot be stopped, so giving up early would win nothing.
 _LIMITS = EmbeddingLimits(texts=32, concurrency=1, timeout_s=600)
-_TALKATIVE = ("huggingface_hub", "sentence_transformers", "transformers")
 
 
 def choose_local(
@@ -111,7 +108,7 @@ class _Source(NamedTuple):
 
 def _load(source: _Source, model: str, folder: Path) -> "BaseEmbedding":
     try:
-        with _quiet():
+        with quiet_loggers():
             return source.build(model, folder)
     except ImportError as error:
         raise ConfigurationError(
@@ -135,20 +132,6 @@ def _load(source: _Source, model: str, folder: Path) -> "BaseEmbedding":
         ) from error
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the packages' notes on retries and old options back: our error says how it ended."""
-    loggers = [logging.getLogger(name) for name in _TALKATIVE]
-    levels = [each.level for each in loggers]
-    for each in loggers:
-        each.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for each, level in zip(loggers, levels, strict=True):
-            each.setLevel(level)
-
-
 def _measured(load: "Callable[[], BaseEmbedding]", model: str) -> list[float]:
     loaded = load()
     try:
@@ -167,23 +150,20 @@ def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
             " that name.",
             hint=f"Start WebRAG in another directory, or set EMBEDDING_MODEL=./{model} to take it.",
         )
-    from huggingface_hub.utils.tqdm import enable_progress_bars
     from llama_index.embeddings.huggingface import HuggingFaceEmbedding
     from sentence_transformers.util import load_file_path
-    from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()  # of reading weights that are there, which takes a second
-    enable_progress_bars()  # of downloading them, which that turns off too
     saved = load_file_path(model, "config_sentence_transformers.json", cache_folder=str(folder))
     # LlamaIndex's class (0.8.0) would replace the question's prompt that a model brings along.
     query, text = saved_prefixes(model, Path(saved).read_text("utf-8") if saved else None)
-    loaded: BaseEmbedding = HuggingFaceEmbedding(
-        model_name=model,
-        cache_folder=str(folder),
-        embed_batch_size=_LIMITS.texts,
-        query_instruction=query,
-        text_instruction=text,
-    )
+    with quiet_reading():
+        loaded: BaseEmbedding = HuggingFaceEmbedding(
+            model_name=model,
+            cache_folder=str(folder),
+            embed_batch_size=_LIMITS.texts,
+            query_instruction=query,
+            text_instruction=text,
+        )
     return loaded
 
 
@@ -194,9 +174,10 @@ def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
     if _is_folder(model):
         own = {"specific_model_path": register_folder(Path(model))}
     # By default the weights would be kept in a temporary folder.
-    loaded = PrefixedFastEmbed(
-        model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
-    )
+    with quiet_fastembed():
+        loaded = PrefixedFastEmbed(
+            model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
+        )
     loaded.query_prefix, loaded.text_prefix = known_prefixes(model, {})
     loaded.embed_batch_size = _LIMITS.texts or loaded.embed_batch_size
     return loaded
