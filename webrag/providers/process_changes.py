@@ -52,7 +52,8 @@ def _loggers() -> Iterator[None]:
         yield
     finally:
         for each, level in zip(loggers, levels, strict=True):
-            each.setLevel(level)
+            if each.level == logging.ERROR:  # else its package has set it, on its first import
+                each.setLevel(level)
 
 
 @contextmanager

@@ -46,6 +46,16 @@ def test_loggers_get_their_levels_back_after_loads_that_overlap() -> None:
     assert (during, hub.level) == (logging.ERROR, logging.INFO)
 
 
+def test_level_that_a_package_sets_on_its_import_is_kept() -> None:
+    hub = logging.getLogger("transformers")
+    hub.setLevel(logging.NOTSET)
+
+    with quiet_loggers():
+        hub.setLevel(logging.WARNING)
+
+    assert hub.level == logging.WARNING
+
+
 def test_failed_load_leaves_the_levels_as_they_were() -> None:
     hub = logging.getLogger("transformers")
     hub.setLevel(logging.INFO)
