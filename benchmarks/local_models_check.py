@@ -6,7 +6,8 @@ Usage: EMBEDDING_PROVIDER=huggingface|fastembed EMBEDDING_MODEL=FOLDER
 Any folder will do, random weights included. Tests cannot do this for huggingface, which needs
 PyTorch. Checked: no address is looked up, nothing is printed to standard output, vectors have the
 size the corpus would record and do not depend on their batch, six threads at once get the same
-vectors, and the event loop is not held up while texts are embedded.
+vectors, the event loop is not held up while texts are embedded, and loading leaves progress bars as
+they were.
 """
 
 import asyncio
@@ -46,8 +47,19 @@ async def embed(embedder: Embedder) -> tuple[np.ndarray, float]:
     return await work, longest
 
 
+def progress_bars() -> tuple[bool, ...]:
+    """Whether downloading and reading weights show their progress, as far as packages are here."""
+    try:
+        from huggingface_hub.utils.tqdm import are_progress_bars_disabled
+        from transformers.utils.logging import is_progress_bar_enabled
+    except ImportError:
+        return ()
+    return not are_progress_bars_disabled(), is_progress_bar_enabled()
+
+
 def main() -> None:
     sys.addaudithook(watch)
+    bars = progress_bars()
     printed = io.StringIO()
     with redirect_stdout(printed):
         choice = choose_embedding(load_settings(), None, BundledEmbedding())
@@ -62,6 +74,7 @@ def main() -> None:
         "vectors have the recorded size": together.shape == (len(TEXTS), choice.dimensions),
         "questions have it too": len(question) == choice.dimensions,
         "batches and threads change nothing": bool(np.allclose(together, alone, atol=1e-3)),
+        "progress bars are left as they were": progress_bars() == bars,
         f"the event loop waits less than {LONGEST_GAP_S} s ({gap:.2f} s)": gap < LONGEST_GAP_S,
     }
     print(f"{choice.name}, {choice.dimensions} dimensions")

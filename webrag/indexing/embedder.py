@@ -29,7 +29,7 @@ class Embedder:
         dimensions: Vector size the corpus was made with.
         limits: What one call may hold.
         count_tokens: Counts as the model does, or more; needed where a limit is in tokens.
-        timeout_s: Longest wait for one call; None takes that of `limits`.
+        timeout_s: Longest wait for one call, a question's too; None takes those of `limits`.
     """
 
     def __init__(
@@ -47,6 +47,9 @@ class Embedder:
         self._batch_size = min(limits.texts or model.embed_batch_size, model.embed_batch_size)
         self._count_tokens = count_tokens if limits.counts_tokens else None
         self._timeout_s = limits.timeout_s if timeout_s is None else timeout_s
+        self._query_timeout_s = (
+            min(limits.timeout_s, limits.query_timeout_s) if timeout_s is None else timeout_s
+        )
         self._is_async_text = _embeds_batches_async(model)
 
     @property
@@ -69,7 +72,9 @@ class Embedder:
 
         async def embed(batch: list[str]) -> NDArray[np.float32]:
             async with slots:
-                return await self._checked(lambda: self._embed_batch(batch), len(batch))
+                return await self._checked(
+                    lambda: self._embed_batch(batch), len(batch), self._timeout_s
+                )
 
         plan = plan_batches(sizes, most_texts=self._batch_size, most_tokens=self._limits.tokens)
         batches = [list(texts[part]) for part in plan]
@@ -86,7 +91,7 @@ class Embedder:
         async def embed() -> _Vectors:
             return [await self.model.aget_query_embedding(text)]
 
-        vectors: NDArray[np.float32] = (await self._checked(embed, 1))[0]
+        vectors: NDArray[np.float32] = (await self._checked(embed, 1, self._query_timeout_s))[0]
         return vectors
 
     async def _sizes(self, texts: Sequence[str]) -> list[int]:
@@ -109,13 +114,13 @@ class Embedder:
         return await asyncio.to_thread(self.model.get_text_embedding_batch, batch)
 
     async def _checked(
-        self, call: Callable[[], Awaitable[_Vectors]], expected: int
+        self, call: Callable[[], Awaitable[_Vectors]], expected: int, timeout_s: float
     ) -> NDArray[np.float32]:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(timeout_s):
                 vectors = await call()
         except TimeoutError as error:
-            raise self._error(f"did not answer within {self._timeout_s:g} s") from error
+            raise self._error(f"did not answer within {timeout_s:g} s") from error
         except WebRAGError:
             raise  # says all there is to say
         except Exception as error:

@@ -16,6 +16,7 @@ class EmbeddingLimits:
         text_tokens: Tokens of one text at most.
         concurrency: Calls under way at once.
         timeout_s: Longest wait for one call, with the retries the model makes itself.
+        query_timeout_s: Longest wait for a question, where that is shorter.
     """
 
     texts: int | None = None
@@ -23,6 +24,7 @@ class EmbeddingLimits:
     text_tokens: int | None = None
     concurrency: int = 4
     timeout_s: float = 60.0
+    query_timeout_s: float = 60.0
 
     @property
     def counts_tokens(self) -> bool:

@@ -1,5 +1,6 @@
 """What is known of embedding models without asking for them."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ __all__ = [
     "EmbeddingChoice",
     "known_dimensions",
     "known_prefixes",
+    "saved_prefixes",
 ]
 
 # Vector sizes of models that are asked for by name, so that a corpus is created without a request.
@@ -26,9 +28,9 @@ _OPENAI = {
     "text-embedding-3-large": 3072,
     "text-embedding-ada-002": 1536,
 }
-_OPEN_WEIGHTS = {
-    "all-MiniLM-L12-v2": 384,
-    "all-MiniLM-L6-v2": 384,
+_OPEN_WEIGHTS = {  # by lower case
+    "all-minilm-l12-v2": 384,
+    "all-minilm-l6-v2": 384,
     "all-minilm": 384,
     "all-mpnet-base-v2": 768,
     "bge-base-en-v1.5": 768,
@@ -43,7 +45,7 @@ _OPEN_WEIGHTS = {
     "mxbai-embed-large-v1": 1024,
     "nomic-embed-text": 768,
     "nomic-embed-text-v1.5": 768,
-    "paraphrase-multilingual-MiniLM-L12-v2": 384,
+    "paraphrase-multilingual-minilm-l12-v2": 384,
     "snowflake-arctic-embed": 1024,
 }
 
@@ -84,8 +86,7 @@ class EmbeddingChoice:
 
 def known_dimensions(model: str) -> int | None:
     """Vector size of a model by its name, with or without its owner and tag; None if unknown."""
-    name = model.rpartition("/")[2].partition(":")[0]
-    return _OPENAI.get(model) or _OPEN_WEIGHTS.get(name)
+    return _OPENAI.get(model) or _OPEN_WEIGHTS.get(_bare_name(model))
 
 
 def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:
@@ -99,6 +100,30 @@ def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:
     text = own.get("document", "") or own.get("passage", "")
     if query or text:
         return query, text
-    name = model.rpartition("/")[2].lower()
+    name = _bare_name(model)
     found = (words for pattern, words in _PREFIXES.items() if re.fullmatch(pattern, name))
     return next(found, ("", ""))
+
+
+def saved_prefixes(model: str, saved: str | None) -> tuple[str, str]:
+    """What a model saved by sentence-transformers wants before a question and before a passage.
+
+    Args:
+        model: Its name or folder.
+        saved: Its `config_sentence_transformers.json`; None where it has none.
+
+    Raises:
+        ValueError: That is not JSON.
+    """
+    settings = json.loads(saved) if saved else None
+    prompts = settings.get("prompts") if isinstance(settings, dict) else None
+    if not isinstance(prompts, dict):
+        return known_prefixes(model, {})
+    return known_prefixes(
+        model, {key: words for key, words in prompts.items() if isinstance(words, str)}
+    )
+
+
+def _bare_name(model: str) -> str:
+    """A model's name without its owner or folder, of Windows too, and without its tag."""
+    return re.split(r"[/\\]", model)[-1].partition(":")[0].lower()

@@ -1,6 +1,7 @@
 """fastembed with what it leaves to its callers: models in a folder, and words before a text."""
 
 import json
+import threading
 from pathlib import Path
 
 from fastembed import TextEmbedding
@@ -8,15 +9,13 @@ from fastembed.common.model_description import ModelSource, PoolingType
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field
 from llama_index.embeddings.fastembed import FastEmbedEmbedding
-from loguru import logger
 from typing_extensions import override
 
 __all__ = ["PrefixedFastEmbed", "register_folder"]
 
-# fastembed logs through loguru, to standard error, whatever its caller's logging says.
-logger.disable("fastembed")
-
+_REGISTERING = threading.Lock()  # fastembed's list of models is the process's
 _NETWORKS = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
+_OTHER_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")
 # As sentence-transformers writes it down; what is in none of these is pooled by the mean.
 _POOLING = {
     "pooling_mode_cls_token": PoolingType.CLS,
@@ -59,17 +58,30 @@ def register_folder(folder: Path) -> str:
         The name to ask fastembed for, with the folder as `specific_model_path`.
 
     Raises:
-        ValueError: The folder lacks one of these files.
+        ValueError: The folder lacks one of these files, or differs from one that is known in the
+            case of its letters only.
     """
-    name = str(folder)
-    if any(each["model"] == name for each in TextEmbedding.list_supported_models()):
-        return name
     network = next((each for each in _NETWORKS if (folder / each).is_file()), None)
     if network is None:
         raise ValueError(
             "the folder holds no ONNX network (model.onnx or onnx/model.onnx); weights of PyTorch"
             " are for EMBEDDING_PROVIDER=huggingface"
         )
+    missing = [each for each in _OTHER_FILES if not (folder / each).is_file()]
+    if missing:
+        raise ValueError(f"the folder lacks {', '.join(missing)}")
+    with _REGISTERING:
+        _register(str(folder), folder, network)
+    return str(folder)
+
+
+def _register(name: str, folder: Path, network: str) -> None:
+    listed = [each["model"] for each in TextEmbedding.list_supported_models()]
+    known = next((each for each in listed if each.lower() == name.lower()), None)
+    if known == name:
+        return
+    if known is not None:
+        raise ValueError(f"fastembed cannot tell it from {known!r}; rename one of the two")
     TextEmbedding.add_custom_model(
         name,
         pooling=_pooling(folder / "1_Pooling" / "config.json"),
@@ -78,7 +90,6 @@ def register_folder(folder: Path) -> str:
         dim=_read(folder / "config.json").get("hidden_size", 0),
         model_file=network,
     )
-    return name
 
 
 def _pooling(file: Path) -> PoolingType:

@@ -1,16 +1,18 @@
 """Embedding models that run in this process, from packages that are installed on request."""
 
 import functools
-import json
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webrag.errors import ConfigurationError
 from webrag.indexing.embedding_batches import EmbeddingLimits
-from webrag.providers.embedding_models import EmbeddingChoice, known_dimensions, known_prefixes
+from webrag.providers.embedding_models import (
+    EmbeddingChoice,
+    known_dimensions,
+    known_prefixes,
+    saved_prefixes,
+)
+from webrag.providers.process_changes import quiet_fastembed, quiet_loggers, quiet_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,6 @@ DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 # One call at a time: each uses all cores already. A large model takes a minute for 32 long texts
 # on two busy cores, and a thread cannot be stopped, so giving up early would win nothing.
 _LIMITS = EmbeddingLimits(texts=32, concurrency=1, timeout_s=600)
-_TALKATIVE = ("huggingface_hub", "sentence_transformers", "transformers")
 
 
 def choose_local(
@@ -41,41 +42,62 @@ def choose_local(
         existing: Model name and dimensions that a corpus records.
 
     Returns:
-        The choice; a folder is named by its whole path. The model is loaded, and its weights
-        downloaded, only where nothing else tells its vector size.
+        The choice; a folder is named by its whole path, or as the corpus recorded it. The model
+        is loaded, and its weights downloaded, only where nothing else tells its vector size.
 
     Raises:
         ConfigurationError: The extra is not installed, the folder does not exist, or the model
             cannot be loaded.
     """
-    located = locate(model or DEFAULT_MODEL)
+    wanted = model or DEFAULT_MODEL
+    located = locate(wanted)
     name = f"{provider}/{located}"
     source = _PROVIDERS[provider]
     folder = settings.data_dir / "models"
     load = functools.cache(lambda: _load(source, located, folder))
-    recorded = existing[1] if existing is not None and existing[0] == name else None
-    size = recorded or settings.embedding_dimensions or known_dimensions(located)
+    # Corpora of before folders were named by their whole path record what was written.
+    if existing is not None and existing[0] in (name, f"{provider}/{wanted}"):
+        return EmbeddingChoice(*existing, load, _LIMITS)
+    size = settings.embedding_dimensions
+    if size is None and not _is_folder(located):  # whose name may be another model's
+        size = known_dimensions(located)
     if size is None:
         size = len(_measured(load, located))
     return EmbeddingChoice(name, size, load, _LIMITS)
 
 
 def locate(model: str) -> str:
-    """The whole path of a model's folder however it was written; any other name as it is.
+    """The whole path of a model's folder; a name at the Hugging Face Hub as it is.
+
+    Only what begins at the root, with `.` or with `~` is a folder: a bare name must not mean
+    another model in a directory that happens to hold a folder of that name.
 
     Raises:
         ConfigurationError: It can only be a path, and there is no such folder.
     """
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        return str(folder.resolve())
-    if folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or "\\" in model:
-        raise ConfigurationError(
-            f"There is no folder {model!r} to load an embedding model from.",
-            hint="Set EMBEDDING_MODEL to the folder that holds the model's files, or to a name at"
-            f" the Hugging Face Hub such as {DEFAULT_MODEL}.",
-        )
-    return model
+    hint = (
+        "Set EMBEDDING_MODEL to the folder that holds the model's files, beginning with `/`, `./`"
+        f" or `~`, or to a name at the Hugging Face Hub such as {DEFAULT_MODEL}."
+    )
+    if _is_folder(model) or model.startswith((".", "~")):
+        try:
+            folder = Path(model).expanduser()
+            if folder.is_dir():
+                return str(folder.resolve())
+        except (OSError, RuntimeError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+            raise ConfigurationError(
+                f"The folder {model!r} of an embedding model cannot be read: {reason}.", hint=hint
+            ) from error
+    elif model.count("/") <= 1 and "\\" not in model:
+        return model
+    raise ConfigurationError(
+        f"There is no folder {model!r} to load an embedding model from.", hint=hint
+    )
+
+
+def _is_folder(located: str) -> bool:
+    return Path(located).is_absolute()
 
 
 class _Source(NamedTuple):
@@ -86,39 +108,28 @@ class _Source(NamedTuple):
 
 def _load(source: _Source, model: str, folder: Path) -> "BaseEmbedding":
     try:
-        with _quiet():
+        with quiet_loggers():
             return source.build(model, folder)
     except ImportError as error:
         raise ConfigurationError(
             f"EMBEDDING_PROVIDER={source.extra} needs packages that are not installed.",
             hint=f'Install them with `pip install "webrag[{source.extra}]"`.',
         ) from error
+    except ConfigurationError:
+        raise
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         hint = (
             "Check that the folder EMBEDDING_MODEL names holds all files of the model."
-            if Path(model).is_dir()
+            if _is_folder(model)
             else "Check EMBEDDING_MODEL and the network: weights are downloaded once, from the"
-            f" Hugging Face Hub, and kept in {folder}. EMBEDDING_MODEL may also be a folder."
+            f" Hugging Face Hub, and kept in {folder}. EMBEDDING_MODEL may also be a folder,"
+            " written as `./name`."
         )
         raise ConfigurationError(
             f"The embedding model {model!r} cannot be loaded by {source.extra}: {reason[:300]}.",
             hint=hint,
         ) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the packages' notes on retries and old options back: our error says how it ended."""
-    loggers = [logging.getLogger(name) for name in _TALKATIVE]
-    levels = [each.level for each in loggers]
-    for each in loggers:
-        each.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for each, level in zip(loggers, levels, strict=True):
-            each.setLevel(level)
 
 
 def _measured(load: "Callable[[], BaseEmbedding]", model: str) -> list[float]:
@@ -132,24 +143,27 @@ def _measured(load: "Callable[[], BaseEmbedding]", model: str) -> list[float]:
 
 
 def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
-    from huggingface_hub.utils.tqdm import enable_progress_bars
+    # sentence-transformers would take it, whoever put it there.
+    if not _is_folder(model) and Path(model).exists():
+        raise ConfigurationError(
+            f"{model!r} in the current directory would be loaded instead of the embedding model of"
+            " that name.",
+            hint=f"Start WebRAG in another directory, or set EMBEDDING_MODEL=./{model} to take it.",
+        )
     from llama_index.embeddings.huggingface import HuggingFaceEmbedding
     from sentence_transformers.util import load_file_path
-    from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()  # of reading weights that are there, which takes a second
-    enable_progress_bars()  # of downloading them, which that turns off too
     saved = load_file_path(model, "config_sentence_transformers.json", cache_folder=str(folder))
     # LlamaIndex's class (0.8.0) would replace the question's prompt that a model brings along.
-    prompts = json.loads(Path(saved).read_text("utf-8")).get("prompts") if saved else None
-    query, text = known_prefixes(model, prompts or {})
-    loaded: BaseEmbedding = HuggingFaceEmbedding(
-        model_name=model,
-        cache_folder=str(folder),
-        embed_batch_size=_LIMITS.texts,
-        query_instruction=query,
-        text_instruction=text,
-    )
+    query, text = saved_prefixes(model, Path(saved).read_text("utf-8") if saved else None)
+    with quiet_reading():
+        loaded: BaseEmbedding = HuggingFaceEmbedding(
+            model_name=model,
+            cache_folder=str(folder),
+            embed_batch_size=_LIMITS.texts,
+            query_instruction=query,
+            text_instruction=text,
+        )
     return loaded
 
 
@@ -157,12 +171,13 @@ def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
     from webrag.providers.fastembed_embedding import PrefixedFastEmbed, register_folder
 
     own: dict[str, Any] = {}
-    if Path(model).is_dir():
+    if _is_folder(model):
         own = {"specific_model_path": register_folder(Path(model))}
     # By default the weights would be kept in a temporary folder.
-    loaded = PrefixedFastEmbed(
-        model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
-    )
+    with quiet_fastembed():
+        loaded = PrefixedFastEmbed(
+            model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
+        )
     loaded.query_prefix, loaded.text_prefix = known_prefixes(model, {})
     loaded.embed_batch_size = _LIMITS.texts or loaded.embed_batch_size
     return loaded

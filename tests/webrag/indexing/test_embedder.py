@@ -27,6 +27,7 @@ class Remote(BaseEmbedding):
         raise AssertionError(f"the synchronous client was used for {query}")
 
     async def _aget_query_embedding(self, query: Any) -> Any:
+        await asyncio.sleep(0.005)
         return self._vectors([query])[0]
 
     async def _aget_text_embeddings(self, texts: Any) -> Any:
@@ -205,6 +206,14 @@ async def test_limits_of_a_model_say_how_long_it_is_waited_for() -> None:
 
     with pytest.raises(ProviderError, match=r"did not answer within 0\.001 s"):
         await embedder.embed_documents(TEXTS)
+
+
+async def test_question_is_not_waited_for_as_long_as_a_batch() -> None:
+    limits = EmbeddingLimits(timeout_s=600, query_timeout_s=0.001)
+    embedder = Embedder(Remote(), 2, limits=limits)
+
+    with pytest.raises(ProviderError, match=r"did not answer within 0\.001 s"):
+        await embedder.embed_query("question")
 
 
 async def test_question_gives_one_vector() -> None:

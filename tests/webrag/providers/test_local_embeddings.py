@@ -177,6 +177,59 @@ def test_words_a_model_wants_stand_before_questions_and_passages(tmp_path: Path)
     assert question != pytest.approx(plain.get_query_embedding("storage"))
 
 
+def test_folder_of_the_current_directory_does_not_replace_a_model_of_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_model(tmp_path / "BAAI" / "bge-small-en-v1.5")
+    monkeypatch.chdir(tmp_path)
+
+    choice = chosen(embedding_model="BAAI/bge-small-en-v1.5")
+
+    assert (choice.name, choice.dimensions) == ("fastembed/BAAI/bge-small-en-v1.5", 384)
+
+
+def test_folder_that_sentence_transformers_would_take_for_the_model_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "BAAI" / "bge-small-en-v1.5").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ConfigurationError, match="in the current directory would be loaded"):
+        chosen(provider="huggingface").load()
+
+
+def test_folder_named_like_a_known_model_is_measured(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "gte-large")
+
+    assert chosen(embedding_model=str(folder)).dimensions == SIZE
+
+
+@pytest.mark.parametrize("provider", ["auto", "fastembed"])
+def test_corpus_that_recorded_a_relative_folder_is_still_matched(
+    provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_model(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+
+    choice = chosen(("fastembed/./mine", SIZE), provider, embedding_model="./mine")
+
+    assert (choice.name, choice.dimensions) == ("fastembed/./mine", SIZE)
+    assert len(choice.load().get_query_embedding("storage")) == SIZE
+
+
+@pytest.mark.parametrize("model", ["~no-such-user-here/x", "/" + "x" * 300, "./" + "x" * 300])
+def test_folder_that_cannot_be_read_is_named(model: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^The folder .* cannot be read: ") as raised:
+        chosen(embedding_model=model)
+
+    assert "EMBEDDING_MODEL" in (raised.value.hint or "")
+
+
+def test_name_too_long_for_a_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be loaded by fastembed"):
+        chosen(embedding_model="x" * 300, data_dir=tmp_path)
+
+
 @pytest.mark.parametrize("provider", ["fastembed", "huggingface"])
 @pytest.mark.parametrize("model", ["/no/such/folder", "./nothing", "~/nothing-here", "a/b/c"])
 def test_path_without_a_folder_is_named(provider: str, model: str) -> None:
@@ -201,6 +254,7 @@ def test_slow_model_is_waited_for_longer_than_a_service() -> None:
     choice = chosen(embedding_model="BAAI/bge-small-en-v1.5")
 
     assert choice.limits.timeout_s > EmbeddingLimits().timeout_s
+    assert choice.limits.query_timeout_s == EmbeddingLimits().timeout_s
 
 
 def test_one_call_at_a_time_of_a_model_that_uses_all_cores() -> None:
