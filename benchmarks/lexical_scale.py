@@ -30,10 +30,11 @@ from search_latency import row
 
 from webrag.app import WebRAG
 from webrag.indexing.bm25 import CorpusTotals, score_children, score_pages, term_postings
+from webrag.indexing.database import Database
 from webrag.indexing.page_copies import copy_postings
 from webrag.indexing.postings import pack_postings
 from webrag.indexing.schema import table
-from webrag.indexing.steps import _perform_sync
+from webrag.indexing.steps import Execute, Steps, run_steps_sync
 from webrag.retrieval.filters import NO_FILTERS
 from webrag.retrieval.queries import Queries
 from webrag.settings import load_settings
@@ -153,13 +154,14 @@ def recall(reference: np.ndarray, found: Sequence[int], limit: int) -> float:
 
 
 class Lab:
-    def __init__(self, rag: WebRAG, corpus: Corpus) -> None:
+    def __init__(self, connection: psycopg.Connection, collection: str, corpus: Corpus) -> None:
         self.corpus = corpus
         self.loaded = 0
-        self.collection = rag._parts.database.config.collection
+        self.collection = collection
         names = ("documents", "parents", "postings", "rows", "texts")
         self.names = {name: table(self.collection, name) for name in names}
-        self.connection = psycopg.connect(rag._parts.database._conninfo(), autocommit=True)
+        self.connection = connection
+        self.run("set statement_timeout = 0")
         self.queries = Queries(self.collection, NO_FILTERS)
 
     def run(self, text: str, *values: object) -> list[tuple]:
@@ -176,10 +178,14 @@ class Lab:
         packing = time.perf_counter() - started
         lengths = [int(self.corpus.lengths[(n - 1) * PAGE : n * PAGE].sum()) for n in pages]
         started = time.perf_counter()
-        with self.connection.transaction(), self.connection.cursor() as cursor:
+
+        def steps() -> Steps[None]:
             documents = sql.SQL(DOCUMENTS).format(**self.names)
-            cursor.execute(documents, [PAGE, list(pages), lengths])
-            _perform_sync(cursor, copy_postings(self.collection, packed))
+            yield Execute(documents, [PAGE, list(pages), lengths])
+            yield copy_postings(self.collection, packed)
+
+        with self.connection.transaction():
+            run_steps_sync(self.connection, steps())
         return packing, time.perf_counter() - started
 
     def grow(self, children: int) -> None:
@@ -209,7 +215,8 @@ class Lab:
 
     def drop_indexes(self) -> None:
         self.run("alter table {postings} drop constraint postings_pkey")
-        self.run(f"drop index {self.collection}.postings_document")
+        index = table(self.collection, "postings_document")
+        self.connection.execute(sql.SQL("drop index {}").format(index))
 
     def build_indexes(self) -> None:
         self.run("set maintenance_work_mem = '512MB'")
@@ -223,7 +230,8 @@ class Lab:
     def disk(self, name: str) -> str:
         kb, index = self.run(
             "select pg_table_size(n) / 1e3, pg_indexes_size(n) / 1e3"
-            f" from (select '{self.collection}.{name}'::regclass as n) t"
+            " from (select %s::regclass as n) t",
+            self.names[name].as_string(),
         )[0]
         each = float(kb + index) / self.loaded
         return f"{kb / 1000:.0f} + {index / 1000:.0f} MB, {each:.1f} kB a chunk"
@@ -329,25 +337,30 @@ class Lab:
 async def run(chosen: argparse.Namespace) -> None:
     corpus = Corpus(max(chosen.sizes), chosen.live)
     settings = load_settings().model_copy(update={"collection": f"webrag_lexical_{os.getpid()}"})
+    database = Database(settings.database_config())
     async with WebRAG(settings) as rag:
         await rag.status()
-        lab = Lab(rag, corpus)
         try:
-            for size in chosen.sizes:
-                print(f"{size:,} chunks", flush=True)
-                corpus.alive[:] = np.arange(len(corpus.alive)) < size
-                lab.grow(size)
-                print(f"  {'packed postings':<29}{lab.disk('postings')}")
-                with_references = size <= chosen.references
-                if with_references:
-                    lab.make_references()
-                lab.compare(chosen.questions, with_references=with_references)
-                lab.replace_pages(range(1, size // PAGE, size // PAGE // 50))
-                if with_references:
-                    lab.run("drop table {rows}, {texts}")
+            with database.sync_connection(autocommit=True) as connection:
+                measure(Lab(connection, settings.collection, corpus), corpus, chosen)
         finally:
-            lab.connection.close()
+            await database.close()
             await rag.drop_collection()
+
+
+def measure(lab: Lab, corpus: Corpus, chosen: argparse.Namespace) -> None:
+    for size in chosen.sizes:
+        print(f"{size:,} chunks", flush=True)
+        corpus.alive[:] = np.arange(len(corpus.alive)) < size
+        lab.grow(size)
+        print(f"  {'packed postings':<29}{lab.disk('postings')}")
+        with_references = size <= chosen.references
+        if with_references:
+            lab.make_references()
+        lab.compare(chosen.questions, with_references=with_references)
+        lab.replace_pages(range(1, size // PAGE, size // PAGE // 50))
+        if with_references:
+            lab.run("drop table {rows}, {texts}")
 
 
 def main() -> None:

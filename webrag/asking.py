@@ -229,4 +229,7 @@ def check_question(question: str) -> None:
 def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: str) -> str:
     if not stored:
         return f"Nothing is stored in the collection {collection!r} yet: fetch a page first."
+    if not filters.description:
+        # The first page was stored between the search and the count.
+        return "No stored page could be searched; `status` lists what is stored."
     return f"No stored page matches {filters.description}; `status` lists what is stored."

@@ -69,4 +69,7 @@ def embedding_service() -> Iterator[EmbeddingService]:
 
     with serving(Handler) as base_url:
         answers.url = f"{base_url}/v1"
-        yield answers
+        try:
+            yield answers
+        finally:
+            answers.held.set()  # the server's threads are waited for

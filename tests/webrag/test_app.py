@@ -141,7 +141,7 @@ async def test_search_stays_within_the_named_sites(rag: WebRAG, site: Any) -> No
 
 
 async def test_search_of_an_empty_collection_says_so_and_what_to_do(rag: WebRAG) -> None:
-    result = await rag.search(AT_SEED, sites=["other.test"])
+    result = await rag.search(AT_SEED)
 
     brief = rag.brief(result)
     assert result.warnings == (
@@ -149,6 +149,18 @@ async def test_search_of_an_empty_collection_says_so_and_what_to_do(rag: WebRAG)
     )
     assert f"There was no page to search. {result.warnings[0]}" in brief
     assert "`webrag answer URL QUESTION` with a page likely to hold the answer" in brief
+
+
+async def test_search_that_a_first_page_came_too_late_for_names_no_filters(
+    rag: WebRAG, site: Any
+) -> None:
+    async def store(phase: str, *_: Any) -> None:
+        if phase == "assembly":
+            await rag.ingest(f"{site}/")
+
+    result = await rag.search(AT_SEED, on_progress=store)
+
+    assert result.warnings == ("No stored page could be searched; `status` lists what is stored.",)
 
 
 async def test_search_whose_filters_leave_no_page_names_them(rag: WebRAG, site: Any) -> None:

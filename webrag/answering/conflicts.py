@@ -31,17 +31,34 @@ _TELLING_NOTHING: Final = frozenset(
 _NEGATING_TERMS: Final = frozenset(
     analyze("not never no cannot none neither do does did doesn't don't isn't won't can't")
 )
-# Dropped by `analyze`, but they tie a statement to a condition or to a bound.
-_JOINTS: Final = frozenset({"if", "or", "than", "with"})
+_PREPOSITIONS: Final = ("by", "to", "from", "into", "on", "in", "at", "for")
+# Dropped by `analyze`, but they tie a statement to a condition, a bound or a direction.
+_JOINTS: Final = frozenset({"if", "or", "than", "with", *_PREPOSITIONS})
+# "Raised by 10" and "raised to 60" are both true.
+_BEFORE_VALUE: Final = re.compile(
+    rf"\b({'|'.join(_PREPOSITIONS)})\s+(?:(?:all|the|one|a)\s+)?([\w.,%]+)", re.IGNORECASE
+)
+# "Open connections are ..." names its subject, "Open connections to ..." gives an order.
+_NOUN_PHRASE: Final = (
+    r"(?:open|write|call|type|enter|run|set|change|use)\s+"
+    r"(?:(?!(?:an?|the|all|any|each|every|your|its?|this|these|that|which|who|when|where|if|so|and|or"
+    r"|as|because|while|until|to|of|in|on|at|by|for|from|into|with|only|up|how|what)\b)[a-z][\w-]*\s+)"
+    r"{1,3}(?:is|are|was|were|has|have|can|cannot|will|must|defaults?|ends?|expires?|takes?|lasts?)\b"
+)
 # Sentences that point at what stands elsewhere, guess, ask, advise, or are no statement of a page.
 _DEPENDENT: Final = re.compile(
-    r"^\W*(?:it|its|this|these|that|those|they|their|he|she|here|there|such|both|either|each"
+    rf"^\W*(?!{_NOUN_PHRASE})"
+    r"(?:it|its|this|these|that|those|they|their|he|she|here|there|such"
+    r"|both(?!\s+(?:the|[a-z]+s)\b)"
+    r"|(?:each|either)\s+(?:[a-z]*[^\Wsui]s|of|can|may|will|must|could|should)"
     r"|see|use|set|run|pass|call|add|specify|enable|disable|install|create|type|choose|select"
     r"|press|click|open|enter|configure|write|put|remove|change|turn|try|make|note|consider"
     r"|suppose|assume|let)\b"
     r"|^\W*(?:(?:by|the)\s+)?defaults?\s+(?:is|are|to|value|setting)\b"
     r"|\b(?:(?-i:may)|might|maybe|perhaps|probably|sometimes|often|usually|typically|generally|normally"
-    r"|some|many|most|few|about|around|approximately|roughly|almost|nearly|example|e\.g|copyright)\b"
+    r"|some|(?<!\bfor )many|(?<!\bat )most|few|about|around|approximately"
+    r"|roughly|almost|nearly|example|e\.g|copyright)\b"
+    r"|^\W*for\s+many\b|\bfor\s+many\s+(?:\w+\s+){1,3}(?:is|are|was|were|has|have)\b"
     r"|^\W*\[\d+\]|\bdefault\s*="
     r"|[\u00a9?]",
     re.IGNORECASE,
@@ -58,6 +75,17 @@ _BEFORE_VALUES: Final = QUESTION_STOPWORDS | {
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december", "usd", "eur", "gbp",
 }  # fmt: skip
+# What follows a value, even where a word with a capital precedes it: "TTL 300 seconds".
+_UNIT: Final = re.compile(
+    r"\s+(?:(?:micro|milli|nano)?seconds?|minutes?|hours?|days?|weeks?|months?|years?|[mun]?s|min"
+    r"|percent|(?:[KMGTkmgt]i?)?[Bb]|(?:kilo|mega|giga|tera)?bytes?|bits)\b|\s*%"
+)
+# Three digits and no year, for there are "Windows 11 nodes" and "TLS 1.3 connections".
+_COUNT: Final = re.compile(r"(?!(?:19|20)\d\d$)\d{3,}")
+_COUNTED: Final = re.compile(
+    r"\s+(?:worker\s+|open\s+|client\s+|idle\s+)?"
+    r"(?:connections|workers|threads|processes|replicas|retries|rows|entries|messages)\b"
+)
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _VALUE: Final = re.compile(r"\d[\d.,_]*(?P<unit>[a-z%]*)")
 
@@ -75,12 +103,12 @@ class _Statement(NamedTuple):
 
     Attributes:
         frame: Everything it holds but its values and its denial.
-        values: Its numbers, without those that name something.
+        values: Its numbers with the prepositions before them, without those that name something.
     """
 
     unit: Unit
     frame: tuple[frozenset[str], ...]
-    values: frozenset[str]
+    values: frozenset[tuple[str, str]]
     denies: bool
 
     @property
@@ -140,17 +168,38 @@ def _read(unit: Unit) -> _Statement | None:
         return None
     names = {name for name in identifiers(text) if not name[0].isdigit()}
     joints = _JOINTS & set(re.findall(r"[a-z]+", text.casefold()))
-    frame = (frozenset(words), frozenset(names), frozenset(naming), frozenset(joints))
-    return _Statement(unit, frame, frozenset(numbers(text) - naming), denies(text))
+    before = _prepositions(text)
+    values = {(before.get(number, ""), number) for number in numbers(text) - naming}
+    bound = {preposition for preposition, _ in values}
+    frame = tuple(map(frozenset, (words, names, naming, joints, bound)))
+    return _Statement(unit, frame, frozenset(values), denies(text))
+
+
+def _prepositions(text: str) -> dict[str, str]:
+    """For each number that follows a preposition, which."""
+    return {
+        number: match[1].casefold()
+        for match in _BEFORE_VALUE.finditer(text)
+        for number in numbers(match[2])
+    }
 
 
 def _naming(text: str) -> set[str]:
     """The numbers that name something."""
     found: set[str] = set()
     for match in _NAMING.finditer(text):
-        if (match["named"] or "").casefold() not in _BEFORE_VALUES:
+        named = match["named"] or ""
+        if named.casefold() not in _BEFORE_VALUES and not _is_counted(text, match):
             found |= numbers(match["number"] or match["issue"] or match["ordinal"])
     return found
+
+
+def _is_counted(text: str, match: re.Match[str]) -> bool:
+    """Whether a number after a word with a capital says how much, not which."""
+    if not (match["named"] or "")[:1].isupper():
+        return False
+    is_count = _COUNT.fullmatch(match["number"].replace(",", ""))
+    return bool(_UNIT.match(text, match.end()) or (is_count and _COUNTED.match(text, match.end())))
 
 
 def _words(text: str) -> set[str]:

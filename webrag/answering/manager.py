@@ -7,7 +7,7 @@ how a coherent question ends.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from webrag.answering.bands import answer_confidence, band_of, diagnoses, without_answer
 from webrag.answering.citations import CitationDesk
@@ -36,16 +36,24 @@ from webrag.answering.units import Similarity, read_units
 from webrag.errors import GuardrailsViolationError
 from webrag.indexing.models import CorpusStatus
 
-__all__ = ["Manager", "PageReader", "PageScope"]
+__all__ = ["Manager", "PageCounter", "PageReader", "PageScope"]
 
 _log = logging.getLogger(__name__)
 
 
 class PageReader(Protocol):
-    """Where stored pages are read and counted; `webrag.indexing.corpus.Corpus` is one."""
+    """Where stored pages are read; `webrag.indexing.corpus.Corpus` is one.
+
+    A reader that can count them, too, is a `PageCounter`.
+    """
 
     async def markdown(self, url: str) -> str | None:
         """Stored text of a page; None when it is not stored."""
+
+
+@runtime_checkable
+class PageCounter(Protocol):
+    """Where stored pages are counted, to tell an empty corpus from filters that leave nothing."""
 
     async def status(self, *, include_urls: bool) -> CorpusStatus:
         """How much is stored."""
@@ -202,8 +210,10 @@ class Manager:
         return tuple(found)
 
     async def _stored_pages(self, step: RetrieveStep) -> int:
-        """Pages that are stored; counted only where none was searched."""
-        return step.documents or (await self._pages.status(include_urls=False)).documents
+        """Pages that are stored; counted only where none was searched and the reader can count."""
+        if step.documents or not isinstance(self._pages, PageCounter):
+            return step.documents
+        return (await self._pages.status(include_urls=False)).documents
 
     def _answered(
         self,

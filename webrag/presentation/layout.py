@@ -28,6 +28,7 @@ _RESERVE_TOKENS = 80
 # Evidence shorter than this helps nobody; below it the other sections are shortened first.
 _LEAST_EVIDENCE_TOKENS = 200
 _TERSE_BLOCKS = 3
+# As much as the hint of an error may have; filters with many pages would fill the brief.
 _WARNING_CHARS = 400
 
 

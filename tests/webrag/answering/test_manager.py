@@ -318,6 +318,25 @@ async def test_corpus_about_something_else_is_not_called_empty(desk: Any) -> Non
     assert "Nothing is stored" not in result.answer
 
 
+async def test_page_reader_that_cannot_count_pages_will_do(desk: Any) -> None:
+    class Reader:
+        async def markdown(self, _: str) -> str | None:
+            return None
+
+    result = await ask(desk, pages=Reader())
+
+    assert result.answer.startswith("Nothing is stored yet")
+
+
+async def test_result_counts_the_pages_that_were_searched(desk: Any) -> None:
+    await desk.store(URL, MANUAL)
+
+    result = await ask(desk)
+
+    assert result.retrieval is not None
+    assert result.retrieval.documents == 1
+
+
 async def test_answer_text_repeats_neither_confidence_nor_reason(desk: Any) -> None:
     await desk.store(URL, MANUAL)
 

@@ -88,7 +88,13 @@ def test_words_are_forgotten_before_they_are_too_many(
     words = WordTokens(tokenizer)
     texts = ["one two three four", "four five six seven", "one five nine " + "long" * 20]
 
-    assert [split(words, [text]) for text in texts] == [whole(tokenizer, [t]) for t in texts]
+    remembered, found = [], []
+    for text in texts:
+        found.append(split(words, [text]))
+        remembered.append(len(words._known))
+
+    assert found == [whole(tokenizer, [text]) for text in texts]
+    assert remembered == [4, 3, 5]
 
 
 def test_threads_that_share_the_words_get_the_same_tokens(tokenizer: Tokenizer) -> None:
