@@ -105,17 +105,16 @@ def stock_search(judged: Judged, data_dir: Path) -> Callable[[str], Texts]:
 
 
 def _connection(data_dir: Path, driver: str) -> str:
-    from psycopg.conninfo import conninfo_to_dict
-
     from webrag.indexing.database import Database
     from webrag.settings import load_settings
 
     database = Database(load_settings(data_dir=data_dir).database_config())
     _OPEN.append(database)  # the server stops with the last one that uses it
-    parts = conninfo_to_dict(database._conninfo())
-    where = f"host={parts['host']}&port={parts.get('port', 5432)}"
-    secret = f":{parts['password']}" if parts.get("password") else ""
-    return f"postgresql+{driver}://{parts['user']}{secret}@/{parts['dbname']}?{where}"
+    with database.sync_connection() as connection:
+        info = connection.info
+        secret = f":{info.password}" if info.password else ""
+        where = f"host={info.host}&port={info.port}"
+        return f"postgresql+{driver}://{info.user}{secret}@/{info.dbname}?{where}"
 
 
 def scored(gold: Sequence[Sequence[str]], texts: Texts) -> dict[str, float]:

@@ -113,7 +113,16 @@ class Lab:
         self.names = {name: table(self.collection, name) for name in TABLES}
 
     def connect(self) -> psycopg.Connection:
-        connection = psycopg.connect(self.parts.database._conninfo(), autocommit=True)
+        with self.parts.database.sync_connection() as pooled:
+            info = pooled.info
+        connection = psycopg.connect(
+            host=info.host,
+            port=info.port,
+            user=info.user,
+            dbname=info.dbname,
+            password=info.password,
+            autocommit=True,
+        )
         from pgvector.psycopg import register_vector
 
         register_vector(connection)
