@@ -113,6 +113,16 @@ def test_incoherent_question_ends_with_code_1_and_a_polite_reply(
     assert result.stdout.startswith("Sorry")
 
 
+@pytest.mark.parametrize("question", ["", "  ", "why " * 5_000])
+def test_question_that_cannot_be_one_ends_with_code_2_before_anything_is_started(
+    question: str, corpus_command: Run
+) -> None:
+    result = corpus_command(None, "ask", question)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: The question ")
+
+
 @pytest.mark.parametrize("options", [("--deep",), ("--year", "20250"), ("--url", "x y")])
 def test_unusable_option_ends_with_code_2_before_anything_is_started(
     options: tuple[str, ...], corpus_command: Run
