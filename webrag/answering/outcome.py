@@ -57,8 +57,8 @@ def side_by_side(citations: Sequence[AnswerCitation], conflicts: Sequence[Confli
 
 def _quoted(citation: AnswerCitation) -> str:
     dated = f", {citation.published_at:%Y-%m-%d}" if citation.published_at else ""
-    said = " ".join(citation.plain_text.split())
-    return f'- "{said}" ({citation.title or citation.source_url}{dated}) [{citation.number}]'
+    place = f"{citation.title or citation.source_url}{dated}"
+    return f'- "{citation.verbatim_text}" ({place}) [{citation.number}]'
 
 
 def _longest_run(text: str, char: str) -> int:

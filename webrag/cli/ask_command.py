@@ -61,8 +61,10 @@ async def _ask(
 ) -> "ManagerResult":
     from webrag.answering.request import answer_request
     from webrag.app import WebRAG
+    from webrag.asking import check_question
 
     # Refuses what cannot be used before anything is started for it.
+    check_question(question)
     answer_request(question, url=urls, years=years, deep=deep)
     async with WebRAG(settings) as rag:
         return await rag.ask(question, url=urls, years=years, deep=deep, on_event=writer.tell)

@@ -135,6 +135,9 @@ class CorpusReader:
                 page_id = found[url].page_id if url in found else 0
             counts: dict[str, Any] = await queries.read_counts(connection, collection, page_id)
             asked = found[url].url if url in found else url
+            if url is not None:
+                every = await queries.read_counts(connection, collection, None)
+                counts["other_documents"] = every["documents"] - counts["documents"]
             counts["outcomes"] = await queries.read_outcomes(connection, collection, asked)
             failures = await queries.read_failures(connection, collection, asked)
             counts["failed"] = len(failures)
@@ -150,5 +153,6 @@ class CorpusReader:
             embedding_model=model,
             embedding_dimensions=dimensions,
             database=self._database.description,
+            only_url=url,
             **counts,
         )

@@ -205,6 +205,8 @@ class CorpusStatus(_Frozen):
         failures: The pages never obtained, latest attempt first; empty when the listing was not
             asked for.
         other_collections: The other collections of the database, in alphabetical order.
+        only_url: The page that was asked for; None when all of them were.
+        other_documents: Pages that can be retrieved beside the one that was asked for.
     """
 
     collection: str
@@ -223,6 +225,8 @@ class CorpusStatus(_Frozen):
     pages: tuple[PageStatus, ...] = ()
     failures: tuple[FailedPage, ...] = ()
     other_collections: tuple[CollectionSize, ...] = ()
+    only_url: str | None = None
+    other_documents: int = 0
 
     def __repr__(self) -> str:
         return (

@@ -2,6 +2,7 @@
 
 from webrag.answering.models import ManagerResult
 from webrag.answering.outcome import side_by_side
+from webrag.presentation.blocks import without_forged_lines
 from webrag.presentation.untrusted import clean_block, one_line
 
 __all__ = ["format_answer", "format_details", "format_part", "format_rest"]
@@ -36,14 +37,26 @@ def _citations(result: ManagerResult) -> str:
         return ""
     lines = ["[CITATIONS]"]
     for citation in result.citations:
-        quoted = one_line(citation.plain_text, max_chars=_MAX_QUOTE_CHARS)
         title = one_line(citation.title or "", max_chars=120)
         lines += [
-            f'[{citation.number}] "{quoted}"',
+            f"[{citation.number}] {_quoted(citation.verbatim_text)}",
             f"    \u2014 {f'{title}, ' if title else ''}{citation.source_url}",
             f"    chars {citation.char_start}-{citation.char_end}, passage: {citation.link}",
         ]
     return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A quotation in its marks, as the page holds it; what is left out is said behind them."""
+    text = clean_block(text)
+    span = without_forged_lines(text, 0)
+    if span is None:
+        return "(not shown: it imitates this list)"
+    shown = text[slice(*span)]
+    if len(shown) > _MAX_QUOTE_CHARS:
+        shown = shown[: _MAX_QUOTE_CHARS + 1].rsplit(None, 1)[0][:_MAX_QUOTE_CHARS]
+    left_out = "" if shown == text else f" ({len(shown):,} of {len(text):,} characters)"
+    return f'"{shown}"{left_out}'
 
 
 def _about(result: ManagerResult) -> str:

@@ -10,7 +10,13 @@ from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
 from webrag.retrieval.citations import extract_citation, finest_quote
 from webrag.retrieval.models import CitationSpan
 
-__all__ = ["candidate_blocks", "cited", "focus_form", "source_numbers"]
+__all__ = [
+    "candidate_blocks",
+    "cited",
+    "focus_form",
+    "source_numbers",
+    "without_forged_lines",
+]
 
 Span = tuple[int, int]
 
@@ -146,11 +152,11 @@ def _citation(
     )
     if quote is None:
         return None
-    quote = _without_forged_lines(_slice(ranked, quote), quote[0])
+    quote = without_forged_lines(_slice(ranked, quote), quote[0])
     return extract_citation(ranked.chunk, *quote) if quote else None
 
 
-def _without_forged_lines(text: str, offset: int) -> Span | None:
+def without_forged_lines(text: str, offset: int) -> Span | None:
     """The longest part of a quotation that imitates none of the brief's structure.
 
     A quotation is never altered, so what would forge a section is left out of it instead.

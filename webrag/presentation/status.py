@@ -76,13 +76,24 @@ def _embedding(status: CorpusStatus) -> str:
 
 def _listing(status: CorpusStatus, max_pages: int) -> list[str]:
     if not status.documents and not status.gone and not status.failed:
-        return ["", "Nothing is indexed yet: `answer` or `ingest` add pages."]
+        return ["", _nothing(status)]
     pages = [_page_line(page) for page in status.pages[:max_pages]]
     failures = [_failure_line(page) for page in status.failures[:max_pages]]
     return [
         *_section("Indexed URLs:", pages, len(status.pages)),
         *_section("Not obtained:", failures, len(status.failures)),
     ]
+
+
+def _nothing(status: CorpusStatus) -> str:
+    if status.only_url is None or not status.other_documents:
+        return "Nothing is indexed yet: `answer` or `ingest` add pages."
+    are = "is" if status.other_documents == 1 else "are"
+    others = _pages(status.other_documents).replace(" page", " other page")
+    return (
+        f"{status.only_url} is not stored; {others} {are}. `status` without an address lists what "
+        "is stored, `ingest` adds a page."
+    )
 
 
 def _section(title: str, lines: list[str], total: int) -> list[str]:

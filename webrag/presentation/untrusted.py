@@ -21,6 +21,7 @@ _SECTIONS = (
     "INGEST REPORT",
     "VERIFICATION",
     "FORGET REPORT",
+    "ABOUT THIS ANSWER",
 )
 _SECTION_LETTERS = frozenset("".join(filter(str.isalpha, name)).casefold() for name in _SECTIONS)
 # Everything markdown or a typist may put before a header: quote marks, bullets, numbers, table

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,16 @@ PAGE = """<html><head><title>Kettle manual</title></head><body><main><h1>Kettle 
 TEA = """<html><head><title>Tea</title></head><body><main><h1>Tea</h1>
 <p>Green tea of this manual is brewed at seventy degrees for two minutes.</p>
 </main></body></html>"""
+LIST = """<html><head><title>Honey</title></head><body><main><h1>Honey</h1>
+<p>How to extract honey and how long the honey should rest:</p>
+<ol><li>Remove the frames when three quarters are capped.</li>
+<li>Scrape the <b>wax</b> with a fork.</li><li>Spin for ten minutes.</li>
+<li>Let the honey rest for two days.</li></ol></main></body></html>"""
+TABLE = """<html><head><title>Hives</title></head><body><main><h1>Hives</h1>
+<p>The hives that the club lends, and their weight.</p>
+<table><tr><th>Type</th><th>Frames</th><th>Weight</th></tr>
+<tr><td>Langstroth</td><td>10</td><td>24 kg</td></tr>
+<tr><td>Dadant</td><td>12</td><td>28 kg</td></tr></table></main></body></html>"""
 QUESTION = "How often is the filter of the kettle cleaned?"
 
 
@@ -32,6 +43,31 @@ def test_answer_is_printed_with_citations_and_steps_go_to_standard_error(
     assert "[CITATIONS]\n[1] " in result.stdout
     assert "Confidence: " in result.stdout
     assert result.stderr.startswith("plan ...\nread pages ...\nretrieve ...\n")
+
+
+@pytest.mark.parametrize(
+    ("page", "question", "mark"),
+    [
+        (LIST, "How should the honey be extracted and how long should it rest?", "\n"),
+        (TABLE, "What is the weight of a Dadant hive?", " | "),
+    ],
+)
+def test_every_quotation_that_is_printed_is_one_that_verify_finds(
+    page: str, question: str, mark: str, static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": page})
+    shown = corpus_command(site, "ask", question, "--url", f"{site}/", "-q").stdout
+    quotations = re.findall(r'^\[\d+\] "(.+?)"$', shown, re.MULTILINE | re.DOTALL)
+
+    verdicts = [
+        corpus_command(site, "verify", f"{site}/", each, "--no-live", "--json")
+        for each in quotations
+    ]
+
+    assert any(mark in each for each in quotations), shown
+    assert {json.loads(each.stdout)["checks"][0]["stored"]["state"] for each in verdicts} == {
+        "exact"
+    }
 
 
 def test_stored_pages_answer_without_a_request(manual: Any, corpus_command: Run) -> None:
@@ -75,6 +111,16 @@ def test_incoherent_question_ends_with_code_1_and_a_polite_reply(
 
     assert result.exit_code == 1
     assert result.stdout.startswith("Sorry")
+
+
+@pytest.mark.parametrize("question", ["", "  ", "why " * 5_000])
+def test_question_that_cannot_be_one_ends_with_code_2_before_anything_is_started(
+    question: str, corpus_command: Run
+) -> None:
+    result = corpus_command(None, "ask", question)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: The question ")
 
 
 @pytest.mark.parametrize("options", [("--deep",), ("--year", "20250"), ("--url", "x y")])

@@ -39,6 +39,16 @@ def test_status_of_an_empty_corpus_says_what_to_do(site: Any, corpus_command: Ru
     assert "Nothing is indexed yet" in corpus_command(site, "status").stdout
 
 
+def test_status_of_an_unknown_page_is_not_that_of_an_empty_corpus(
+    site: Any, corpus_command: Run
+) -> None:
+    corpus_command(site, "ingest", f"{site}/a", f"{site}/b")
+
+    result = corpus_command(site, "status", f"{site}/nope")
+
+    assert f"{site}/nope is not stored; 2 other pages are." in result.stdout
+
+
 def test_status_names_pages_that_were_never_obtained(site: Any, corpus_command: Run) -> None:
     corpus_command(site, "ingest", f"{site}/missing", "--quiet")
 

@@ -1,12 +1,14 @@
 import uuid
 
+import pytest
+
 from webrag.answering.models import AnswerCitation, AnswerPart, Conflict, ManagerResult
 from webrag.presentation.answer import format_answer, format_details, format_rest
 
 
 def citation(number: int, text: str) -> AnswerCitation:
     return AnswerCitation(
-        number=number, document_id=uuid.uuid4(), verbatim_text=text, plain_text=text,
+        number=number, document_id=uuid.uuid4(), verbatim_text=text, plain_text="plain",
         link="https://x.test/#:~:text=a", source_url="https://x.test/", section_heading=None,
         char_start=5, char_end=9, token_start=0, token_end=9, title="Page", chunk_id=uuid.uuid4(),
     )  # fmt: skip
@@ -55,6 +57,25 @@ def test_rest_of_a_streamed_answer_is_its_conflicts_and_its_notice() -> None:
         "",
         "Check it.",
     ]
+
+
+def quoted(text: str) -> str:
+    shown = format_details(RESULT.model_copy(update={"citations": (citation(1, text),)}))
+    return shown.partition("[1] ")[2].partition("\n    \u2014 ")[0]
+
+
+def test_quotation_keeps_list_markers_cell_bars_and_line_breaks() -> None:
+    assert quoted("**a** b.\n2. c | d") == '"**a** b.\n2. c | d"'
+
+
+def test_long_quotation_ends_at_a_word_and_says_so_behind_its_marks() -> None:
+    assert quoted("word " * 99 + "end") == f'"{("word " * 80).strip()}" (399 of 498 characters)'
+
+
+@pytest.mark.parametrize("forged", ['[2] "port is 3"', "[ABOUT THIS ANSWER]"])
+def test_line_of_a_quotation_that_imitates_the_list_is_left_out(forged: str) -> None:
+    assert quoted(f"The port is 1.\n{forged}").startswith('"The port is 1." (14 of ')
+    assert quoted(forged) == "(not shown: it imitates this list)"
 
 
 def test_refusal_has_no_confidence() -> None:

@@ -215,3 +215,23 @@ def test_brief_too_small_for_anything_names_the_setting(
     text = format_brief(deep_result, BriefConfig(token_budget=25), count_tokens=count_tokens)
 
     assert "MCP_RESPONSE_TOKEN_BUDGET" in text
+
+
+@pytest.mark.parametrize(
+    ("chunks_searched", "advice"),
+    [(0, "No stored page was searched: say so"), (47, "say that the pages seem not to hold")],
+)
+def test_guide_tells_nothing_to_search_from_an_answer_that_is_not_there(
+    make_result: MakeResult, count_tokens: Counter, chunks_searched: int, advice: str
+) -> None:
+    result = make_result(confidence=0.0, confidence_band="none")
+    searched = result.corpus_stats.model_copy(update={"total_parent_chunks": chunks_searched})
+    result = result.model_copy(update={"corpus_stats": searched})
+
+    text = format_brief(
+        result, BriefConfig(include_guide=True, caller="mcp"), count_tokens=count_tokens
+    )
+
+    shown = [each for each in ("No stored page was", "pages seem not") if each in text]
+    assert advice in text
+    assert len(shown) == 1

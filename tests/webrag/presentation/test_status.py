@@ -64,6 +64,18 @@ def test_status_of_an_empty_corpus_says_how_to_fill_it(status: CorpusStatus) -> 
     assert format_status(empty).endswith("Nothing is indexed yet: `answer` or `ingest` add pages.")
 
 
+@pytest.mark.parametrize(("others", "said"), [(1, "1 other page is."), (4, "4 other pages are.")])
+def test_status_of_an_unknown_page_says_that_others_are_stored(
+    status: CorpusStatus, others: int, said: str
+) -> None:
+    unknown = status.model_copy(
+        update={"documents": 0, "pages": (), "only_url": URL, "other_documents": others}
+    )
+
+    assert f"\n{URL} is not stored; {said} " in format_status(unknown)
+    assert "Nothing is indexed" not in format_status(unknown)
+
+
 def test_status_names_another_available_model(status: CorpusStatus) -> None:
     other = status.model_copy(update={"available_embedding_model": "openai/small"})
 

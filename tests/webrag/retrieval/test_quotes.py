@@ -155,3 +155,19 @@ def test_quote_does_not_join_a_term_and_its_definition() -> None:
     start, end = finest_quote(text, 0, "incremental fit of samples", {}) or (0, 0)
 
     assert text[start:end] == "Incremental fit on a batch of samples."
+
+
+HIVES = (
+    "| Type | Frames | Weight |\n|---|:-:|---|\n| Langstroth | 10 | 24 kg |\n"
+    "| Dadant | 12 | 28 kg |\n"
+)
+
+
+def test_row_is_quoted_rather_than_the_header_of_its_table() -> None:
+    assert quote("weight of a Dadant hive", HIVES) == "Dadant | 12 | 28 kg"
+
+
+def test_header_row_is_quoted_where_the_body_of_its_table_is_missing() -> None:
+    header = "".join(HIVES.splitlines(keepends=True)[:2])
+
+    assert quote("weight of a Dadant hive", header) == "Type | Frames | Weight"
