@@ -79,6 +79,7 @@ def eval_command(
     """
     from webrag.cli.progress import evaluation_progress
     from webrag.cli.tables import print_figures
+    from webrag.evaluation.gold_checks import gold_warnings
     from webrag.evaluation.metrics import score_question
     from webrag.evaluation.questions import load_questions
     from webrag.evaluation.report import figures, figures_by_type, render_report
@@ -95,6 +96,8 @@ def eval_command(
     ):
         work = _run(settings, asked, sites, setting, deep, max_pages, file, progress)
         records, warnings = run(work)
+        pages = {name: site.visible for name, site in sites.items()}
+        warnings = [*gold_warnings(asked, pages), *warnings]
     scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
     print_figures(figures(scores), figures_by_type(scores))
     for warning in warnings:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from webrag.errors import InputError
 
@@ -19,6 +19,11 @@ class Passage(_Lenient):
 
     page: str
     quote: str = Field(min_length=1)
+
+    @field_validator("page")
+    @classmethod
+    def _below_the_root(cls, page: str) -> str:
+        return page.removeprefix("./").lstrip("/")
 
 
 class Gold(Passage):

@@ -321,3 +321,17 @@ def test_crawl_that_was_cut_is_told_loudly_and_stands_in_the_report(
     page = report.read_text(encoding="utf-8")
     assert page.startswith("# Evaluation of questions.jsonl, setting whole\n\n> **Warning:** The")
     assert "### prune: When are apple trees pruned?" in page
+
+
+def test_gold_that_is_not_on_its_page_is_told_and_stands_in_the_report(
+    files: Files, corpus_command: Run, tmp_path: Path
+) -> None:
+    wrong = {"page": "trees.html", "quote": "pruned in March"}
+    files.questions.write_text(json.dumps({**QUESTIONS[0], "gold": [wrong]}), encoding="utf-8")
+    report = tmp_path / "report.md"
+
+    result = corpus_command(None, "eval", *files.local, "--report", str(report))
+
+    assert result.exit_code == 0, result.stderr
+    assert "Warning: 1 of 1 gold quotations do not stand on the page they name" in result.stderr
+    assert "> **Warning:** 1 of 1 gold quotations" in report.read_text(encoding="utf-8")
