@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 
 from webrag.cli.eval_command import _collection_prefix
+from webrag.evaluation.questions import EXAMPLE_LINE
 from webrag.indexing.database import Database
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import drop_collection, ensure_schema, list_collections
@@ -138,6 +139,32 @@ def test_limit_asks_the_first_questions_only(files: Files, corpus_command: Run) 
     corpus_command(None, "eval", *files.local, "--limit", "2", "--setting", "seed")
 
     assert [line["id"] for line in files.run()] == ["prune", "visit"]
+
+
+def test_hidden_folders_are_not_pages_of_the_site(files: Files, corpus_command: Run) -> None:
+    hidden = files.sites / "garden" / ".cache"
+    hidden.mkdir()
+    (hidden / "copy.html").write_text(PAGES["trees.html"].replace("February", "May"), "utf-8")
+
+    corpus_command(None, "eval", *files.local, "--limit", "1")
+
+    assert not [each for each in files.run()[0]["retrieved"] if "/.cache/" in each["url"]]
+
+
+def test_help_shows_a_line_of_the_questions_file(webrag: Run) -> None:
+    shown = webrag("eval", "--help").stdout
+
+    example = shown[shown.index("{") : shown.rindex("}") + 1]
+    assert json.loads(example) == json.loads(EXAMPLE_LINE)
+
+
+def test_site_root_that_is_the_site_itself_is_told_its_parent(files: Files, webrag: Run) -> None:
+    own = files.sites / "garden"
+
+    result = webrag("eval", str(files.questions), "--out", str(files.out), "--site-root", str(own))
+
+    assert result.exit_code == 2
+    assert f"try --site-root {files.sites}." in result.stderr
 
 
 async def test_temporary_corpus_is_gone_afterwards(files: Files, database: Database) -> None:
