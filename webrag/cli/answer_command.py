@@ -59,7 +59,12 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
 @click.command("search", short_help="Search what is stored; fetches nothing.")
 @click.argument("question")
 @click.option("--url", multiple=True, metavar="URL", help="Only this page. Repeatable.")
-@click.option("--site", multiple=True, metavar="HOST", help="Only this host. Repeatable.")
+@click.option(
+    "--site",
+    multiple=True,
+    metavar="HOST",
+    help="Only this host; the address of its root will do. Repeatable.",
+)
 @click.option(
     "--year",
     type=click.IntRange(1, 9999),

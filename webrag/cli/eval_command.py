@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["eval_command"]
 
+_EXAMPLE = """\b
+A line of QUESTIONS, for the folder handbook below --site-root:
+{"id": "q1", "site": "handbook", "query": "Who approves travel?",
+ "gold": [{"page": "travel.html", "quote": "the head of department approves"}]}
+"""
 
-@click.command("eval", short_help="Judge it on questions of your own.")
+
+@click.command("eval", short_help="Judge it on questions of your own.", epilog=_EXAMPLE)
 @click.argument("questions", type=click.Path(path_type=Path))
 @click.option(
     "--site-root",
@@ -79,6 +85,7 @@ def eval_command(
     """
     from webrag.cli.progress import evaluation_progress
     from webrag.cli.tables import print_figures
+    from webrag.evaluation.gold_checks import gold_warnings
     from webrag.evaluation.metrics import score_question
     from webrag.evaluation.questions import load_questions
     from webrag.evaluation.report import figures, figures_by_type, render_report
@@ -95,6 +102,8 @@ def eval_command(
     ):
         work = _run(settings, asked, sites, setting, deep, max_pages, file, progress)
         records, warnings = run(work)
+        pages = {name: site.visible for name, site in sites.items()}
+        warnings = [*gold_warnings(asked, pages), *warnings]
     scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
     print_figures(figures(scores), figures_by_type(scores))
     for warning in warnings:
@@ -218,12 +227,25 @@ def _sites(
         for name in names:
             folder = site_root / name
             if not folder.is_dir():
-                raise InputError(f"The site {name!r} has no folder in {site_root}.")
+                raise _no_folder(name, site_root)
             pages = sorted(
                 path.relative_to(folder).as_posix()
                 for path in folder.rglob("*")
-                if path.suffix in (".html", ".htm")
+                if path.suffix in (".html", ".htm") and not _is_hidden(path.relative_to(folder))
             )
             address = servers.enter_context(serve_static_site(folder))
             sites[name] = Site(base_url=address, pages=tuple(pages), visible=VisiblePages(folder))
         yield sites
+
+
+def _is_hidden(path: Path) -> bool:
+    """Tell whether the path leads through a hidden folder, such as `.git` or `.venv`."""
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _no_folder(name: str, site_root: Path) -> InputError:
+    root = site_root.resolve()
+    hint = f"--site-root is the folder that holds the folder {name!r}"
+    if root.name == name:
+        hint += f"; try --site-root {root.parent}"
+    return InputError(f"The site {name!r} has no folder in {site_root}.", hint=f"{hint}.")

@@ -1,13 +1,22 @@
 """Questions to judge WebRAG with, read from a JSON Lines file."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 
 from webrag.errors import InputError
 
-__all__ = ["Gold", "Question", "load_questions"]
+__all__ = ["EXAMPLE_LINE", "Gold", "Question", "load_questions"]
+
+EXAMPLE_LINE: Final = (
+    '{"id": "q1", "site": "handbook", "query": "Who approves travel?", "gold": [{"page":'
+    ' "travel.html", "quote": "the head of department approves"}]}'
+)
+_HINT: Final = f"A line looks like this: {EXAMPLE_LINE}"
 
 
 class _Lenient(BaseModel):
@@ -19,6 +28,11 @@ class Passage(_Lenient):
 
     page: str
     quote: str = Field(min_length=1)
+
+    @field_validator("page")
+    @classmethod
+    def _below_the_root(cls, page: str) -> str:
+        return page.removeprefix("./").lstrip("/")
 
 
 class Gold(Passage):
@@ -82,8 +96,27 @@ def _parse(line: str, where: str) -> Question:
     try:
         return Question.model_validate(json.loads(line))
     except json.JSONDecodeError as error:
-        raise InputError(f"{where} is not JSON: {error.msg}.") from error
+        raise InputError(f"{where} is not JSON: {error.msg}.", hint=_HINT) from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{where}: field {field!r}: {first['msg']}.") from error
+        raise InputError(f"{where}: {_told(error.errors()[0])}", hint=_HINT) from error
+
+
+def _told(error: ErrorDetails) -> str:
+    place = error["loc"]
+    if not place:
+        return "the line is not a JSON object."
+    field = _field(place)
+    if error["type"] == "missing":
+        return f"the field {field!r} is missing."
+    if error["type"] == "string_too_short":
+        return f"the field {field!r} is empty."
+    if place[0] == "gold" and error["type"] != "string_type":
+        wanted = "a list" if len(place) in (1, 3) else "an object with 'page' and 'quote'"
+        return f"the field {field!r} must be {wanted}."
+    return f"the field {field!r} must be text in quotation marks."
+
+
+def _field(place: Sequence[int | str]) -> str:
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in place
+    ).removeprefix(".")

@@ -77,6 +77,11 @@ _INVERTED: Final = re.compile(
     rf"|(?:what|which)(?:\s+[\w.-]+){{1,3}}?\s+{_AUX}\b)",
     re.IGNORECASE,
 )
+# Only after a comma and a direct question: "how heavy is", "how many frames fit in", "who pays".
+_AFTER_COMMA: Final = re.compile(
+    rf"^(?:who|how\s+(?:many|much)|how\s+[\w-]+\s+{_AUX})\b", re.IGNORECASE
+)
+_DIRECT: Final = re.compile(rf"^(?:{_WH}|{_AUX})\b", re.IGNORECASE)
 _ELLIPTIC: Final = re.compile(rf"^which\s+{_AUX}\b", re.IGNORECASE)
 _ELLIPTIC_FIRST: Final = re.compile(r"^which\b", re.IGNORECASE)
 _QUESTION_START: Final = re.compile(
@@ -241,7 +246,9 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
         return False
     if _INVERTED.match(second):
         return True
-    return with_comma and wh.casefold() in {"what", "which"}
+    if with_comma and wh.casefold() in {"what", "which"}:
+        return True
+    return with_comma and bool(_DIRECT.match(opening) and _AFTER_COMMA.match(second))
 
 
 def _resolve(first: str, second: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from webrag.orchestration.models import ExpansionStep, OrchestrationResult, RankedChunk
+from webrag.presentation.counting import counted
 from webrag.presentation.models import EvidenceBlock
 from webrag.presentation.trace import expansion_trace
 from webrag.presentation.untrusted import clean_block
@@ -110,8 +111,8 @@ def _loop(result: OrchestrationResult) -> str:
     heads = "".join(f"<th>{name}</th>" for name in ("round", "rule", "action", "top score", "why"))
     trace = expansion_trace(result)
     return (
-        f"<details><summary>How it was found: {len(result.urls_fetched)} pages fetched, "
-        f"{result.total_iterations} rounds</summary>"
+        f"<details><summary>How it was found: {counted(len(result.urls_fetched), 'page')} fetched, "
+        f"{counted(result.total_iterations, 'round')}</summary>"
         + (f"<pre>{_text(trace)}</pre>" if trace else "")
         + f"<table><tr>{heads}</tr>{rows}</table></details>"
     )

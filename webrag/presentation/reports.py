@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from webrag.indexing.models import AcquiredPage
 from webrag.orchestration.crawl_models import SiteReport
+from webrag.presentation.counting import counted
 from webrag.presentation.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def format_ingest(
 def _ingest_line(page: AcquiredPage) -> str:
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
-        f"  ({OUTCOMES[page.outcome]}; {page.chunk_count:,} chunks, {page.token_count:,} tokens)"
+        f"  ({OUTCOMES[page.outcome]}; {counted(page.chunk_count, 'chunk')}, "
+        f"{counted(page.token_count, 'token')})"
     )
 
 

@@ -9,6 +9,7 @@ from webrag.indexing.models import (
     FailedPage,
     PageStatus,
 )
+from webrag.presentation.counting import counted
 from webrag.presentation.untrusted import one_line
 
 __all__ = ["format_status"]
@@ -108,7 +109,7 @@ def _page_line(page: PageStatus) -> str:
     gone = f", gone since {_time(page.gone_at)}" if page.gone_at else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
-        f"  ({page.chunk_count:,} chunks, {page.token_count:,} tokens, "
+        f"  ({counted(page.chunk_count, 'chunk')}, {counted(page.token_count, 'token')}, "
         f"fetched {_time(page.fetched_at)}{by}{gone}){_last_request(page)}"
     )
 

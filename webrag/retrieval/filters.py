@@ -1,9 +1,10 @@
 """Which stored pages and chunks a search may return; it holds no SQL."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeVar, get_args
+from typing import Final, Literal, TypeVar, get_args
 
 from webrag.errors import InputError
 from webrag.ingestion.links import canonical_url, site_of
@@ -16,6 +17,7 @@ CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
 """Every kind of rich content that chunks are marked with."""
 
 _MAX_YEAR = 9999
+_ROOT: Final = re.compile(r"(https?://)?([^/?#]+)/?", re.IGNORECASE)
 
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ class SearchFilters:
 
         Args:
             source_urls: Any spelling of pages' addresses.
-            sites: Hosts, `host` or `host:port`.
+            sites: Hosts, `host` or `host:port`, or the address of a site's root.
             years: From 1 to 9999.
             fetched_since: Without a time zone it is taken as UTC.
             has: Some of `CONTENT_KINDS`.
@@ -112,11 +114,12 @@ def _checked_kind(kind: ContentKind) -> ContentKind:
 
 
 def _host(site: str) -> str:
-    """The site as pages are filed under it."""
+    """The site as pages are filed under it; the address of its root names it as well."""
+    rooted = _ROOT.fullmatch(site)
     try:
-        found = site_of(canonical_url(f"http://{site}/"))
+        found = site_of(canonical_url(f"{rooted[1] or 'http://'}{rooted[2]}/")) if rooted else ""
     except InputError:
         found = ""
-    if not found or "/" in site:
+    if not found:
         raise InputError(f"The site {site!r} is not a host; give one such as docs.example.com.")
     return found

@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 
 from webrag.cli.eval_command import _collection_prefix
+from webrag.evaluation.questions import EXAMPLE_LINE
 from webrag.indexing.database import Database
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import drop_collection, ensure_schema, list_collections
@@ -138,6 +139,32 @@ def test_limit_asks_the_first_questions_only(files: Files, corpus_command: Run) 
     corpus_command(None, "eval", *files.local, "--limit", "2", "--setting", "seed")
 
     assert [line["id"] for line in files.run()] == ["prune", "visit"]
+
+
+def test_hidden_folders_are_not_pages_of_the_site(files: Files, corpus_command: Run) -> None:
+    hidden = files.sites / "garden" / ".cache"
+    hidden.mkdir()
+    (hidden / "copy.html").write_text(PAGES["trees.html"].replace("February", "May"), "utf-8")
+
+    corpus_command(None, "eval", *files.local, "--limit", "1")
+
+    assert not [each for each in files.run()[0]["retrieved"] if "/.cache/" in each["url"]]
+
+
+def test_help_shows_a_line_of_the_questions_file(webrag: Run) -> None:
+    shown = webrag("eval", "--help").stdout
+
+    example = shown[shown.index("{") : shown.rindex("}") + 1]
+    assert json.loads(example) == json.loads(EXAMPLE_LINE)
+
+
+def test_site_root_that_is_the_site_itself_is_told_its_parent(files: Files, webrag: Run) -> None:
+    own = files.sites / "garden"
+
+    result = webrag("eval", str(files.questions), "--out", str(files.out), "--site-root", str(own))
+
+    assert result.exit_code == 2
+    assert f"try --site-root {files.sites}." in result.stderr
 
 
 async def test_temporary_corpus_is_gone_afterwards(files: Files, database: Database) -> None:
@@ -321,3 +348,17 @@ def test_crawl_that_was_cut_is_told_loudly_and_stands_in_the_report(
     page = report.read_text(encoding="utf-8")
     assert page.startswith("# Evaluation of questions.jsonl, setting whole\n\n> **Warning:** The")
     assert "### prune: When are apple trees pruned?" in page
+
+
+def test_gold_that_is_not_on_its_page_is_told_and_stands_in_the_report(
+    files: Files, corpus_command: Run, tmp_path: Path
+) -> None:
+    wrong = {"page": "trees.html", "quote": "pruned in March"}
+    files.questions.write_text(json.dumps({**QUESTIONS[0], "gold": [wrong]}), encoding="utf-8")
+    report = tmp_path / "report.md"
+
+    result = corpus_command(None, "eval", *files.local, "--report", str(report))
+
+    assert result.exit_code == 0, result.stderr
+    assert "Warning: 1 of 1 gold quotations do not stand on the page they name" in result.stderr
+    assert "> **Warning:** 1 of 1 gold quotations" in report.read_text(encoding="utf-8")

@@ -76,6 +76,10 @@ def test_page_recall_matches_pages_below_a_site_folder() -> None:
     assert score.pages[1] == 1.0
 
 
+def test_page_recall_matches_a_gold_page_with_a_leading_slash() -> None:
+    assert score_question(question("x", page="/a.html"), record("y")).pages[1] == 1.0
+
+
 def test_reciprocal_rank_is_of_the_first_result_with_a_gold_quote() -> None:
     score = score_question(question("needle"), record("hay", "needle", "needle"))
 

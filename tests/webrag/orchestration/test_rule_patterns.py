@@ -55,6 +55,26 @@ SPLIT = [
             "how do I edit it by hand (ignore list live set)",
         ),
     ),
+    (
+        "What is the deposit for the extractor, and how heavy is a Dadant hive?",
+        ("What is the deposit for the extractor", "how heavy is a Dadant hive"),
+    ),
+    (
+        "Who keeps the keys of the shed, and how many frames fit in a brood box?",
+        ("Who keeps the keys of the shed", "how many frames fit in a brood box"),
+    ),
+    (
+        "When does the shop open, and where is the nearest parking place?",
+        ("When does the shop open", "where is the nearest parking place"),
+    ),
+    (
+        "What does the course cost, and who pays for the books?",
+        ("What does the course cost", "who pays for the books"),
+    ),
+    (
+        "What does a frame weigh, and how much sugar goes into the syrup?",
+        ("What does a frame weigh", "how much sugar goes into the syrup"),
+    ),
     ("REST versus GraphQL in mobile apps", ("REST in mobile apps", "GraphQL in mobile apps")),
     ("What is the difference between git merge and git rebase?", ("git merge", "git rebase")),
     ("How is a view different from a materialized view?", ("view", "materialized view")),
@@ -125,6 +145,13 @@ WHOLE = [
     "max_connections and shared_buffers",
     "Several threads sleep until woken: what may surprise me about whose closure ran?",
     "Tell me about search and ranking",
+    "Explain what a lock is, and how nesting is handled",
+    "Tell me about hives, and how heavy a full one is",
+    "Which frames are full, and which are empty?",
+    "What is the deposit, and how much?",
+    "Is the hive heavy, and how so?",
+    "Does the manual say how old a queen gets, and how old is too old?",
+    "I rent the extractor, the press and the tank, and how heavy are they?",
 ]
 
 

@@ -70,3 +70,18 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
         "The limit was reached: 90 pages that were found have not been visited. Repeat the"
         " command with a higher --max-pages to go on."
     )
+
+
+def test_page_of_one_chunk_is_counted_in_the_singular() -> None:
+    page = AcquiredPage(
+        url=URL,
+        requested_url=URL,
+        page_id=1,
+        title=None,
+        outcome="indexed",
+        depth=0,
+        chunk_count=1,
+        token_count=80,
+    )
+
+    assert "; 1 chunk, 80 tokens)" in format_ingest([page], {})

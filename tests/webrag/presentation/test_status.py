@@ -138,3 +138,9 @@ def test_status_names_the_other_collections_with_their_pages(status: CorpusStatu
     text = format_status(status.model_copy(update={"other_collections": others}))
 
     assert "Other collections: private, single (1 page), work (1,234 pages)" in text
+
+
+def test_page_of_one_chunk_is_listed_in_the_singular(status: CorpusStatus) -> None:
+    small = status.pages[0].model_copy(update={"chunk_count": 1})
+
+    assert "(1 chunk, 198,432" in format_status(status.model_copy(update={"pages": (small,)}))

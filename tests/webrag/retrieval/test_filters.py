@@ -56,6 +56,18 @@ def test_addresses_hosts_and_moments_are_made_canonical() -> None:
     assert filters.has == ("code",)
 
 
+@pytest.mark.parametrize(
+    ("given", "host"),
+    [
+        ("http://127.0.0.1:8417/", "127.0.0.1:8417"),
+        ("HTTPS://www.Docs.Test", "docs.test"),
+        ("https://docs.test:443/", "docs.test"),
+    ],
+)
+def test_address_of_a_sites_root_means_its_host(given: str, host: str) -> None:
+    assert SearchFilters.of(sites=[given]).sites == (host,)
+
+
 def test_nothing_given_restricts_nothing() -> None:
     assert SearchFilters.of() == NO_FILTERS
     assert not NO_FILTERS.restrict_pages
@@ -67,6 +79,11 @@ def test_nothing_given_restricts_nothing() -> None:
     [
         ({"source_urls": ["no address"]}, "no address"),
         ({"sites": ["a.test/path"]}, "a.test/path"),
+        ({"sites": ["http://a.test/path"]}, "http://a.test/path"),
+        ({"sites": ["http://a.test/?x"]}, "a.test"),
+        ({"sites": ["ftp://a.test/"]}, "ftp://a.test/"),
+        ({"sites": ["http://"]}, "http://"),
+        ({"sites": [""]}, "is not a host"),
         ({"years": [0]}, "0"),
         ({"years": [10_000]}, "9999"),
         ({"has": ["pictures"]}, "definition_list"),
