@@ -32,11 +32,11 @@ class LlamaIndexComponents(Lifetime):
     def retriever(
         self,
         *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
-        years: Sequence[int] | None = None,
+        source_urls: str | Sequence[str] | None = None,
+        sites: str | Sequence[str] | None = None,
+        years: int | Sequence[int] | None = None,
         fetched_since: datetime | None = None,
-        has: Sequence["ContentKind"] = (),
+        has: "ContentKind | Sequence[ContentKind]" = (),
         retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
         top_k: int | None = None,
     ) -> "WebRAGRetriever":
@@ -52,7 +52,7 @@ class LlamaIndexComponents(Lifetime):
             top_k: Nodes at most; None gives all that fit the context budget.
 
         Raises:
-            InputError: A filter cannot be used.
+            InputError: A filter, the mode or `top_k` cannot be used.
         """
         from webrag.retrieval.filters import SearchFilters
         from webrag.retrieval.retriever import WebRAGRetriever
@@ -81,7 +81,7 @@ class LlamaIndexComponents(Lifetime):
             max_quotes: Quotations in the response text.
 
         Raises:
-            InputError: A URL cannot be used.
+            InputError: A URL, the mode or a number cannot be used.
         """
         from webrag.orchestration.query_engine import WebRAGQueryEngine
 
