@@ -166,3 +166,13 @@ async def test_query_engine_refuses_what_no_run_takes(
 ) -> None:
     with pytest.raises(InputError, match=said):
         rag.query_engine(**values)
+
+
+async def test_retriever_ends_with_the_webrag_it_is_part_of(rag: WebRAG) -> None:
+    retriever = rag.retriever()
+    await rag.close()
+
+    with pytest.raises(InputError, match="was closed"):
+        await retriever.aretrieve("lamp")
+    with pytest.raises(InputError, match="was closed"):
+        retriever.retrieve("lamp")
