@@ -26,7 +26,8 @@ class LlamaIndexComponents(Lifetime):
     """The part of WebRAG that composes with other software made for LlamaIndex.
 
     Every method needs an open WebRAG; what it gives works as long as that stays open, refuses
-    with an `InputError` to read the corpus afterwards, and is not to be closed. Components have the synchronous and the asynchronous methods of their kind.
+    with an `InputError` to read the corpus afterwards, and is not to be closed. Components have the
+    synchronous and the asynchronous methods of their kind.
     """
 
     def retriever(
