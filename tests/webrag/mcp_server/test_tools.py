@@ -167,6 +167,29 @@ async def test_ingest_that_stored_nothing_is_an_error(call: Call) -> None:
     assert "(failed: 404: no such page)" in text_of(result)
 
 
+async def test_ingest_reports_an_address_that_is_none_beside_the_others(
+    call: Call, memory: Any
+) -> None:
+    result = await call("ingest", {"url": [URL, "nonsense"]})
+
+    assert not result.is_error
+    assert "1 of 2 pages are in the corpus." in text_of(result)
+    assert "- nonsense\n  (failed: " in text_of(result)
+    assert memory.calls == [("ingest", {"urls": [URL], "refresh": False})]
+
+
+async def test_verify_checks_the_citations_beside_one_that_names_no_page(
+    call: Call, memory: Any
+) -> None:
+    good = {"quote": "It is bright.", "url": URL}
+    result = await call("verify", {"citations": [{"quote": "It is dark."}, good]})
+
+    assert not result.is_error
+    assert "[1] Not checked: A citation names no page: give its url" in text_of(result)
+    assert f"[2] {URL}" in text_of(result)
+    assert len(memory.calls[0][1]["citations"]) == 1
+
+
 async def test_ingest_says_that_another_source_was_used(call: Call, memory: Any) -> None:
     memory.degraded = ("Firecrawl refused the key, so pages were fetched directly.",)
 
