@@ -407,7 +407,19 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "search",
             {"query": "q", "url": URL},
             "search has no argument 'url'; it takes query, source_urls, sites, years, has, intent, "
-            "top_k.",
+            "top_k. Did you mean source_urls?",
+        ),
+        (
+            "answer",
+            {"url": URL, "question": "q"},
+            "answer has no argument 'question'; it takes url, query, intent, known_context, "
+            "constraints, expansion_budget, research_mode, retrieval_mode. Did you mean query?",
+        ),
+        (
+            "verify",
+            {"url": URL, "quote": "q"},
+            "verify has no argument 'url'; it takes citations, live. Did you mean citations? "
+            'For example {"citations": [{"url": "https://...", "quote": "..."}]}.',
         ),
         (
             "answer",
@@ -420,7 +432,7 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "verify",
             {"citations": [{"quote": "q", "page": URL}]},
             "An entry of citations has no argument 'page'; it takes quote, url, char_start, "
-            "char_end, passage_id.",
+            "char_end, passage_id. Did you mean url?",
         ),
         (
             "verify",
