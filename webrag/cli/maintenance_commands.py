@@ -63,7 +63,8 @@ def forget_command(
     else:
         for url in report.removed:
             click.echo(f"- {url}")
-        click.echo(f"{_pages(len(report.removed))} removed.")
+        if report.removed or error is None:
+            click.echo(f"{_pages(len(report.removed))} removed.")
         if error is not None:
             click.echo(f"Error: {error}", err=True)
     if error is not None:

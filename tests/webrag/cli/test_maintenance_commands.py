@@ -109,7 +109,7 @@ def test_age_without_a_unit_is_refused(corpus_command: Run) -> None:
 def test_forget_in_an_empty_database_is_a_sentence(corpus_command: Run) -> None:
     result = corpus_command(None, "forget", "http://docs.test/", "--yes")
 
-    assert result.exit_code == 1
+    assert (result.exit_code, result.stdout) == (1, "")
     assert "http://docs.test/ is not stored." in result.stderr
 
 
