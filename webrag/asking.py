@@ -56,7 +56,7 @@ class Asking(Lifetime):
             on_progress: Told what is being done.
 
         Raises:
-            InputError: The question or a URL cannot be used.
+            InputError: The question, a URL, a mode or a number cannot be used.
             FetchError: The only page named could not be obtained.
             StorageError: The database failed.
         """
@@ -83,11 +83,11 @@ class Asking(Lifetime):
         self,
         question: str,
         *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
-        years: Sequence[int] | None = None,
+        source_urls: str | Sequence[str] | None = None,
+        sites: str | Sequence[str] | None = None,
+        years: int | Sequence[int] | None = None,
         fetched_since: datetime | None = None,
-        has: Sequence[ContentKind] = (),
+        has: ContentKind | Sequence[ContentKind] = (),
         intent: QueryType | None = None,
         top_k: int | None = None,
         retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
@@ -114,7 +114,7 @@ class Asking(Lifetime):
             on_progress: Told what is being done.
 
         Raises:
-            InputError: The question, a filter or `top_k` cannot be used.
+            InputError: The question, a filter, the mode or `top_k` cannot be used.
             StorageError: The database failed.
         """
         check_question(question)

@@ -181,7 +181,7 @@ async def _storage(
     settings: Settings, stack: AsyncExitStack, bundled: BundledEmbedding
 ) -> _Storage:
     database = Database(settings.database_config())
-    stack.push_async_callback(database.close)
+    stack.push_async_callback(database.retire)
     await database.open()
     choice, other = await _open_corpus(settings, database, bundled)
     model = await asyncio.to_thread(choice.load)

@@ -25,18 +25,19 @@ __all__ = ["LlamaIndexComponents"]
 class LlamaIndexComponents(Lifetime):
     """The part of WebRAG that composes with other software made for LlamaIndex.
 
-    Every method needs an open WebRAG; what it gives works as long as that stays open, and is not
-    to be closed. Components have the synchronous and the asynchronous methods of their kind.
+    Every method needs an open WebRAG; what it gives works as long as that stays open, refuses
+    with an `InputError` to read the corpus afterwards, and is not to be closed. Components have the
+    synchronous and the asynchronous methods of their kind.
     """
 
     def retriever(
         self,
         *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
-        years: Sequence[int] | None = None,
+        source_urls: str | Sequence[str] | None = None,
+        sites: str | Sequence[str] | None = None,
+        years: int | Sequence[int] | None = None,
         fetched_since: datetime | None = None,
-        has: Sequence["ContentKind"] = (),
+        has: "ContentKind | Sequence[ContentKind]" = (),
         retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
         top_k: int | None = None,
     ) -> "WebRAGRetriever":
@@ -52,7 +53,7 @@ class LlamaIndexComponents(Lifetime):
             top_k: Nodes at most; None gives all that fit the context budget.
 
         Raises:
-            InputError: A filter cannot be used.
+            InputError: A filter, the mode or `top_k` cannot be used.
         """
         from webrag.retrieval.filters import SearchFilters
         from webrag.retrieval.retriever import WebRAGRetriever
@@ -81,7 +82,7 @@ class LlamaIndexComponents(Lifetime):
             max_quotes: Quotations in the response text.
 
         Raises:
-            InputError: A URL cannot be used.
+            InputError: A URL, the mode or a number cannot be used.
         """
         from webrag.orchestration.query_engine import WebRAGQueryEngine
 

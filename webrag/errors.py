@@ -16,6 +16,7 @@ WebRAGError
 └── DeadlineError              the work did not finish in its time
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "StorageError",
     "UnusablePageError",
     "WebRAGError",
+    "check_choice",
 ]
 
 
@@ -166,3 +168,14 @@ class DeadlineError(WebRAGError):
     def __init__(self, message: str, *, seconds: float, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.seconds = seconds
+
+
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Refuse a word that is none of those allowed.
+
+    Raises:
+        InputError: It is none; the message names the argument and the words there are.
+    """
+    if value not in allowed:
+        *most, last = map(repr, allowed)
+        raise InputError(f"{name} is {value!r}; use {', '.join(most)} or {last}.")

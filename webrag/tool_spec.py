@@ -1,16 +1,40 @@
 """WebRAG's tools for LlamaIndex agents; the work is `WebRAG`'s."""
 
+import functools
+import inspect
 import secrets
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal
 
+from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
+from typing_extensions import override
 
+from webrag.errors import InputError
 from webrag.presentation.reports import format_ingest
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
 __all__ = ["WebRAGToolSpec"]
+
+
+def _refusing_wrong_names(
+    tool: Callable[..., Awaitable[str]],
+) -> Callable[..., Awaitable[str]]:
+    """The tool, with a sentence in place of Python's own error about arguments."""
+    signature = inspect.signature(tool)
+
+    @functools.wraps(tool)
+    async def checked(*args: Any, **kwargs: Any) -> str:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            known = [name for name in signature.parameters if name != "self"]
+            raise InputError(f"{tool.__name__}: {error}; it takes {', '.join(known)}.") from error
+        return await tool(*args, **kwargs)
+
+    return checked
 
 
 class WebRAGToolSpec(BaseToolSpec):
@@ -33,6 +57,16 @@ class WebRAGToolSpec(BaseToolSpec):
     def __init__(self, rag: "WebRAG") -> None:
         self._rag = rag
 
+    @override
+    def to_tool_list(self, *args: Any, **kwargs: Any) -> list[FunctionTool]:
+        """The tools, with descriptions that are not indented like source code."""
+        tools = super().to_tool_list(*args, **kwargs)
+        for tool in tools:
+            signature, _, text = tool.metadata.description.partition("\n")
+            tool.metadata.description = f"{signature}\n{inspect.cleandoc(text)}"
+        return tools
+
+    @_refusing_wrong_names
     async def answer(
         self,
         url: str | list[str],
@@ -53,6 +87,7 @@ class WebRAGToolSpec(BaseToolSpec):
         result = await self._rag.answer(url, query, research_mode=research_mode)
         return self._rag.brief(result, include_guide=True, nonce=secrets.token_hex(8))
 
+    @_refusing_wrong_names
     async def search(self, query: str, source_urls: list[str] | None = None) -> str:
         """Find cited evidence for a question in the pages stored so far; fetches nothing.
 
@@ -63,6 +98,7 @@ class WebRAGToolSpec(BaseToolSpec):
         result = await self._rag.search(query, source_urls=source_urls)
         return self._rag.brief(result, include_guide=True, nonce=secrets.token_hex(8))
 
+    @_refusing_wrong_names
     async def ingest(self, url: str | list[str]) -> str:
         """Fetch and index a web page, or several, so that `search` finds them later.
 

@@ -13,12 +13,17 @@ from webrag.indexing.page_texts import read_passage
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.service import IngestionService
-from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
+from webrag.retrieval.citation_checks import (
+    Citation,
+    CitationCheck,
+    Finding,
+    check_citation,
+    quoted_place,
+)
 from webrag.retrieval.quote_check import find_quote
 
-__all__ = ["MAX_QUOTE_CHARS", "Verifier"]
+__all__ = ["Verifier"]
 
-MAX_QUOTE_CHARS = 10_000
 # Per host the fetcher is stricter.
 _FETCH_CONCURRENCY = 8
 
@@ -86,20 +91,19 @@ class Verifier:
             await asyncio.gather(*fetches.values(), return_exceptions=True)
 
     async def _claim(self, citation: Citation) -> _Claim:
-        _check_quote(citation.quote)
-        url, place = citation.url, _place(citation)
+        check_citation(citation)
+        url, place = citation.url, quoted_place(citation)
         if citation.passage_id is not None:
             passage = await read_passage(self._database, citation.passage_id)
             if passage is not None:
                 url = url or passage.url
                 place = place or (passage.char_start, passage.char_end)
-            elif url is None:
+            elif not url:
                 raise InputError(
                     f"No stored passage has the id {citation.passage_id}; give the url of the page "
                     "that is quoted."
                 )
-        if not url:
-            raise InputError("A citation names no page: give its url, or the id of a passage.")
+        assert url  # checked: a passage or a page is named
         return _Claim(citation, canonical_url(url), place, None, Finding(state="not_stored"))
 
     async def _with_stored(self, claim: _Claim) -> _Claim:
@@ -123,27 +127,6 @@ class Verifier:
         # Only a request with validators can be answered with "not modified".
         assert isinstance(document, NormalizedDocument)
         return document
-
-
-def _check_quote(quote: str) -> None:
-    if not quote.strip():
-        raise InputError("A quote is empty: give the text that was quoted.")
-    if len(quote) > MAX_QUOTE_CHARS:
-        raise InputError(
-            f"A quote has {len(quote):,} characters; at most {MAX_QUOTE_CHARS:,} are allowed."
-        )
-
-
-def _place(citation: Citation) -> tuple[int, int] | None:
-    start, end = citation.char_start, citation.char_end
-    if start is None:
-        return None
-    end = start + len(citation.quote) if end is None else end
-    if not 0 <= start < end:
-        raise InputError(
-            f"char_start is {start} and char_end is {end}; they must be offsets, the first smaller."
-        )
-    return start, end
 
 
 async def _compared(claim: _Claim, fetch: asyncio.Task[NormalizedDocument] | None) -> CitationCheck:

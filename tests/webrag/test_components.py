@@ -127,3 +127,52 @@ async def test_node_parser_and_embedding_are_those_of_the_corpus(rag: WebRAG) ->
 def test_parts_of_one_that_is_not_open_are_refused(postgres_dir: Path) -> None:
     with pytest.raises(InputError, match="not open"):
         WebRAG(load_settings(data_dir=postgres_dir)).retriever()
+
+
+async def test_one_site_or_page_need_not_be_a_list(rag: WebRAG) -> None:
+    (url, *_) = [page.url for page in (await rag.status()).pages]
+    one_site = await rag.retriever(sites="127.0.0.1").aretrieve("lamp")
+    one_page = await rag.retriever(source_urls=url).aretrieve("lamp")
+
+    assert {node.metadata["title"] for node in one_site} == {"Lighthouse", "Signals"}
+    assert {node.metadata["source_url"] for node in one_page} == {url}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"top_k": 0}, "top_k is 0; it must be 1 or more"),
+        ({"retrieval_mode": "chunks"}, "use 'chunk', 'full_context' or 'auto'"),
+        ({"years": "1999"}, "The year '1999' cannot be used"),
+    ],
+)
+async def test_retriever_refuses_what_no_search_takes(
+    rag: WebRAG, values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        rag.retriever(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"research_mode": "deeep"}, "research_mode is 'deeep'; use 'fast' or 'deep'"),
+        ({"expansion_budget": -1}, "expansion_budget is -1"),
+        ({"max_quotes": 0}, "max_quotes is 0"),
+    ],
+)
+async def test_query_engine_refuses_what_no_run_takes(
+    rag: WebRAG, values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        rag.query_engine(**values)
+
+
+async def test_retriever_ends_with_the_webrag_it_is_part_of(rag: WebRAG) -> None:
+    retriever = rag.retriever()
+    await rag.close()
+
+    with pytest.raises(InputError, match="was closed"):
+        await retriever.aretrieve("lamp")
+    with pytest.raises(InputError, match="was closed"):
+        retriever.retrieve("lamp")

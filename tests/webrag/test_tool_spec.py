@@ -48,6 +48,21 @@ def test_a_model_is_told_the_modes_it_may_choose(tools: dict[str, FunctionTool])
     assert schema["properties"]["research_mode"]["enum"] == ["fast", "deep"]
 
 
+def test_descriptions_are_not_indented(tools: dict[str, FunctionTool]) -> None:
+    lines = str(tools["answer"].metadata.description).splitlines()
+
+    assert "Args:" in lines
+    assert "Find cited evidence" in "\n".join(lines)
+
+
+async def test_a_wrong_argument_is_a_sentence(tools: dict[str, FunctionTool]) -> None:
+    with pytest.raises(InputError) as caught:
+        await tools["answer"].acall(url="https://a.test/", q="When?")
+
+    assert "'q'" in str(caught.value) or "'query'" in str(caught.value)
+    assert str(caught.value).endswith("it takes url, query, research_mode.")
+
+
 async def test_answer_returns_a_brief_that_quotes_the_page(
     tools: dict[str, FunctionTool], site: Any
 ) -> None:

@@ -1,6 +1,9 @@
 """The command group: which commands there are, and how every error ends."""
 
+import contextlib
+import errno
 import json
+import os
 import sys
 import traceback
 from typing import Any
@@ -51,6 +54,9 @@ class _Commands(click.Group):
         except WebRAGError as error:
             _report(error, options)
             ctx.exit(2 if isinstance(error, InputError | ConfigurationError) else 1)
+        except OSError as error:
+            _report(_unwritable(error) or _defect(error), options)
+            ctx.exit(1)
         # A defect must still end in a sentence; --verbose shows where it happened.
         except Exception as error:  # noqa: BLE001
             _report(_defect(error), options)
@@ -97,6 +103,16 @@ def _never_fail_on_output() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _unwritable(error: OSError) -> WebRAGError | None:
+    """The error of a full disk, when standard output is what cannot be written."""
+    if error.errno != errno.ENOSPC or error.filename is not None:
+        return None
+    # What is left in the buffer would fail again, with a traceback, when Python ends.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return WebRAGError(f"The output cannot be written: {error.strerror}.")
 
 
 def _defect(error: Exception) -> WebRAGError:

@@ -49,8 +49,10 @@ def forget_command(
 ) -> None:
     """Delete pages, by URL or by --site and --older-than, with everything made from them.
 
-    On a terminal it asks first. Exit code 1 when a URL is not stored.
+    Asks first; without a terminal it needs --yes. Exit code 1 when a URL is not stored.
     """
+    if not yes and not sys.stdin.isatty():
+        raise InputError("Forgetting pages needs --yes when nobody can be asked.")
     options = run_options(ctx)
     report = run(_forget(ctx.obj, urls, site, older_than, ask=not yes, options=options))
     error = _unknown(report)
@@ -61,7 +63,8 @@ def forget_command(
     else:
         for url in report.removed:
             click.echo(f"- {url}")
-        click.echo(f"{_pages(len(report.removed))} removed.")
+        if report.removed or error is None:
+            click.echo(f"{_pages(len(report.removed))} removed.")
         if error is not None:
             click.echo(f"Error: {error}", err=True)
     if error is not None:
@@ -148,7 +151,7 @@ async def _forget(
             urls or None,
             site=site,
             older_than=older_than,
-            confirm=_confirm_pages if ask and sys.stdin.isatty() else None,
+            confirm=_confirm_pages if ask else None,
             on_progress=report,
         )
 

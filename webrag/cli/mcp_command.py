@@ -1,5 +1,6 @@
 """`webrag mcp`: serves the tools to MCP clients."""
 
+import sys
 from collections.abc import Callable
 
 import click
@@ -20,6 +21,12 @@ def _mcp(ctx: click.Context) -> None:
     """
     from webrag.mcp_server.server import serve
 
+    if ctx.obj.mcp_transport == "stdio" and sys.stdin.isatty():
+        click.echo(
+            "Waiting for an MCP client on standard input; clients start this command themselves, "
+            "as docs/clients.md shows. Ctrl-C ends it.",
+            err=True,
+        )
     serve(ctx.obj)
 
 

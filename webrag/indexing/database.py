@@ -18,6 +18,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from webrag.errors import (
     DatabaseUnavailableError,
+    InputError,
     StorageError,
     WebRAGError,
 )
@@ -43,7 +44,7 @@ class Database:
     """Pooled connections to one Postgres, safe to use from several event loops and threads.
 
     It opens itself on first use. `close` ends every pool and lets the embedded server stop when
-    no other process uses it; a closed database may be opened again.
+    no other process uses it; a closed database may be opened again, unless it was retired.
 
     Args:
         config: Which server, which collection, how many connections.
@@ -59,6 +60,7 @@ class Database:
         self._server = Server(config)
         self._pools = AsyncPools(self._server.conninfo_async, self._server.connect_kwargs, config)
         self._sync_pool: ConnectionPool[Connection[TupleRow]] | None = None
+        self._is_retired = False
 
     @property
     def description(self) -> str:
@@ -71,7 +73,9 @@ class Database:
         Raises:
             DatabaseUnavailableError: The server cannot be started or reached.
             ConfigurationError: The server is too old or lacks pgvector.
+            InputError: The database was retired.
         """
+        self._refuse_retired()
         if not self._server.is_open:
             await asyncio.to_thread(self._server.open)
 
@@ -199,6 +203,15 @@ class Database:
         await self._pools.close()
         await asyncio.to_thread(self._close_blocking)
 
+    async def retire(self) -> None:
+        """Close for good: what still holds this database is told so instead of opening it again."""
+        self._is_retired = True
+        await self.close()
+
+    def _refuse_retired(self) -> None:
+        if self._is_retired:
+            raise InputError("WebRAG was closed: use its parts while it is open.")
+
     def _close_blocking(self) -> None:
         with self._mutex:
             pool, self._sync_pool = self._sync_pool, None
@@ -207,6 +220,7 @@ class Database:
         self._server.release()
 
     def _ensure_sync_pool(self) -> ConnectionPool[Connection[TupleRow]]:
+        self._refuse_retired()
         self._server.open()
         with self._mutex:
             if self._sync_pool is None:

@@ -14,6 +14,15 @@ _Choice = TypeVar("_Choice", bound=str)
 _TRUE = ("true", "1", "yes")
 _FALSE = ("false", "0", "no")
 _SHOWN_CHARS = 60
+# Words that clients try and that mean the same, though they are not spelt alike.
+_SYNONYMS = (
+    frozenset({"url", "urls", "source_url", "source_urls", "page", "pages", "link", "links"}),
+    frozenset({"query", "question", "q", "text", "prompt"}),
+    frozenset({"quote", "quotation", "text", "citation", "passage"}),
+    frozenset({"citations", "quotes", "quotations", "quote", "url", "urls"}),
+    frozenset({"sites", "site", "host", "hosts", "domain", "domains"}),
+    frozenset({"top_k", "limit", "k", "n", "max_results"}),
+)
 
 
 class Arguments:
@@ -29,12 +38,13 @@ class Arguments:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
 
-    def check_names(self, known: Sequence[str], *, where: str) -> None:
+    def check_names(self, known: Sequence[str], *, where: str, form: str = "") -> None:
         """Refuse arguments that would be ignored.
 
         Args:
             known: Names there are.
             where: What takes them, for the message.
+            form: A sentence that shows how they are written; nothing when the names say it.
 
         Raises:
             InputError: Another one is given; the message names it and those known.
@@ -42,10 +52,11 @@ class Arguments:
         unknown = [name for name in self._values if name not in known]
         if not unknown:
             return
-        meant = get_close_matches(unknown[0], known, n=1)
-        guess = f" Did you mean {meant[0]}?" if meant else ""
+        meant = _meant(unknown[0], known)
+        guess = f" Did you mean {meant}?" if meant else ""
         raise InputError(
             f"{where} has no argument {_shown(unknown[0])}; it takes {', '.join(known)}.{guess}"
+            f"{form and ' ' + form}"
         )
 
     def text(self, name: str) -> str:
@@ -206,6 +217,13 @@ class Arguments:
         if not isinstance(value, str):
             raise InputError(f"{name} is {_shown(value)}; give it as text.")
         return value
+
+
+def _meant(name: str, known: Sequence[str]) -> str | None:
+    """The argument that a wrong name stands for, as far as one can tell."""
+    word = name.lower()
+    alike = [each for words in _SYNONYMS if word in words for each in known if each in words]
+    return next(iter(alike or get_close_matches(word, known, n=1)), None)
 
 
 def _parsed_list(value: str) -> object:

@@ -25,7 +25,7 @@ from webrag.presentation.reports import format_forget, format_ingest
 from webrag.presentation.status import format_status
 from webrag.presentation.untrusted import one_line
 from webrag.presentation.verification import format_verification
-from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
 from webrag.retrieval.filters import CONTENT_KINDS
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ class Handlers:
     async def ingest(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Fetch and index pages."""
         deadline = time.monotonic() + self._soft_deadline_s
-        urls = _canonical("url", arguments.texts("url", required=True) or [], MAX_INGEST_URLS)
+        named = arguments.texts("url", required=True) or []
+        urls, refused = _usable("url", named, MAX_INGEST_URLS)
         refresh = arguments.flag("refresh", default=False)
         memory = await self._memory(progress)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
@@ -137,13 +138,13 @@ class Handlers:
                 raise
             logger.warning("Time ran out after %d of %d pages", len(outcomes), len(urls))
         await progress.flush()
-        return _ingest_reply(urls, outcomes, degraded)
+        return _ingest_reply(urls, outcomes, refused, degraded)
 
     async def verify(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Check quotations against the stored and the live pages."""
         deadline = time.monotonic() + self._soft_deadline_s
         entries = arguments.objects("citations", known=_CITATION_FIELDS, at_most=MAX_CITATIONS)
-        citations = [_citation(entry) for entry in entries]
+        citations, refused = _usable_citations(entries)
         live = arguments.flag("live", default=True)
         memory = await self._memory(progress)
 
@@ -158,12 +159,18 @@ class Handlers:
             on_checked=on_checked,
         )
         await progress.flush()
-        data = {"checks": [check.model_dump(mode="json") for check in checks]}
-        return Reply(format_verification(checks, nonce=new_nonce()), data=data)
+        data = {
+            "checks": [check.model_dump(mode="json") for check in checks],
+            "refused": {str(number): reason for number, reason in refused.items()},
+        }
+        text = format_verification(checks, nonce=new_nonce(), refused=refused)
+        return Reply(text, data=data)
 
     async def forget(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Delete pages."""
-        urls = _canonical("url", arguments.texts("url", required=True) or [], MAX_FORGET_URLS)
+        urls, refused = _usable("url", arguments.texts("url", required=True) or [], MAX_FORGET_URLS)
+        if refused:
+            raise InputError(" ".join(refused.values()))
         memory = await self._memory(progress)
         report = await memory.forget(urls)
         data = report.model_dump(mode="json")
@@ -175,14 +182,40 @@ class Handlers:
         return await self._runtime.memory()
 
 
-def _canonical(name: str, named: Sequence[str], at_most: int) -> list[str]:
-    urls = list(dict.fromkeys(map(canonical_url, named)))
+def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], dict[str, str]]:
+    """Canonical addresses, and why the others cannot be used; refuses when none can."""
+    urls: dict[str, None] = {}
+    refused: dict[str, str] = {}
+    for each in named:
+        try:
+            urls[canonical_url(each)] = None
+        except InputError as error:
+            refused[each] = str(error)
     if len(urls) > at_most:
         raise InputError(
             f"{name} names {len(urls)} pages; one call takes at most {at_most}: "
             "name the others in further calls."
         )
-    return urls
+    if not urls:
+        raise InputError(" ".join(refused.values()))
+    return list(urls), refused
+
+
+def _usable_citations(entries: Sequence[Arguments]) -> tuple[list[Citation], dict[int, str]]:
+    """Those that can be looked up, and why the others cannot; refuses when none can."""
+    usable: list[Citation] = []
+    refused: dict[int, str] = {}
+    for number, entry in enumerate(entries, 1):
+        try:
+            citation = _citation(entry)
+            check_citation(citation)
+        except InputError as error:
+            refused[number] = str(error)
+            if len(refused) == len(entries):
+                raise
+        else:
+            usable.append(citation)
+    return usable, refused
 
 
 def _citation(entry: Arguments) -> Citation:
@@ -203,11 +236,13 @@ def _page_progress(url: str, outcome: AcquiredPage | WebRAGError, done: int, tot
 def _ingest_reply(
     urls: Sequence[str],
     outcomes: Mapping[str, AcquiredPage | WebRAGError],
+    refused: Mapping[str, str],
     degraded: Sequence[str],
 ) -> Reply:
     known = [(url, outcomes[url]) for url in urls if url in outcomes]
     pages = [outcome for _, outcome in known if isinstance(outcome, AcquiredPage)]
     failed = {url: str(outcome) for url, outcome in known if isinstance(outcome, WebRAGError)}
+    failed = {one_line(url): reason for url, reason in refused.items()} | failed
     unfinished = [url for url in urls if url not in outcomes]
     data = {
         "pages": [page.model_dump(mode="json") for page in pages],

@@ -10,6 +10,7 @@ from webrag.retrieval.filters import CONTENT_KINDS
 
 __all__ = [
     "DESCRIPTIONS",
+    "FORMS",
     "INSTRUCTIONS",
     "MAX_CITATIONS",
     "MAX_FORGET_URLS",
@@ -81,6 +82,9 @@ DESCRIPTIONS = {
         "says so."
     ),
 }
+
+FORMS = {"verify": 'For example {"citations": [{"url": "https://...", "quote": "..."}]}.'}
+"""Tools whose arguments' names do not say how they are written, and a sentence that shows it."""
 
 _INTENT = {
     "type": "string",

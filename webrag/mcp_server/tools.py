@@ -19,7 +19,7 @@ from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply
 from webrag.mcp_server.running_calls import RunningCalls
 from webrag.mcp_server.runtime import Runtime
-from webrag.mcp_server.schemas import DESCRIPTIONS, SCHEMAS, TITLES
+from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, SCHEMAS, TITLES
 from webrag.presentation.errors import failure_text, input_error_text, timeout_text
 
 __all__ = ["ResearchTools"]
@@ -128,7 +128,7 @@ class ResearchTools:
         heartbeat = asyncio.create_task(progress.keep_alive())
         try:
             given = Arguments(arguments)
-            given.check_names(known, where=name)
+            given.check_names(known, where=name, form=FORMS.get(name, ""))
             reply = await self._reply(handler, given, progress)
         except InputError as error:
             reply = Reply(input_error_text(error), is_error=True)

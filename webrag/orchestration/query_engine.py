@@ -11,8 +11,10 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from typing_extensions import override
 
+from webrag.errors import InputError
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.orchestration.run_request import check_research
 from webrag.retrieval.citations import extract_citation, finest_quote
 from webrag.retrieval.models import CitationSpan
 
@@ -52,7 +54,13 @@ class WebRAGQueryEngine(BaseQueryEngine):
             max_quotes: Quotations in the response text.
             max_quote_chars: Length of each at most.
             callback_manager: LlamaIndex's.
+
+        Raises:
+            InputError: The mode is unknown, or a number is too small.
         """
+        check_research(research_mode, expansion_budget)
+        if max_quotes < 1:
+            raise InputError(f"max_quotes is {max_quotes}; it must be 1 or more.")
         super().__init__(callback_manager)
         self._engine = engine
         self._urls = urls

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from webrag.errors import InputError
+from webrag.errors import InputError, check_choice
 from webrag.ingestion.links import canonical_url
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.request import RetrievalMode
+from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
 
-__all__ = ["RunRequest"]
+__all__ = ["RunRequest", "check_research"]
 
 _MAX_SEEDS: Final = 20
 _MAX_PAGES: Final = 25
@@ -69,6 +69,8 @@ class RunRequest:
         seeds = tuple(dict.fromkeys(canonical_url(url) for url in named))
         if not 1 <= len(seeds) <= _MAX_SEEDS:
             raise InputError(f"{len(seeds)} URLs were given; allowed are 1 to {_MAX_SEEDS}.")
+        check_research(research_mode, expansion_budget)
+        _check_words(intent, retrieval_mode)
         rounds, warnings = _rounds(expansion_budget, research_mode, config.max_depth)
         return cls(
             query=_checked_query(query),
@@ -100,6 +102,7 @@ class RunRequest:
         """
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k is {top_k}; it must be 1 or more.")
+        _check_words(intent, retrieval_mode)
         return cls(
             query=_checked_query(query),
             intent=intent,
@@ -108,6 +111,23 @@ class RunRequest:
             retrieval_mode=retrieval_mode,
             is_search=True,
         )
+
+
+def check_research(research_mode: str, expansion_budget: int | None) -> None:
+    """Refuse what does not say how far to follow links.
+
+    Raises:
+        InputError: The mode is unknown, or the budget is below 0.
+    """
+    check_choice("research_mode", research_mode, ("fast", "deep"))
+    if expansion_budget is not None and expansion_budget < 0:
+        raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
+
+
+def _check_words(intent: QueryType | None, retrieval_mode: RetrievalMode) -> None:
+    if intent is not None:
+        check_choice("intent", intent, get_args(QueryType))
+    check_choice("retrieval_mode", retrieval_mode, RETRIEVAL_MODES)
 
 
 def _checked_query(query: str) -> str:
@@ -130,8 +150,6 @@ def _rounds(
     """Rounds allowed; an explicit budget beats the mode, the safety ceiling beats both."""
     if expansion_budget is None:
         return (max_depth if research_mode == "deep" else 0), ()
-    if expansion_budget < 0:
-        raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
     if expansion_budget <= max_depth:
         return expansion_budget, ()
     return max_depth, (

@@ -1,6 +1,8 @@
 """Checked quotations as text; it repeats what was found and judges nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from types import MappingProxyType
 
 from webrag.presentation.frames import frame_notice, framed
 from webrag.presentation.untrusted import one_line
@@ -30,12 +32,19 @@ _VERBATIM = ("exact", "moved")
 _SHOWN_CHARS = 1500
 
 
-def format_verification(checks: Sequence[CitationCheck], *, nonce: str | None = None) -> str:
+def format_verification(
+    checks: Sequence[CitationCheck],
+    *,
+    nonce: str | None = None,
+    refused: Mapping[int, str] = MappingProxyType({}),
+) -> str:
     """One entry per quotation: what was given, and what each version of the page holds.
 
     Args:
         checks: In the order to print.
         nonce: Unpredictable token that frames page text; no frames when None.
+        refused: Why citations were not checked, by their place in the call, from 1; `checks` holds
+            the others.
     """
     total = len(checks)
     stored = sum(check.stored.state in _VERBATIM for check in checks)
@@ -45,7 +54,14 @@ def format_verification(checks: Sequence[CitationCheck], *, nonce: str | None = 
         live = sum(check.live.state in _VERBATIM for check in asked)
         lines.append(f"{live} of {len(asked)} are verbatim on the live page.")
     parts = ["\n".join(lines), frame_notice(nonce)]
-    parts += [_entry(number, check, nonce) for number, check in enumerate(checks, 1)]
+    places = (number for number in count(1) if number not in refused)
+    entries = {
+        number: _entry(number, check, nonce) for number, check in zip(places, checks, strict=False)
+    }
+    entries |= {
+        number: f"[{number}] Not checked: {one_line(refused[number])}" for number in refused
+    }
+    parts += [entry for _, entry in sorted(entries.items())]
     return "\n\n".join(part for part in parts if part)
 
 

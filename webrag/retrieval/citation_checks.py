@@ -6,7 +6,20 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Citation", "CitationCheck", "Finding", "FindingState"]
+from webrag.errors import InputError
+from webrag.ingestion.links import canonical_url
+
+__all__ = [
+    "MAX_QUOTE_CHARS",
+    "Citation",
+    "CitationCheck",
+    "Finding",
+    "FindingState",
+    "check_citation",
+    "quoted_place",
+]
+
+MAX_QUOTE_CHARS = 10_000
 
 FindingState = Literal[
     "exact",
@@ -80,3 +93,41 @@ class CitationCheck(_Frozen):
     url: str
     stored: Finding
     live: Finding
+
+
+def check_citation(citation: Citation) -> None:
+    """Refuse what cannot be looked up, whatever is stored.
+
+    Raises:
+        InputError: The quotation is empty or too long, the offsets are none, the URL cannot be
+            used, or neither a page nor a passage is named.
+    """
+    quote = citation.quote
+    if not quote.strip():
+        raise InputError("A quote is empty: give the text that was quoted.")
+    if len(quote) > MAX_QUOTE_CHARS:
+        raise InputError(
+            f"A quote has {len(quote):,} characters; at most {MAX_QUOTE_CHARS:,} are allowed."
+        )
+    quoted_place(citation)
+    if citation.url:
+        canonical_url(citation.url)
+    elif citation.passage_id is None:
+        raise InputError("A citation names no page: give its url, or the id of a passage.")
+
+
+def quoted_place(citation: Citation) -> tuple[int, int] | None:
+    """Where the quotation is said to stand; None when that is not said.
+
+    Raises:
+        InputError: The offsets are none.
+    """
+    start, end = citation.char_start, citation.char_end
+    if start is None:
+        return None
+    end = start + len(citation.quote) if end is None else end
+    if not 0 <= start < end:
+        raise InputError(
+            f"char_start is {start} and char_end is {end}; they must be offsets, the first smaller."
+        )
+    return start, end

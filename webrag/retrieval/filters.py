@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeVar, get_args
+from typing import Final, Literal, TypeVar, cast, get_args
 
 from webrag.errors import InputError
 from webrag.ingestion.links import canonical_url, site_of
@@ -47,13 +47,15 @@ class SearchFilters:
     def of(
         cls,
         *,
-        source_urls: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
-        years: Sequence[int] | None = None,
+        source_urls: str | Sequence[str] | None = None,
+        sites: str | Sequence[str] | None = None,
+        years: int | Sequence[int] | None = None,
         fetched_since: datetime | None = None,
-        has: Sequence[ContentKind] = (),
+        has: ContentKind | Sequence[ContentKind] = (),
     ) -> "SearchFilters":
         """Check what a user gave and bring it into canonical form.
+
+        One value stands for a list of one: a text is itself a sequence, of its letters.
 
         Args:
             source_urls: Any spelling of pages' addresses.
@@ -97,13 +99,16 @@ NO_FILTERS = SearchFilters()
 """Everything that is stored may be returned."""
 
 
-def _each_once(check: Callable[[T], T], values: Iterable[T] | None) -> tuple[T, ...] | None:
-    return None if values is None else tuple(dict.fromkeys(map(check, values)))
+def _each_once(check: Callable[[T], T], values: T | Iterable[T] | None) -> tuple[T, ...] | None:
+    if values is None:
+        return None
+    several = isinstance(values, Iterable) and not isinstance(values, str)
+    return tuple(dict.fromkeys(map(check, cast("Iterable[T]", values if several else [values]))))
 
 
 def _checked_year(year: int) -> int:
-    if not 1 <= year <= _MAX_YEAR:
-        raise InputError(f"The year {year} cannot be used; years are from 1 to {_MAX_YEAR}.")
+    if not isinstance(year, int) or not 1 <= year <= _MAX_YEAR:
+        raise InputError(f"The year {year!r} cannot be used; years are from 1 to {_MAX_YEAR}.")
     return year
 
 

@@ -2,17 +2,20 @@
 
 import time
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from webrag.errors import InputError
+from webrag.errors import InputError, check_choice
 from webrag.indexing.lexical import query_terms
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.queries import Queries
 
-__all__ = ["RetrievalMode", "RetrievalRequest", "check_request"]
+__all__ = ["RETRIEVAL_MODES", "RetrievalMode", "RetrievalRequest", "check_request"]
 
 RetrievalMode = Literal["chunk", "full_context", "auto"]
+
+RETRIEVAL_MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
+"""Every way to choose what is returned."""
 
 # What a question may cost: the later words of a pasted page change little, and embedding services
 # limit their input.
@@ -58,9 +61,10 @@ def check_request(
     """What the arguments of a retrieval mean; None stands for the configured value.
 
     Raises:
-        InputError: The question is empty or a number is below one.
+        InputError: The question is empty, the mode is unknown or a number is below one.
     """
     started = time.perf_counter()
+    check_choice("mode", mode, RETRIEVAL_MODES)
     text = query.replace("\0", " ")[:_MAX_QUERY_CHARS].strip()
     if not text:
         raise InputError("The query is empty; it must hold at least one visible character.")

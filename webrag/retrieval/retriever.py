@@ -14,10 +14,11 @@ from llama_index.core.schema import (
 )
 from typing_extensions import override
 
+from webrag.errors import InputError, check_choice
 from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalResult, RetrievedChunk
-from webrag.retrieval.request import RetrievalMode
+from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
 from webrag.retrieval.search import Searcher
 
 __all__ = ["WebRAGRetriever"]
@@ -36,6 +37,9 @@ class WebRAGRetriever(BaseRetriever):
         mode: As for `Searcher.retrieve`.
         top_k: Nodes at most; None gives all that fit the context budget.
         callback_manager: LlamaIndex's own.
+
+    Raises:
+        InputError: The mode is unknown, or `top_k` is below 1.
     """
 
     def __init__(
@@ -47,6 +51,9 @@ class WebRAGRetriever(BaseRetriever):
         top_k: int | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
+        check_choice("retrieval_mode", mode, RETRIEVAL_MODES)
+        if top_k is not None and top_k < 1:
+            raise InputError(f"top_k is {top_k}; it must be 1 or more.")
         super().__init__(callback_manager=callback_manager)
         self._searcher = searcher
         self._filters = filters

@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -211,3 +212,18 @@ def test_module_runs_the_same_command() -> None:
     )
 
     assert result.stdout.startswith("webrag ")
+
+
+def test_output_that_cannot_be_written_is_no_defect() -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "webrag", "config"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert result.returncode == 1
+    assert result.stderr == "Error: The output cannot be written: No space left on device.\n"

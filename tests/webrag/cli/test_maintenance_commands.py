@@ -66,7 +66,7 @@ def test_forget_removes_the_page_and_says_so(filled: Any, corpus_command: Run) -
 def test_forget_of_an_unknown_url_fails_and_forgets_the_others(
     filled: Any, corpus_command: Run
 ) -> None:
-    result = corpus_command(None, "forget", f"{filled}/apples", f"{filled}/nothing", "-q")
+    result = corpus_command(None, "forget", f"{filled}/apples", f"{filled}/nothing", "-q", "--yes")
 
     assert result.exit_code == 1
     assert result.stderr == f"Error: {filled}/nothing is not stored.\n"
@@ -75,8 +75,8 @@ def test_forget_of_an_unknown_url_fails_and_forgets_the_others(
 
 def test_forget_takes_a_whole_site(filled: Any, corpus_command: Run) -> None:
     host = filled.removeprefix("http://")
-    other = corpus_command(None, "forget", "--site", "docs.test", "--json")
-    own = corpus_command(None, "forget", "--site", host, "--json")
+    other = corpus_command(None, "forget", "--site", "docs.test", "--json", "--yes")
+    own = corpus_command(None, "forget", "--site", host, "--json", "--yes")
 
     assert json.loads(other.stdout)["removed"] == []
     assert len(json.loads(own.stdout)["removed"]) == 2
@@ -84,8 +84,8 @@ def test_forget_takes_a_whole_site(filled: Any, corpus_command: Run) -> None:
 
 
 def test_forget_takes_pages_older_than_an_age(filled: Any, corpus_command: Run) -> None:
-    kept = corpus_command(None, "forget", "--older-than", "1h", "--json")
-    gone = corpus_command(None, "forget", "--older-than", "0s", "--json")
+    kept = corpus_command(None, "forget", "--older-than", "1h", "--json", "--yes")
+    gone = corpus_command(None, "forget", "--older-than", "0s", "--json", "--yes")
 
     assert len(json.loads(kept.stdout)["removed"]) == 0
     assert len(json.loads(gone.stdout)["removed"]) == 2
@@ -93,7 +93,7 @@ def test_forget_takes_pages_older_than_an_age(filled: Any, corpus_command: Run) 
 
 @pytest.mark.parametrize("arguments", [(), ("http://a.test/", "--site", "a.test")])
 def test_forget_wants_urls_or_conditions(corpus_command: Run, arguments: tuple[str, ...]) -> None:
-    result = corpus_command(None, "forget", *arguments)
+    result = corpus_command(None, "forget", "--yes", *arguments)
 
     assert result.exit_code == 2
     assert "URLs, or a site" in result.stderr
@@ -107,10 +107,17 @@ def test_age_without_a_unit_is_refused(corpus_command: Run) -> None:
 
 
 def test_forget_in_an_empty_database_is_a_sentence(corpus_command: Run) -> None:
-    result = corpus_command(None, "forget", "http://docs.test/")
+    result = corpus_command(None, "forget", "http://docs.test/", "--yes")
 
-    assert result.exit_code == 1
+    assert (result.exit_code, result.stdout) == (1, "")
     assert "http://docs.test/ is not stored." in result.stderr
+
+
+def test_forget_needs_yes_when_nobody_can_be_asked(filled: Any, corpus_command: Run) -> None:
+    result = corpus_command(None, "forget", f"{filled}/apples")
+
+    assert (result.exit_code, status(corpus_command)["documents"]) == (2, 2)
+    assert "needs --yes" in result.stderr
 
 
 def test_drop_needs_yes_when_nobody_can_be_asked(

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -49,3 +50,22 @@ def test_option_that_cannot_be_used_is_refused(
 
     assert result.exit_code == 2
     assert arguments[-1] in result.stderr
+
+
+def test_typed_on_a_terminal_it_says_what_it_waits_for() -> None:
+    """Standard input is a real pseudo-terminal, and ends at once."""
+    import pty
+
+    parent, child = pty.openpty()
+    os.write(parent, b"\x04")
+    with subprocess.Popen(
+        [sys.executable, "-m", "webrag", "mcp"], stdin=child, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        process.terminate()
+    os.close(parent)
+    os.close(child)
+
+    assert first.startswith("Waiting for an MCP client")
+    assert "docs/clients.md" in first

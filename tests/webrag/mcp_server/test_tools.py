@@ -170,6 +170,29 @@ async def test_ingest_that_stored_nothing_is_an_error(call: Call) -> None:
     assert "(failed: 404: no such page)" in text_of(result)
 
 
+async def test_ingest_reports_an_address_that_is_none_beside_the_others(
+    call: Call, memory: Any
+) -> None:
+    result = await call("ingest", {"url": [URL, "nonsense"]})
+
+    assert not result.is_error
+    assert "1 of 2 pages are in the corpus." in text_of(result)
+    assert "- nonsense\n  (failed: " in text_of(result)
+    assert memory.calls == [("ingest", {"urls": [URL], "refresh": False})]
+
+
+async def test_verify_checks_the_citations_beside_one_that_names_no_page(
+    call: Call, memory: Any
+) -> None:
+    good = {"quote": "It is bright.", "url": URL}
+    result = await call("verify", {"citations": [{"quote": "It is dark."}, good]})
+
+    assert not result.is_error
+    assert "[1] Not checked: A citation names no page: give its url" in text_of(result)
+    assert f"[2] {URL}" in text_of(result)
+    assert len(memory.calls[0][1]["citations"]) == 1
+
+
 async def test_ingest_says_that_another_source_was_used(call: Call, memory: Any) -> None:
     memory.degraded = ("Firecrawl refused the key, so pages were fetched directly.",)
 
@@ -387,7 +410,19 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "search",
             {"query": "q", "url": URL},
             "search has no argument 'url'; it takes query, source_urls, sites, years, has, intent, "
-            "top_k.",
+            "top_k. Did you mean source_urls?",
+        ),
+        (
+            "answer",
+            {"url": URL, "question": "q"},
+            "answer has no argument 'question'; it takes url, query, intent, known_context, "
+            "constraints, expansion_budget, research_mode, retrieval_mode. Did you mean query?",
+        ),
+        (
+            "verify",
+            {"url": URL, "quote": "q"},
+            "verify has no argument 'url'; it takes citations, live. Did you mean citations? "
+            'For example {"citations": [{"url": "https://...", "quote": "..."}]}.',
         ),
         (
             "answer",
@@ -400,7 +435,7 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "verify",
             {"citations": [{"quote": "q", "page": URL}]},
             "An entry of citations has no argument 'page'; it takes quote, url, char_start, "
-            "char_end, passage_id.",
+            "char_end, passage_id. Did you mean url?",
         ),
         (
             "verify",

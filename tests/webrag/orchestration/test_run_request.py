@@ -85,3 +85,30 @@ def test_unusable_search_is_refused(values: Any) -> None:
 
 def test_pages_default_to_the_configured_number() -> None:
     assert (asked().max_pages, asked(max_pages=3).max_pages) == (10, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"research_mode": "deeep"}, "research_mode is 'deeep'; use 'fast' or 'deep'."),
+        (
+            {"retrieval_mode": "all"},
+            "retrieval_mode is 'all'; use 'chunk', 'full_context' or 'auto'.",
+        ),
+        (
+            {"intent": "howto"},
+            "intent is 'howto'; use 'factual', 'comparison', 'how_to' or 'exploratory'.",
+        ),
+    ],
+)
+def test_unknown_words_are_refused_by_name(values: Any, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        asked(**values)
+
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("values", [{"retrieval_mode": "all"}, {"intent": "howto"}])
+def test_search_refuses_unknown_words(values: Any) -> None:
+    with pytest.raises(InputError, match="; use "):
+        searched(**values)

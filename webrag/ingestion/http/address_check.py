@@ -51,10 +51,10 @@ class AddressCheck:
                 await self._guard.checked_addresses(target.hostname.strip("[]"), port)
         except AddressRefused as error:
             raise RefusedAddressError(
-                f"'{target.hostname}' may not be contacted: {error}.",
+                # In the message, as reports of several pages keep only that.
+                f"'{target.hostname}' may not be contacted: {error}. If it is yours, allow it: "
+                f"--allow-host {target.host}, or set WEBRAG_ALLOW_HOSTS={target.host}.",
                 url=url,
-                hint=f"If it is yours, allow it: --allow-host {target.host}, or set "
-                f"WEBRAG_ALLOW_HOSTS={target.host}.",
             ) from error
         except NameNotFound as error:
             raise FetchError(

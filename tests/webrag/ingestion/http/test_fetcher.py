@@ -104,9 +104,10 @@ async def test_private_address_is_refused_without_a_request(
 ) -> None:
     site = static_site({"/a": PAGE})
 
-    with pytest.raises(RefusedAddressError, match="may not be contacted"):
+    with pytest.raises(RefusedAddressError, match="may not be contacted") as caught:
         await make_fetcher(allowed_hosts=()).fetch(f"{site}/a")
 
+    assert f"allow it: --allow-host {site.removeprefix('http://')}, or set" in str(caught.value)
     assert site.requests == []
 
 
