@@ -1,7 +1,10 @@
 """`webrag demo`: the whole job on the bundled site, with no key, no server and no network."""
 
 import asyncio
+import shlex
+import sys
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
@@ -25,16 +28,7 @@ __all__ = ["demo_command"]
 COLLECTION = "webrag_demo"
 _LONGEST_DEMO_S = 120.0
 
-_NEXT = f"""
-What to try next:
-  webrag search "How are links scored?" --collection {COLLECTION}
-      searches the pages that the demo has stored; nothing is fetched
-  webrag answer https://docs.python.org/3/library/asyncio-task.html "How do I set a timeout?"
-      a page of your choice; add --deep to follow its links where the evidence is too thin
-  webrag mcp
-      serves the same to an assistant, as an MCP server
-  webrag --help
-      all commands; docs/configuration.md lists every setting"""
+_FOLLOW_UPS = "[FOLLOW-UP OPTIONS]"
 
 
 @with_settings
@@ -49,9 +43,53 @@ def demo_command(ctx: click.Context) -> None:
     """
     options = run_options(ctx)
     result, brief, evidence = run(_demo(ctx))
+    if not options.json:
+        # They suggest questions to a site that has stopped by now.
+        brief = brief.rpartition(_FOLLOW_UPS)[0].rstrip()
     print_result(result, brief, evidence, as_json=options.json)
     if not options.json and not options.quiet:
-        click.echo(_NEXT)
+        click.echo(_closing(ctx.obj, result.query, evidence))
+
+
+def _closing(settings: "Settings", question: str, evidence: "list[EvidenceBlock]") -> str:
+    """What a reader of the last lines needs: question, best quotation, commands that work here."""
+    best = next((each for each in evidence if each.citation), None)
+    program = _program()
+    place = ["--collection", COLLECTION]
+    if settings.origin("data_dir") == "argument":
+        place += ["--data-dir", str(settings.data_dir)]
+    found = ""
+    if best and best.citation:
+        found = f'\n\nBest quotation, from {best.url}:\n"{best.citation.verbatim_text}"'
+    return f"""
+The question was: {question}{found}
+
+What to try next:
+  {program} search "How are links scored?" {shlex.join(place)}
+      searches the pages that the demo has stored; its site has stopped, nothing is fetched
+  {program} answer https://docs.python.org/3/library/asyncio-task.html "How do I set a timeout?"
+      a page of your choice; add --deep to follow its links where the evidence is too thin
+  {program} mcp
+      serves the same to an assistant, as an MCP server; docs/clients.md has the blocks to paste
+  {program} --help
+      all commands; docs/configuration.md lists every setting"""
+
+
+def _program() -> str:
+    """The command that runs WebRAG in this shell.
+
+    A program within a virtual environment is named by its path: `uv run` finds it where the
+    shell does not. One outside was put on the search path by whoever installed it.
+    """
+    program, environment = Path(sys.argv[0]), Path(sys.prefix)
+    if program.name == "__main__.py":
+        return f"{_path(Path(sys.executable))} -m webrag"
+    return _path(program) if program.is_relative_to(environment) else program.name
+
+
+def _path(program: Path) -> str:
+    here = Path.cwd()
+    return shlex.quote(str(program.relative_to(here) if program.is_relative_to(here) else program))
 
 
 async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[EvidenceBlock]]":

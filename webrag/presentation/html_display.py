@@ -88,8 +88,15 @@ def _passage(number: int, block: EvidenceBlock, item: RankedChunk, *, is_open: b
         f"<details{' open' if is_open else ''}><summary>{number}. {_text(place)} {score}</summary>"
         f"{columns}<pre>{_marked(chunk.text, chunk.char_start, block)}</pre>"
         f'<p class="muted"><a href="{escape(link)}">{_text(block.url)}</a>, '
-        f"characters {block.char_start} to {block.char_end}</p></details>"
+        f"{_offsets(block)}</p></details>"
     )
+
+
+def _offsets(block: EvidenceBlock) -> str:
+    """Where the passage stands, and the quotation that the link beside it opens."""
+    passage = f"characters {block.char_start} to {block.char_end}"
+    quote = block.citation
+    return f"{passage}, quotation {quote.char_start} to {quote.char_end}" if quote else passage
 
 
 def _marked(text: str, offset: int, block: EvidenceBlock) -> str:

@@ -33,7 +33,8 @@ current directory, because an MCP server is started inside other people's projec
 file that are not settings are ignored.
 
 Every variable whose name does not start with `WEBRAG_` can also be given with that prefix, which
-then wins: `WEBRAG_MCP_PORT` over `MCP_PORT`. Use it when another program reads the same name.
+then wins: `WEBRAG_DATABASE_URL` over `DATABASE_URL`. Use it when another program reads the same
+name.
 
 A value that does not fit stops WebRAG at start with a sentence that names the variable, the value
 and what is allowed, and exit code 2. The variables marked *shared* are ones that other software

@@ -76,7 +76,6 @@ def test_demo_prints_the_sections_of_a_brief_in_order(
         "[EXPANSION TRACE]",
         "[CITATIONS]",
         "[STATS]",
-        "[FOLLOW-UP OPTIONS]",
     ]
 
 
@@ -91,8 +90,27 @@ def test_demo_shows_a_page_two_links_away(demo: subprocess.CompletedProcess[str]
     assert "/concepts/embedded-database.html (depth 2" in demo.stdout
 
 
-def test_demo_ends_with_what_to_try_next(demo: subprocess.CompletedProcess[str]) -> None:
-    assert "What to try next:" in demo.stdout.split("[STATS]")[1]
+def test_demo_ends_with_its_question_and_the_best_quotation(
+    demo: subprocess.CompletedProcess[str],
+) -> None:
+    end = " ".join(demo.stdout.split("[STATS]")[1].split())
+
+    assert f"The question was: {QUESTION}" in end
+    assert "the watcher gets the lock and shuts the server down" in end
+
+
+def test_the_search_that_the_demo_suggests_works_as_printed(
+    demo: subprocess.CompletedProcess[str], demo_dir: Path, tmp_path: Path
+) -> None:
+    suggested = demo.stdout.rpartition("What to try next:\n")[2].splitlines()[0]
+    environment = {"HOME": str(tmp_path), "PATH": "/nowhere", "WEBRAG_DATA_DIR": str(demo_dir)}
+
+    result = subprocess.run(
+        ["/bin/sh", "-c", suggested], env=environment, capture_output=True, text=True, timeout=60
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert "/concepts/" in result.stdout
 
 
 def test_piped_demo_holds_no_escape_codes(demo: subprocess.CompletedProcess[str]) -> None:

@@ -61,6 +61,18 @@ def test_passages_link_to_their_place_on_the_page(
     assert str(link.attributes["href"]).startswith(f"{CONFIG_URL}#:~:text=")
 
 
+def test_the_line_below_a_passage_says_where_the_marked_quotation_stands(
+    make_result: MakeResult, timeout_chunk: RankedChunk
+) -> None:
+    tree = shown(make_result(timeout_chunk))
+    mark, line = tree.css_first("mark"), tree.css_first("details p.muted:last-child")
+
+    assert mark is not None
+    assert line is not None
+    start, end = line.text().rpartition("quotation ")[2].split(" to ")
+    assert CONFIG_PAGE[int(start) : int(end)] == mark.text()
+
+
 def test_markup_in_page_text_stays_text(make_result: MakeResult, make_chunk: MakeChunk) -> None:
     page = 'Use <script>alert("x")</script> and <img src=x onerror=alert(1)> to set the timeout.'
     result = make_result(make_chunk(page, page, title="<b>Bold</b>", focus=page))
