@@ -114,7 +114,9 @@ class Database:
             async with connection:
                 yield connection
         finally:
-            await pool.putconn(connection)
+            # A task can be cancelled once more while it gives the connection back, as steps of a
+            # workflow are; the pool would count it as lent for ever.
+            await asyncio.shield(pool.putconn(connection))
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncConnection[TupleRow]]:

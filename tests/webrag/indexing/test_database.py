@@ -232,6 +232,26 @@ async def test_cancelled_query_gives_its_connection_back(postgres_dir: Path) -> 
     await database.close()
 
 
+async def test_task_cancelled_while_it_gives_its_connection_back_gives_it_back(
+    postgres_dir: Path,
+) -> None:
+    database = Database(DatabaseConfig(data_dir=postgres_dir, pool_max_size=1, acquire_timeout_s=5))
+    done = asyncio.Event()
+    task = asyncio.create_task(database.run(lambda _: done.wait()))
+    await database.open()
+    await asyncio.sleep(0.3)
+    pool = await database._pools.current()
+
+    async with pool._lock:
+        done.set()
+        await asyncio.sleep(0.3)
+        task.cancel()
+        await asyncio.sleep(0)
+
+    assert await database.run(_read_one) == 1
+    await database.close()
+
+
 async def test_cancelled_start_leaves_a_database_that_works(own_database: Database) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
