@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from webrag.errors import InputError
+from webrag.given_numbers import checked_count
 from webrag.ingestion.links import canonical_url
 from webrag.lifetime import Lifetime
 from webrag.orchestration.models import (
@@ -64,8 +65,8 @@ class Asking(Lifetime):
         urls = [canonical_url(each) for each in ([url] if isinstance(url, str) else url)]
         if not urls:
             raise InputError("No URL was given: name at least one page to start from.")
-        if expansion_budget is not None and expansion_budget < 0:
-            raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
+        if expansion_budget is not None:
+            checked_count("expansion_budget", expansion_budget, minimum=0)
         parts = await self._current_parts()
         return await parts.engine.run(
             urls,
@@ -118,8 +119,8 @@ class Asking(Lifetime):
             StorageError: The database failed.
         """
         check_question(question)
-        if top_k is not None and top_k < 1:
-            raise InputError(f"top_k is {top_k}; it must be 1 or more.")
+        if top_k is not None:
+            checked_count("top_k", top_k, minimum=1)
         filters = SearchFilters.of(
             source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
         )

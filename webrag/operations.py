@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webrag.errors import InputError
+from webrag.given_numbers import moment_before
 from webrag.ingestion.links import canonical_url, site_of
 from webrag.lifetime import Lifetime
 
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     from webrag.indexing.models import CollectionSize
     from webrag.indexing.reembedding import ReindexReport
 
-__all__ = ["CorpusOperations", "Progress"]
+__all__ = ["FORGOTTEN_UNASKED", "CorpusOperations", "Progress"]
 
 Progress = Callable[[int, int], None]
 """Told what is done, and of how many."""
+
+FORGOTTEN_UNASKED = 20
+"""More pages are not forgotten at once without a confirmation."""
 
 _SAMPLE = 100
 
@@ -41,7 +45,7 @@ class CorpusOperations(Lifetime):
         *,
         site: str | None = None,
         older_than: timedelta | None = None,
-        confirm: Callable[[Sequence[str]], bool] | None = None,
+        confirm: Callable[[Sequence[str]], bool] | bool | None = None,
         on_progress: Progress | None = None,
     ) -> "ForgetReport":
         """Delete pages with everything made from them; they can be fetched again.
@@ -49,12 +53,15 @@ class CorpusOperations(Lifetime):
         Args:
             urls: These pages, by any URL they are known by; goes with no other condition.
             site: Pages of this host (`host` or `host:port`).
-            older_than: Pages that their site last delivered or confirmed longer ago than this.
-            confirm: Told the URLs before anything is deleted; nothing is when it says False.
+            older_than: Pages that their site last delivered or confirmed longer ago than this; a
+                positive time span.
+            confirm: True, or a function that is told the URLs before anything is deleted; nothing
+                is when it says False. Without it more than 20 pages are refused.
             on_progress: Told how many pages are deleted.
 
         Raises:
-            InputError: Nothing was named, URLs and conditions were, or one cannot be used.
+            InputError: Nothing was named, URLs and conditions were, one cannot be used, or more
+                than 20 pages would go and nothing was said to confirm it; nothing was deleted.
         """
         from webrag.indexing.forgetting import ForgetReport, forget_page
         from webrag.indexing.schema import update_schema
@@ -65,12 +72,13 @@ class CorpusOperations(Lifetime):
             raise InputError(
                 "Name the pages to forget: URLs, or a site, an age, or both of the latter."
             )
-        before = None if older_than is None else datetime.now(UTC) - older_than
+        now = datetime.now(UTC)
+        before = None if older_than is None else moment_before("older_than", older_than, now)
         async with self._some_database() as database:
             if await update_schema(database) is None:
                 return ForgetReport(unknown=tuple(wanted))
             found, unknown = await _pages_to_forget(database, wanted, site, before)
-            if not found or (confirm is not None and not confirm(found)):
+            if not found or not _is_confirmed(confirm, found):
                 return ForgetReport(unknown=unknown)
             removed = []
             for done, url in enumerate(found, 1):
@@ -226,6 +234,20 @@ class CorpusOperations(Lifetime):
             embedding_model=parts.embedding.name,
             embedding_dimensions=parts.embedding.dimensions,
         )
+
+
+def _is_confirmed(
+    confirm: Callable[[Sequence[str]], bool] | bool | None, found: Sequence[str]
+) -> bool:
+    if callable(confirm):
+        return confirm(found)
+    if confirm is None and len(found) > FORGOTTEN_UNASKED:
+        raise InputError(
+            f"This would forget {len(found):,} pages; more than {FORGOTTEN_UNASKED} are forgotten"
+            " only when that is confirmed.",
+            hint="Pass confirm=True, or a function that is told the URLs and decides.",
+        )
+    return confirm is not False
 
 
 async def _pages_to_forget(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from webrag.errors import InputError
+from webrag.given_numbers import checked_seconds
 from webrag.indexing.models import CorpusStatus, LinkCandidate
 from webrag.ingestion.links import canonical_url
 from webrag.operations import CorpusOperations
@@ -67,6 +68,8 @@ class StoredPages(CorpusOperations):
         given = [citations] if isinstance(citations, Citation) else list(citations)
         if not given:
             raise InputError("No citation was given: name at least one.")
+        if deadline_s is not None:
+            checked_seconds("deadline_s", deadline_s)
         verifier = (await self._current_parts()).verifier
         return await verifier.verify(given, live=live, deadline_s=deadline_s, on_checked=on_checked)
 

@@ -1,6 +1,7 @@
 """The operations as a program calls them, on an open WebRAG and on one that is not."""
 
-from collections.abc import Callable
+import math
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ import pytest
 from webrag.app import WebRAG
 from webrag.errors import InputError
 from webrag.indexing.database import Database
+from webrag.retrieval.citation_checks import Citation
 from webrag.settings import Settings, load_settings
 
 PAGE = """<html><head><title>{0}</title></head><body><main><h1>{0}</h1>
@@ -37,19 +39,100 @@ async def test_forget_asks_before_anything_is_deleted(settings: Settings, site: 
 
     async with WebRAG(settings) as rag:
         await rag.ingest([f"{site}/a", f"{site}/b"])
-        report = await rag.forget(older_than=timedelta(0), confirm=refuse)
+        report = await rag.forget(older_than=timedelta(microseconds=1), confirm=refuse)
         status = await rag.status()
 
     assert asked == [f"{site}/a", f"{site}/b"]
     assert (report.removed, status.documents) == ((), 2)
 
 
+@pytest.mark.parametrize(
+    "age", [timedelta(days=-1), timedelta(0), timedelta.max, timedelta(seconds=-0.5), -1, "1d"]
+)
+async def test_age_that_would_mean_every_page_forgets_none(
+    settings: Settings, site: Any, age: Any
+) -> None:
+    async with WebRAG(settings) as rag:
+        await rag.ingest(f"{site}/a")
+        with pytest.raises(InputError, match=r"^older_than is "):
+            await rag.forget(older_than=age, confirm=True)
+
+        assert (await rag.status()).documents == 1
+
+
+@pytest.fixture
+async def crowded(
+    settings: Settings, static_site: Callable[..., Any]
+) -> AsyncIterator[tuple[WebRAG, str]]:
+    """21 stored pages of one host."""
+    many = static_site({f"/{n}": PAGE.format(f"apples number {n}") for n in range(21)})
+    host = urlsplit(many).netloc
+    async with WebRAG(settings.allowing([host])) as rag:
+        await rag.ingest([f"{many}/{n}" for n in range(21)])
+        yield rag, host
+
+
+@pytest.mark.parametrize(
+    ("confirm", "left"),
+    [(True, 0), (lambda urls: len(urls) != 21, 21)],
+)
+async def test_confirmation_decides_about_more_than_twenty_pages(
+    crowded: tuple[WebRAG, str], confirm: Any, left: int
+) -> None:
+    rag, host = crowded
+    await rag.forget(site=host, confirm=confirm)
+
+    assert (await rag.status()).documents == left
+
+
+@pytest.mark.parametrize("by", ["site", "urls"])
+async def test_more_than_twenty_pages_are_not_forgotten_unasked(
+    crowded: tuple[WebRAG, str], by: str
+) -> None:
+    rag, host = crowded
+    named: dict[str, Any] = {
+        "site": {"site": host},
+        "urls": {"urls": [f"http://{host}/{n}" for n in range(21)]},
+    }
+
+    with pytest.raises(InputError, match="would forget 21 pages"):
+        await rag.forget(**named[by])
+
+    assert (await rag.status()).documents == 21
+
+
+async def test_twenty_pages_are_forgotten_unasked(crowded: tuple[WebRAG, str]) -> None:
+    rag, host = crowded
+
+    report = await rag.forget([f"http://{host}/{n}" for n in range(20)])
+
+    assert len(report.removed) == 20
+
+
+@pytest.mark.parametrize("value", [-1, True, math.nan, "3"])
+@pytest.mark.parametrize("name", ["top_k", "expansion_budget", "deadline_s"])
+async def test_number_that_cannot_be_used_is_refused_by_name(
+    settings: Settings, name: str, value: Any
+) -> None:
+    rag = WebRAG(settings)
+    given: dict[str, Any] = {
+        "top_k": lambda: rag.search("Apples?", top_k=value),
+        "expansion_budget": lambda: rag.answer("http://a.test/", "?", expansion_budget=value),
+        "deadline_s": lambda: rag.verify(
+            Citation(url="http://a.test/", quote="Apples."), deadline_s=value
+        ),
+    }
+
+    with pytest.raises(InputError, match=f"^{name} is "):
+        await given[name]()
+
+
 async def test_site_and_age_hold_together(settings: Settings, site: Any) -> None:
     async with WebRAG(settings) as rag:
         await rag.ingest(f"{site}/a")
         young = await rag.forget(site=urlsplit(site).netloc, older_than=timedelta(hours=1))
-        other = await rag.forget(site="docs.test", older_than=timedelta(0))
-        both = await rag.forget(site=f"{site}/x", older_than=timedelta(0))
+        other = await rag.forget(site="docs.test", older_than=timedelta(microseconds=1))
+        both = await rag.forget(site=f"{site}/x", older_than=timedelta(microseconds=1))
 
     assert (young.removed, other.removed, both.removed) == ((), (), (f"{site}/a",))
 

@@ -151,7 +151,7 @@ async def _forget(
             urls or None,
             site=site,
             older_than=older_than,
-            confirm=_confirm_pages if ask else None,
+            confirm=_confirm_pages if ask else True,
             on_progress=report,
         )
 

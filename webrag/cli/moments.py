@@ -17,6 +17,8 @@ def parse_age(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     age = _age(value)
     if age is None:
         raise click.BadParameter(f"{value!r} is not a number with s, m, h, d or w, such as 30d.")
+    if not age:
+        raise click.BadParameter(f"{value!r} would mean every page; give an age such as 30d.")
     return age
 
 

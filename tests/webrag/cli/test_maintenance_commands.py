@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from psycopg import sql
 
 from webrag.indexing.database import Database
+from webrag.indexing.schema import table
 
 Run = Callable[..., Result]
 
@@ -83,9 +85,16 @@ def test_forget_takes_a_whole_site(filled: Any, corpus_command: Run) -> None:
     assert status(corpus_command)["documents"] == 0
 
 
-def test_forget_takes_pages_older_than_an_age(filled: Any, corpus_command: Run) -> None:
+def test_forget_takes_pages_older_than_an_age(
+    filled: Any, corpus_command: Run, database: Database
+) -> None:
     kept = corpus_command(None, "forget", "--older-than", "1h", "--json", "--yes")
-    gone = corpus_command(None, "forget", "--older-than", "0s", "--json", "--yes")
+    collection = database.config.collection
+    older = sql.SQL("update {} set fetched_at = now() - interval '2 hours'").format(
+        table(collection, "documents")
+    )
+    database.run_sync(lambda connection: connection.execute(older))
+    gone = corpus_command(None, "forget", "--older-than", "1h", "--json", "--yes")
 
     assert len(json.loads(kept.stdout)["removed"]) == 0
     assert len(json.loads(gone.stdout)["removed"]) == 2

@@ -14,7 +14,9 @@ def test_an_age_is_a_number_and_a_unit() -> None:
     assert parse_age(*HERE, None) is None
 
 
-@pytest.mark.parametrize("value", ["30", "d", "-1d", "1.5h", "1y", "9999999d"])
+@pytest.mark.parametrize(
+    "value", ["30", "d", "-1d", "1.5h", "1y", "9999999d", "0s", "0d", "00w", "nand", "-0s", ""]
+)
 def test_anything_else_is_no_age(value: str) -> None:
     with pytest.raises(click.BadParameter, match="such as 30d"):
         parse_age(*HERE, value)
