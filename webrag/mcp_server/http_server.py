@@ -7,19 +7,39 @@ import socket
 from types import FrameType
 
 import uvicorn
+from mcp.server.transport_security import (
+    RequestBodyLimitMiddleware,
+    TransportSecuritySettings,
+)
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from typing_extensions import override
 
-from webrag.mcp_server.access import is_loopback, transport_security
+from webrag.mcp_server.access import is_loopback
 from webrag.mcp_server.assembly import AssembledServer
+from webrag.mcp_server.connections import (
+    ConnectionLimits,
+    connection_limits,
+    open_file_limit,
+    protocol,
+)
+from webrag.mcp_server.host_check import HostCheck, allowed_names
 from webrag.mcp_server.listening import listen
+from webrag.mcp_server.messages import MessageCheck
 from webrag.mcp_server.running_calls import RunningCalls
 from webrag.settings import Settings
 
-__all__ = ["HEALTH_PATH", "MAX_BODY_BYTES", "MAX_SESSIONS", "PATH", "http_app", "serve_http"]
+__all__ = [
+    "HEALTH_PATH",
+    "MAX_BODY_BYTES",
+    "MAX_SESSIONS",
+    "PATH",
+    "http_app",
+    "serve_http",
+    "uvicorn_config",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -65,9 +85,14 @@ def http_app(
         max_request_body_size=MAX_BODY_BYTES,
         session_idle_timeout=session_idle_s,
         max_sessions=max_sessions,
-        transport_security=transport_security(settings),
+        # Checked by `HostCheck`, which the SDK's comparison of beginnings would only narrow.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         host=settings.mcp_bind_host,
     )
+    sessions = server.session_manager
+    # Inside of the token's check; limited once more, because a body is read whole before that.
+    sessions.asgi_app = RequestBodyLimitMiddleware(MessageCheck(sessions.asgi_app), MAX_BODY_BYTES)
+    app.add_middleware(HostCheck, names=allowed_names(settings), unchecked=frozenset({HEALTH_PATH}))
     app.router.routes.append(Route(HEALTH_PATH, health, methods=["GET"]))
     return app
 
@@ -86,8 +111,17 @@ def serve_http(assembled: AssembledServer, settings: Settings) -> None:
 async def _serve(
     assembled: AssembledServer, settings: Settings, sockets: list[socket.socket]
 ) -> None:
-    config = uvicorn.Config(
-        http_app(assembled, settings),
+    limits = connection_limits(open_file_limit())
+    config = uvicorn_config(http_app(assembled, settings), limits)
+    _announce(settings)
+    await _FinishingServer(config, assembled.calls).serve(sockets)
+
+
+def uvicorn_config(app: Starlette, limits: ConnectionLimits) -> uvicorn.Config:
+    """How the application is served."""
+    return uvicorn.Config(
+        app,
+        http=protocol(limits),
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=_CLOSE_S,
@@ -96,8 +130,6 @@ async def _serve(
         server_header=False,
         ws="none",
     )
-    _announce(settings)
-    await _FinishingServer(config, assembled.calls).serve(sockets)
 
 
 def _announce(settings: Settings) -> None:
@@ -137,7 +169,8 @@ class _FinishingServer(uvicorn.Server):
         self._finishing = loop.create_task(self._finish())
 
     async def _finish(self) -> None:
-        for server in self.servers:
+        # A signal may come before anything listens.
+        for server in getattr(self, "servers", ()):
             server.close()
         if self._calls:
             logger.info("Waiting for %d calls to finish", len(self._calls))

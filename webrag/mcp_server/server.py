@@ -11,13 +11,14 @@ from mcp.server.mcpserver import MCPServer
 
 from webrag.mcp_server.assembly import AssembledServer, assemble_server
 from webrag.mcp_server.runtime import LoadMemory, Runtime
+from webrag.mcp_server.stdio import serve_stdio
 from webrag.settings import Settings
 
 __all__ = ["build_server", "serve"]
 
 logger = logging.getLogger(__name__)
 
-_TERMINATED = 143  # 128 + SIGTERM, as shells report it
+_ENDINGS = ((signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted"))
 
 
 def build_server(settings: Settings, *, load: LoadMemory | None = None) -> MCPServer[Runtime]:
@@ -54,18 +55,28 @@ async def _serve_stdio(assembled: AssembledServer) -> None:
     logger.info("WebRAG MCP server starts on stdio")
     ending: list[asyncio.Task[None]] = []
 
-    def end() -> None:
-        ending.append(asyncio.create_task(_end_process(assembled)))
+    def end(number: signal.Signals, how: str) -> None:
+        if ending:  # told twice: at once
+            os._exit(_exit_code(number))
+        ending.append(asyncio.create_task(_end_process(assembled, number, how)))
 
-    with suppress(NotImplementedError, RuntimeError):  # no signal handlers on Windows
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
-    await assembled.server.run_stdio_async()
+    for number, how in _ENDINGS:
+        with suppress(NotImplementedError, RuntimeError):  # no signal handlers on Windows
+            asyncio.get_running_loop().add_signal_handler(number, end, number, how)
+    await serve_stdio(assembled.server)
+    if ending:
+        await ending[0]
 
 
-async def _end_process(assembled: AssembledServer) -> None:
+async def _end_process(assembled: AssembledServer, number: signal.Signals, how: str) -> None:
     await assembled.calls.finish(0)
     await assembled.runtime.close()
-    logger.info("WebRAG MCP server was terminated")
+    logger.info("WebRAG MCP server was %s", how)
     logging.shutdown()
-    # The thread that waits for standard input cannot be interrupted, and an exit waits for it.
-    os._exit(_TERMINATED)
+    # An exit in good order waits for threads, one of which may be in the middle of a computation.
+    os._exit(_exit_code(number))
+
+
+def _exit_code(number: signal.Signals) -> int:
+    """As shells report the end by a signal."""
+    return 128 + number

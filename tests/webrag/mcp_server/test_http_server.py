@@ -4,6 +4,7 @@ import re
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -20,7 +21,8 @@ from mcp.types import TextContent
 
 from webrag.errors import DatabaseUnavailableError
 from webrag.mcp_server.assembly import assemble_server
-from webrag.mcp_server.http_server import MAX_BODY_BYTES, PATH, http_app
+from webrag.mcp_server.connections import ConnectionLimits
+from webrag.mcp_server.http_server import MAX_BODY_BYTES, PATH, http_app, uvicorn_config
 from webrag.settings import load_settings
 
 Load = Callable[[], Any]
@@ -45,8 +47,12 @@ async def served(
 ) -> AsyncIterator[str]:
     """Base URL of a running server with a scripted memory."""
     chosen = load_settings(mcp_transport="streamable-http", **settings)
-    app = http_app(assemble_server(chosen, load=load), chosen, **limits)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, ws="none"))
+    chosen_limits = dict(limits)
+    connections = chosen_limits.pop("connections", ConnectionLimits())
+    app = http_app(assemble_server(chosen, load=load), chosen, **chosen_limits)
+    config = uvicorn_config(app, connections)
+    config.port = 0
+    server = uvicorn.Server(config)
     task = asyncio.create_task(server._serve())  # `serve` would take over signals
     while not server.started:
         await asyncio.sleep(0.01)
@@ -138,6 +144,9 @@ async def test_sessions_beyond_the_limit_are_refused_until_abandoned_ones_end(lo
         ({"Host": "evil.example"}, 421),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Host": "localhost:evil.test"}, 421),
+        ({"Host": "localhost:80.evil.test"}, 421),
+        ({"Origin": "http://localhost:80@evil.test"}, 403),
         ({"Mcp-Session-Id": "0" * 32}, 404),
     ],
 )
@@ -171,6 +180,23 @@ async def test_malformed_request_is_refused_and_the_next_one_served(
 
     assert answer.status_code == status
     assert listed.tools
+
+
+@pytest.mark.parametrize("revision", [None, "2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(
+    "message", ["[]", "7", "{}", '{"jsonrpc": "2.0", "id": null, "method": 1}']
+)
+async def test_message_that_is_no_request_gets_one_line(
+    load: Load, message: str, revision: str | None
+) -> None:
+    headers = ACCEPT | {"Content-Type": "application/json"}
+    headers |= {"Mcp-Protocol-Version": revision} if revision else {}
+    async with served(load) as base, httpx2.AsyncClient(base_url=base) as http:
+        answer = await http.post(PATH, content=message, headers=headers)
+
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, -32600)
+    assert "\n" not in error["message"]
 
 
 async def test_each_of_many_clients_gets_its_own_answer(load: Load, memory: Any) -> None:
@@ -301,3 +327,31 @@ async def test_terminated_server_finishes_its_calls_and_warns_of_its_openness(
     assert "Waiting for 1 calls to finish" in log
     assert "WebRAG MCP server stopped" in log
     assert re.search(r"WARNING .*ANYBODY who can reach 0\.0\.0\.0", log)
+
+
+async def test_interrupted_server_cancels_its_call_and_ends_without_a_traceback(
+    process: Any, static_site: Any
+) -> None:
+    base, server = process
+    reached, delivered = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(_request: Any) -> Any:
+        loop.call_soon_threadsafe(reached.set)
+        delivered.wait(30)
+        return 200, {"Content-Type": "text/html"}, "<main><p>The tide comes in.</p></main>"
+
+    site = static_site({"/": slow})
+    await until_ready(base)
+    async with connected(base) as client:
+        question = {"url": f"{site}/", "query": "When does the tide come in?"}
+        call = asyncio.create_task(client.call_tool("answer", question))
+        await asyncio.wait_for(reached.wait(), 30)
+        server.send_signal(signal.SIGINT)
+        log = (await asyncio.wait_for(server.communicate(), 30))[1].decode()
+        delivered.set()
+        call.cancel()
+
+    assert server.returncode == 0
+    assert "WebRAG MCP server stopped" in log
+    assert "Traceback" not in log

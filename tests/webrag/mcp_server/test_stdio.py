@@ -1,8 +1,10 @@
 """The server as clients start it: a process of its own, over its standard streams."""
 
 import asyncio
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +19,17 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, ResourceLink, TextContent, TextResourceContents
 
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 FRAME = re.compile(r"\n<page-([0-9a-f]{8})>\n.+?\n</page-\1>\n", re.DOTALL)
 INSTALL = """<html lang="en"><head><title>Install Kiln</title></head><body><main>
 <h1>Install Kiln</h1>
@@ -147,8 +160,11 @@ async def test_two_servers_work_on_one_corpus_at_once(
     assert "The default is 120 seconds." in config
 
 
-async def test_terminated_server_releases_its_database(parameters: StdioServerParameters) -> None:
-    process = await asyncio.create_subprocess_exec(
+Process = asyncio.subprocess.Process
+
+
+async def started(parameters: StdioServerParameters) -> Process:
+    return await asyncio.create_subprocess_exec(
         parameters.command,
         *parameters.args,
         env=parameters.env,
@@ -156,15 +172,136 @@ async def test_terminated_server_releases_its_database(parameters: StdioServerPa
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+async def until_logged(process: Process, words: bytes) -> None:
     assert process.stderr is not None
     async with asyncio.timeout(60):
-        while b"WebRAG is ready" not in await process.stderr.readline():
+        while words not in await process.stderr.readline():
             pass
-        process.terminate()
-        log = (await process.communicate())[1]
 
-    assert process.returncode == 143
-    assert b"was terminated" in log
+
+async def exchanged(process: Process, *messages: dict[str, Any] | str) -> Any:
+    """What the server answers to the last message."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for message in messages:
+        text = message if isinstance(message, str) else json.dumps(message)
+        process.stdin.write(text.encode() + b"\n")
+    return json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [(signal.SIGTERM, 143, b"was terminated"), (signal.SIGINT, 130, b"was interrupted")],
+)
+async def test_server_told_to_end_releases_its_database(
+    parameters: StdioServerParameters, number: signal.Signals, code: int, words: bytes
+) -> None:
+    process = await started(parameters)
+    await until_logged(process, b"WebRAG is ready")
+
+    process.send_signal(number)
+    output, log = await asyncio.wait_for(process.communicate(), 30)
+
+    assert process.returncode == code
+    assert output == b""
+    assert words in log
+    assert b"Traceback" not in log
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_server_told_to_end_during_a_call_cancels_it_and_leaves_nothing_running(
+    static_site: Callable[..., Any], tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    reached, delivered = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(_request: Any) -> tuple[int, dict[str, str], str]:
+        loop.call_soon_threadsafe(reached.set)
+        delivered.wait(30)
+        return 200, {"Content-Type": "text/html"}, CONFIG
+
+    site = static_site({"/": INSTALL, "/slow": slow})
+    environment = {
+        "WEBRAG_DATA_DIR": str(tmp_path),
+        "WEBRAG_ALLOW_HOSTS": urlsplit(str(site)).netloc,
+    }
+    process = await started(
+        StdioServerParameters(
+            command=sys.executable, args=["-m", "webrag", "mcp"], env=dict(os.environ) | environment
+        )
+    )
+    await exchanged(process, INITIALIZE)
+    await exchanged(process, INITIALIZED, called(2, "ingest", url=f"{site}/"))
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(called(3, "ingest", url=f"{site}/slow")).encode() + b"\n")
+    await asyncio.wait_for(reached.wait(), 60)
+    children = descendants(process.pid)
+
+    process.send_signal(number)
+    _, log = await asyncio.wait_for(process.communicate(), 30)
+    delivered.set()
+
+    assert process.returncode == code
+    assert b"Traceback" not in log
+    await until(lambda: not (tmp_path / "postgres/cluster/postmaster.pid").exists())
+    await until(lambda: not any(is_running(child) for child in children))
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("{", -32700),
+        ("[]", -32600),
+        ("7", -32600),
+        ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
+        ('{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600),
+        ('{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": []}', -32600),
+    ],
+)
+async def test_line_that_is_no_request_is_answered_and_the_next_one_served(
+    parameters: StdioServerParameters, line: str, code: int
+) -> None:
+    process = await started(parameters)
+
+    refused = await exchanged(process, line)
+    initialized = await exchanged(process, INITIALIZE)
+    _, log = await asyncio.wait_for(process.communicate(b""), 30)
+
+    assert refused["error"]["code"] == code
+    assert len(refused["error"]["message"].splitlines()) == 1
+    assert initialized["id"] == 1
+    assert b"Traceback" not in log
+
+
+def called(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def descendants(pid: int) -> list[int]:
+    listing = subprocess.run(
+        ["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True
+    ).stdout
+    parents = {int(child): int(parent) for child, parent in map(str.split, listing.splitlines())}
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found[1:]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.05)
 
 
 async def test_server_ends_when_its_input_ends(parameters: StdioServerParameters) -> None:

@@ -1,0 +1,132 @@
+"""Tells JSON-RPC messages from what only looks like them, and words the refusal. No transport."""
+
+import json
+from typing import Any
+
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["MessageCheck", "refusal"]
+
+
+def refusal(text: bytes) -> JSONRPCError | None:
+    """The error to answer with; None for a request, a notification or a response.
+
+    The SDK drops such lines unanswered over stdio, takes a request with an unusable id for a
+    notification, and words the others over HTTP with the internals of its validator.
+    """
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return _error(PARSE_ERROR, "Parse error: the message is not JSON.")
+    if not isinstance(message, dict):
+        what = "a batch" if isinstance(message, list) else "no object"
+        return _error(INVALID_REQUEST, f"Invalid request: it is {what}; send one JSON object.")
+    wrong = _wrong_with(message) or _unreadable(text)
+    if wrong is None:
+        return None
+    return _error(INVALID_REQUEST, f"Invalid request: {wrong}.", message.get("id"))
+
+
+def _wrong_with(message: dict[str, Any]) -> str | None:
+    if message.get("jsonrpc") != "2.0":
+        return '`jsonrpc` must be "2.0"'
+    if "method" in message:
+        return _wrong_with_request(message)
+    if "error" in message:
+        error = message["error"]
+        whole = isinstance(error, dict) and _is_integer(error.get("code"))
+        return None if whole else "`error` must be an object with a code"
+    if isinstance(message.get("result"), dict) and _is_identity(message.get("id")):
+        return None
+    return "it has no `method`"
+
+
+def _wrong_with_request(message: dict[str, Any]) -> str | None:
+    if not isinstance(message["method"], str):
+        return "`method` must be a string"
+    if "id" in message and not _is_identity(message["id"]):
+        return "`id` must be a string or an integer"
+    if not isinstance(message.get("params"), dict | None):
+        return "`params` must be an object"
+    return None
+
+
+def _unreadable(text: bytes) -> str | None:
+    """What the SDK would drop although it looks right, such as half of a surrogate pair."""
+    try:
+        jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValidationError:
+        return "it cannot be read as a JSON-RPC message"
+    return None
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_identity(value: object) -> bool:
+    return isinstance(value, str) or _is_integer(value)
+
+
+def _error(code: int, text: str, identity: object = None) -> JSONRPCError:
+    known = identity if isinstance(identity, str) or _is_integer(identity) else None
+    error = ErrorData(code=code, message=text)
+    return JSONRPCError.model_validate({"jsonrpc": "2.0", "id": known, "error": error})
+
+
+class MessageCheck:
+    """Answers 400 to bodies that are no JSON-RPC message; the others reach the application.
+
+    Args:
+        app: Takes messages by POST. Bodies must have been limited before.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        body, ended = await _body(receive)
+        refused = None if ended else refusal(body)
+        if refused is None:
+            await self._app(scope, _replayed(body, ended, receive), send)
+            return
+        # `id` must be told even when it is null.
+        content = refused.model_dump_json(by_alias=True, exclude_unset=True)
+        response = Response(content, status_code=400, media_type="application/json")
+        await response(scope, receive, send)
+
+
+async def _body(receive: Receive) -> tuple[bytes, Message | None]:
+    """The body, and what came instead of its end."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return bytes(body), message
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            return bytes(body), None
+
+
+def _replayed(body: bytes, ended: Message | None, receive: Receive) -> Receive:
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": bool(ended)}]
+    if ended is not None:
+        messages.append(ended)
+
+    async def replay() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return replay
