@@ -7,6 +7,7 @@ last client ended, and stops the server. There are no pid lists, exit hooks or s
 A process that forks without exec shares its lease with the child.
 """
 
+import errno
 import os
 import subprocess
 import sys
@@ -68,9 +69,10 @@ class EmbeddedPostgres:
                     hint="Set WEBRAG_DATA_DIR to another folder.",
                 ) from error
             except OSError as error:
+                linked = error.errno == errno.ELOOP
+                reason = "a symbolic link is in the way" if linked else error.strerror
                 raise DatabaseUnavailableError(
-                    f"The data folder {self._folder} cannot be used: {error.strerror}"
-                    f" ({error.filename}).",
+                    f"The data folder {self._folder} cannot be used: {reason} ({error.filename}).",
                     hint="Set WEBRAG_DATA_DIR to a folder that this user can write.",
                 ) from error
 
@@ -99,6 +101,12 @@ class EmbeddedPostgres:
             return started
 
     def _prepare_folder(self) -> None:
+        if "\n" in str(self._folder):
+            # The server's pid file, one fact a line, holds it.
+            raise DatabaseUnavailableError(
+                f"The data folder {str(self._data_dir)!r} has a line break in its path.",
+                hint="Set WEBRAG_DATA_DIR to a folder without one.",
+            )
         for folder in (self._data_dir, self._folder):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)

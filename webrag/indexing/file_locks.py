@@ -21,7 +21,7 @@ _LONGEST_PAUSE_S = 0.1
 
 def open_lock_file(path: Path) -> int:
     """A descriptor of the file, created with mode 0600 and the owner of its folder."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     if os.geteuid() == 0:
         # Root may work in an ordinary user's folder, who must be able to lock the file later.
         folder = path.parent.stat()

@@ -3,9 +3,9 @@
 It takes no locks and knows no clients; callers see to it that only one of them starts it.
 """
 
-import hashlib
 import logging
 import os
+import pwd
 import re
 import shlex
 import shutil
@@ -26,6 +26,7 @@ from webrag.indexing.postgres_binaries import (
     postgres_environment,
     privilege_prefix,
 )
+from webrag.indexing.private_paths import open_private_log, why_not_private
 
 __all__ = ["PostgresCluster"]
 
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 _PORT = 5432
 # sun_path holds 104 bytes on macOS and 108 on Linux, with the terminating zero.
 _LONGEST_SOCKET_PATH = 103
+_SHORT_FOLDER = "/tmp"  # noqa: S108 - a private folder is made in it
 # Crash recovery replays at most max_wal_size, about 1 GB.
 _START_TIMEOUT_S = 120
 # Backends of a killed postmaster need a moment to notice, longer in the middle of a computation;
@@ -85,12 +87,21 @@ class PostgresCluster:
         self._folder = folder
         self._cluster = folder / "cluster"
         self._log = folder / "server.log"
+        self._socket_record = folder / "socket-folder"
 
     @property
     def conninfo(self) -> str:
-        """How libpq reaches the server, independent of PG* environment variables."""
+        """How libpq reaches the server, independent of PG* environment variables.
+
+        Raises:
+            DatabaseUnavailableError: Somebody else could listen in the server's place.
+        """
+        folder = self._socket_folder()
+        reason = why_not_private(folder, self._owners())
+        if reason is not None:
+            raise _not_private(folder, reason)
         return make_conninfo(
-            host=str(self._recorded_socket_folder() or self._socket_folder()),
+            host=str(folder),
             hostaddr="",
             port=_PORT,
             user="postgres",
@@ -102,10 +113,14 @@ class PostgresCluster:
             require_auth="",
             target_session_attrs="any",
             load_balance_hosts="disable",
+            # Asked of the kernel once connected: the folder could be exchanged after the look.
+            requirepeer=_user_name(self._owner()),
         )
 
     def answers(self) -> bool:
         """Whether the server accepts connections; waits while it starts up or shuts down."""
+        if why_not_private(self._socket_folder(), self._owners()) is not None:
+            return False  # nothing there is asked; `start` tells the reason
         deadline = time.monotonic() + _START_TIMEOUT_S
         while True:
             state = PGconn.ping(make_conninfo(self.conninfo, connect_timeout=5).encode())
@@ -135,27 +150,48 @@ class PostgresCluster:
         if not self._cluster.exists():
             self._create_cluster([*prefix, str(programs / "initdb")], owner, lock)
         self._check_version()
+        recorded = self._recorded_socket_folder()
         self._forget_dead_server()
         command = [*prefix, str(programs / "pg_ctl"), *self._start_arguments()]
         for attempt in count(1):
             log_start = self._rotated_log_size()
-            started = _run(command, self._folder)
+            log = open_private_log(self._log)
+            try:
+                started = _run(command, self._folder, output=log)
+            finally:
+                os.close(log)
             if started.returncode == 0:
                 logger.info("Started the embedded PostgreSQL in %s.", self._folder)
                 return
             logged = self._logged_since(log_start)
-            reason = _last_line(logged) or _last_line(started.stderr)
+            reason = _last_line(logged)
             # Not the last line alone: backends of the killed postmaster also write theirs.
             attempts = [n for sign, n in _START_ATTEMPTS.items() if sign in logged]
             if attempt >= max(attempts, default=0):
                 break
             time.sleep(_START_PAUSE_S)
+        if recorded is not None and os.path.lexists(recorded):
+            # It may well run, and was not asked because of where it listens.
+            in_the_way = why_not_private(recorded, self._owners())
+            if in_the_way is not None:
+                raise _not_private(recorded, in_the_way)
         raise start_error(self._folder, self._log, reason)
 
     def _privileges(self) -> tuple[list[str], int]:
         existing = self._cluster if self._cluster.exists() else self._folder
         status = existing.stat()
         return privilege_prefix(status.st_uid, status.st_gid)
+
+    def _owner(self) -> int:
+        """The user id that the server runs as."""
+        existing = self._cluster if self._cluster.exists() else self._folder
+        try:
+            return existing.stat().st_uid
+        except OSError:
+            return os.geteuid()
+
+    def _owners(self) -> set[int]:
+        return {os.geteuid(), self._owner()}
 
     def _create_cluster(self, initdb: list[str], owner: int, lock: int) -> None:
         """Appears complete or not at all: what a killed initdb leaves has another name."""
@@ -198,10 +234,11 @@ class PostgresCluster:
         are left are still noticed by their shared memory.
         """
         pid_file = self._cluster / "postmaster.pid"
+        own = {self._folder, self._noted_socket_folder() or self._folder}
         try:
             lines = pid_file.read_text().splitlines()
             process = Path("/proc", str(int(lines[0])))
-            if not process.exists() or Path(lines[4]) != self._folder:
+            if not process.exists() or Path(lines[4]) not in own:
                 return
             if (process / "cwd").samefile(self._cluster):
                 return
@@ -209,28 +246,54 @@ class PostgresCluster:
             pass  # a zombie has no working directory
         except (OSError, ValueError, IndexError):
             return
-        (self._folder / f".s.PGSQL.{_PORT}.lock").unlink(missing_ok=True)
+        for folder in own:
+            (folder / f".s.PGSQL.{_PORT}.lock").unlink(missing_ok=True)
         pid_file.unlink(missing_ok=True)
 
     def _start_arguments(self) -> list[str]:
-        folder = self._socket_folder()
-        if folder != self._folder:
-            _make_private(folder)
+        folder = self._folder_to_listen_in()
         quoted = str(folder).replace('"', '""')
         settings = {**_SETTINGS, "unix_socket_directories": f'"{quoted}"'}
         options = " ".join(f"-c {shlex.quote(f'{k}={v}')}" for k, v in settings.items())
         # Relative paths: pg_ctl passes them through a shell, in double quotes, unescaped.
         timeout = str(_START_TIMEOUT_S)
-        return ["start", "-w", "-s", "-t", timeout, "-D", "cluster", "-l", "server.log",
-                "-o", options]  # fmt: skip
+        return ["start", "-w", "-s", "-t", timeout, "-D", "cluster", "-o", options]
 
     def _socket_folder(self) -> Path:
-        path = os.fsencode(self._folder / f".s.PGSQL.{_PORT}")
-        # libpq reads a comma as the start of another host.
-        if len(path) <= _LONGEST_SOCKET_PATH and b"," not in path:
+        """Where the server listens, or listened last; links in a data folder are followed."""
+        found = self._recorded_socket_folder() or self._noted_socket_folder() or self._folder
+        return found.resolve() if found == self._folder else found
+
+    def _folder_to_listen_in(self) -> Path:
+        if _fits_a_socket(self._folder):
             return self._folder
-        name = hashlib.sha256(os.fsencode(self._folder.resolve())).hexdigest()[:12]
-        return Path(tempfile.gettempdir()) / f"webrag-{os.geteuid()}-{name}"
+        noted = self._noted_socket_folder()
+        if noted is not None and why_not_private(noted, {os.geteuid()}) is None:
+            return noted
+        # A name that nobody can take beforehand; the others read it where only this user writes.
+        name = f"webrag-{os.geteuid()}-"
+        bases = [
+            base
+            for base in (tempfile.gettempdir(), _SHORT_FOLDER)
+            if _fits_a_socket(Path(base, name + "x" * 8))
+        ]
+        if not bases:
+            raise DatabaseUnavailableError(
+                f"The path of the temporary folder {tempfile.gettempdir()} is too long for a"
+                " socket.",
+                hint="Set TMPDIR or WEBRAG_DATA_DIR to a folder with a shorter path.",
+            )
+        made = Path(tempfile.mkdtemp(prefix=name, dir=bases[0]))
+        self._socket_record.write_text(str(made))
+        return made
+
+    def _noted_socket_folder(self) -> Path | None:
+        """A folder that an earlier start made, because this path is too long for a socket."""
+        try:
+            noted = self._socket_record.read_text()
+        except OSError:
+            return None
+        return Path(noted) if noted else None
 
     def _recorded_socket_folder(self) -> Path | None:
         """The running server's own word; TMPDIR may differ between processes."""
@@ -242,9 +305,10 @@ class PostgresCluster:
 
     def _rotated_log_size(self) -> int:
         """Bytes of the log so far, after a large one was put aside."""
-        if not self._log.exists():
+        try:
+            size = self._log.lstat().st_size
+        except FileNotFoundError:
             return 0
-        size = self._log.stat().st_size
         if size <= _LARGEST_LOG_BYTES:
             return size
         self._log.replace(self._log.with_suffix(".log.old"))
@@ -252,15 +316,16 @@ class PostgresCluster:
 
     def _logged_since(self, start: int) -> str:
         try:
-            with self._log.open("rb") as log:
-                log.seek(start)
-                return log.read().decode(errors="replace")
+            descriptor = os.open(self._log, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return ""
+        with os.fdopen(descriptor, "rb") as log:
+            log.seek(start)
+            return log.read().decode(errors="replace")
 
 
 def _run(
-    command: list[str], folder: Path, *, keep: tuple[int, ...] = ()
+    command: list[str], folder: Path, *, keep: tuple[int, ...] = (), output: int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603 - fixed programs, no shell
         command,
@@ -268,7 +333,8 @@ def _run(
         pass_fds=keep,
         env=postgres_environment(),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=output,
+        stderr=output,
         text=True,
         errors="replace",
         check=False,
@@ -282,11 +348,25 @@ def _last_line(text: str) -> str:
     return re.sub(r"^[^\[]*\[\d+\] ", "", (failures or lines or [""])[-1])
 
 
-def _make_private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if folder.is_symlink() or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-        raise DatabaseUnavailableError(
-            f"The socket folder {folder} exists and is not private to this user.",
-            hint="Remove it, or set WEBRAG_DATA_DIR to a folder with a shorter path.",
-        )
+def _fits_a_socket(folder: Path) -> bool:
+    path = os.fsencode(folder / f".s.PGSQL.{_PORT}")
+    # libpq reads a comma as the start of another host.
+    return len(path) <= _LONGEST_SOCKET_PATH and b"," not in path
+
+
+def _user_name(user: int) -> str:
+    """The name that libpq compares with the server's; empty, for no comparison, without one.
+
+    Containers run under user ids that have no name.
+    """
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return ""
+
+
+def _not_private(folder: Path, reason: str) -> DatabaseUnavailableError:
+    return DatabaseUnavailableError(
+        f"The socket folder {folder} of the embedded PostgreSQL is not used: {reason}.",
+        hint="Remove it, or set WEBRAG_DATA_DIR to a folder with a shorter path of your own.",
+    )

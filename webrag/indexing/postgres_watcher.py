@@ -11,6 +11,7 @@ import fcntl
 import os
 import signal
 import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -28,9 +29,21 @@ def _postmaster(pid_file: Path) -> int | None:
         pid, port, folder = int(lines[0]), lines[3], lines[4]
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(f"{folder}/.s.PGSQL.{port}")
+            return pid if _listener(probe) in (None, pid) else None
     except (OSError, ValueError, IndexError):
         return None
-    return pid
+
+
+def _listener(probe: socket.socket) -> int | None:
+    """Process id of who listens, as the kernel says; None where it does not.
+
+    The pid file of a dead server may name a process that is a stranger to the socket.
+    """
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid: int = struct.unpack("3i", credentials)[0]
+    return pid or None
 
 
 def _stop(pid: int, pid_file: Path) -> None:

@@ -3,15 +3,19 @@
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from webrag.errors import DatabaseUnavailableError
 from webrag.indexing.embedded_postgres import EmbeddedPostgres
@@ -204,24 +208,158 @@ def test_client_killed_while_it_creates_the_server_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "moves"),
     [
-        pytest.param("long" * 25, id="longer-than-a-socket-address"),
-        pytest.param("a b'c\"d$HOME,e", id="with-shell-and-list-characters"),
+        pytest.param("long" * 25, True, id="longer-than-a-socket-address"),
+        pytest.param("\u00fc" * 45, True, id="longer-in-bytes-than-in-characters"),
+        pytest.param("a b'c\"d$HOME,e", True, id="with-shell-and-list-characters"),
+        pytest.param("/tmp,/var", True, id="with-a-list-of-folders"),
+        pytest.param("a %2Fb%00 c\\d;e", False, id="with-spaces-percent-signs-and-backslashes"),
+        pytest.param("\u65e5\u672c \u00e9", False, id="with-letters-of-other-scripts"),
     ],
 )
-def test_unusual_paths_work(tmp_path: Path, name: str) -> None:
-    server = EmbeddedPostgres(tmp_path / name)
+def test_unusual_paths_work_and_two_processes_agree_on_the_socket(
+    made_cluster: Path, name: str, moves: bool, start_client: Callable[..., Client]
+) -> None:
+    base = Path(tempfile.mkdtemp(prefix="w-", dir="/tmp"))  # short, so that the name decides
+    server = EmbeddedPostgres(base / name.lstrip("/"))
+    shutil.copytree(made_cluster, server.folder / "cluster")
 
     assert server.ensure() is True
+    assert _said(start_client(server.folder.parent)) == "joined"
 
     with psycopg.connect(server.conninfo) as connection:
         socket_folder = Path(connection.info.host)
+    assert (socket_folder != server.folder) == moves
     assert stat.S_IMODE(socket_folder.stat().st_mode) == 0o700
+    assert socket_folder.stat().st_uid == os.geteuid()
     server.release()
-    if socket_folder != server.folder:
-        _until(lambda: _postmaster(tmp_path / name) is None)
-        shutil.rmtree(socket_folder)
+    _remove_later.append((base, socket_folder))
+
+
+_remove_later: list[tuple[Path, Path]] = []
+
+
+def test_path_with_a_line_break_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnavailableError, match="has a line break in its path"):
+        EmbeddedPostgres(tmp_path / "a\nb").ensure()
+
+
+def test_socket_folder_of_a_long_path_is_used_again_by_the_next_server(
+    tmp_path: Path, made_cluster: Path
+) -> None:
+    server = EmbeddedPostgres(tmp_path / ("long" * 25))
+    shutil.copytree(made_cluster, server.folder / "cluster")
+    server.ensure()
+    first = conninfo_to_dict(server.conninfo)["host"]
+    _kill_postmaster(server.folder.parent)
+
+    assert server.ensure() is True
+
+    assert conninfo_to_dict(server.conninfo)["host"] == first
+    server.release()
+    _until(lambda: _postmaster(server.folder.parent) is None)
+    shutil.rmtree(first)
+
+
+def _stranger_in_place(socket_folder: Path) -> None:
+    shutil.rmtree(socket_folder)
+    socket_folder.mkdir(mode=0o755)
+    socket_folder.chmod(0o755)
+
+
+def _link_in_place(socket_folder: Path) -> None:
+    moved = socket_folder.rename(f"{socket_folder}-moved")
+    socket_folder.symlink_to(moved)
+
+
+def _opened_to_others(socket_folder: Path) -> None:
+    socket_folder.chmod(0o777)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (_stranger_in_place, r"other users may enter it \(mode 755\)"),
+        (_link_in_place, "it is a symbolic link"),
+        (_opened_to_others, r"other users may enter it \(mode 777\)"),
+    ],
+)
+def test_socket_folder_that_is_no_longer_private_is_not_used_and_the_reason_told(
+    tmp_path: Path, made_cluster: Path, spoil: Callable[[Path], None], reason: str
+) -> None:
+    server = EmbeddedPostgres(tmp_path / ("long" * 25))
+    shutil.copytree(made_cluster, server.folder / "cluster")
+    server.ensure()
+    socket_folder = Path(str(conninfo_to_dict(server.conninfo)["host"]))
+    postmaster = _postmaster(server.folder.parent)
+    spoil(socket_folder)
+
+    with pytest.raises(DatabaseUnavailableError, match=reason):
+        _ = server.conninfo
+    with pytest.raises(DatabaseUnavailableError, match=reason):
+        server.ensure()
+
+    assert postmaster is not None
+    os.kill(postmaster, signal.SIGINT)
+    _until(lambda: _postmaster(server.folder.parent) is None)
+    for left in socket_folder.parent.glob(f"{socket_folder.name}*"):
+        left.unlink() if left.is_symlink() else shutil.rmtree(left)
+
+
+def test_listener_of_another_user_gets_no_connection(
+    server: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    """The kernel says who listens, whatever the folder looked like a moment before."""
+    server.ensure()
+    folder = tmp_path / "s"
+    folder.mkdir(mode=0o700)
+    heard: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.bind(str(folder / ".s.PGSQL.5432"))
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(_NOBODY)
+        try:
+            stranger.listen()  # the kernel notes whose socket it is now
+        finally:
+            os.seteuid(user)
+        named = {"host": str(folder)} | ({} if user == 0 else {"requirepeer": "root"})
+
+        def listen() -> None:
+            with stranger.accept()[0] as connection:
+                heard.append(connection.recv(100))
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+
+        with pytest.raises(psycopg.OperationalError, match="requirepeer specifies"):
+            psycopg.connect(make_conninfo(server.conninfo, **named))
+        thread.join(_PATIENCE_S)
+
+    assert heard == [b""]
+
+
+@pytest.mark.parametrize("name", ["server.log", "lock", "clients", "watcher"])
+def test_file_that_leads_elsewhere_is_not_written(server: EmbeddedPostgres, name: str) -> None:
+    victim = server.folder / "victim"
+    victim.write_text("precious")
+    (server.folder / name).symlink_to(victim)
+
+    with pytest.raises(DatabaseUnavailableError, match="symbolic link"):
+        server.ensure()
+
+    assert victim.read_text() == "precious"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unusual_folders() -> Iterator[None]:
+    """Removes what tests had to make outside of pytest's folder."""
+    yield
+    for base, socket_folder in _remove_later:
+        _until(lambda base=base: not any(base.rglob("postmaster.pid")))
+        shutil.rmtree(base, ignore_errors=True)
+        shutil.rmtree(socket_folder, ignore_errors=True)
 
 
 def test_environment_of_other_postgres_clients_is_ignored(
