@@ -7,7 +7,10 @@ from typing import Any, SupportsIndex
 
 from webrag.errors import InputError
 
-__all__ = ["checked_count", "checked_seconds", "moment_before"]
+__all__ = ["FORGOTTEN_UNASKED", "checked_count", "checked_seconds", "moment_before"]
+
+FORGOTTEN_UNASKED = 20
+"""More pages are not forgotten at once without a confirmation."""
 
 
 def checked_count(name: str, value: Any, *, minimum: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webrag.errors import InputError
-from webrag.given_numbers import moment_before
+from webrag.given_numbers import FORGOTTEN_UNASKED, moment_before
 from webrag.ingestion.links import canonical_url, site_of
 from webrag.lifetime import Lifetime
 
@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from webrag.indexing.models import CollectionSize
     from webrag.indexing.reembedding import ReindexReport
 
-__all__ = ["FORGOTTEN_UNASKED", "CorpusOperations", "Progress"]
+__all__ = ["CorpusOperations", "Progress"]
 
 Progress = Callable[[int, int], None]
 """Told what is done, and of how many."""
-
-FORGOTTEN_UNASKED = 20
-"""More pages are not forgotten at once without a confirmation."""
 
 _SAMPLE = 100
 

@@ -184,10 +184,14 @@ async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool
 @asynccontextmanager
 async def _tolerant(database: Database) -> AsyncIterator[AsyncConnection[TupleRow]]:
     """A connection whose loss at the end means nothing: it only held a lock."""
+    is_over = False
     try:
-        async with database.connection() as connection:
+        async with database.session() as connection:
             yield connection
-    except psycopg.Error as error:
+            is_over = True
+    except StorageError as error:
+        if not is_over:
+            raise
         logger.info("The connection that marked a load was lost: %s", error)
 
 

@@ -26,10 +26,13 @@ _CONNECT_TIMEOUT_S = 10
 _NO_SPACE = os.strerror(errno.ENOSPC)
 # Postgres stops when it cannot add a segment of 16 MB to its log.
 _LEAST_FREE_BYTES = 32_000_000
-_LOST = (
+_GONE = (
     psycopg.errors.AdminShutdown,
     psycopg.errors.CrashShutdown,
     psycopg.errors.CannotConnectNow,
+)
+_LOST = (
+    *_GONE,
     # The server has undone the whole transaction: trying again is what it asks for.
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
@@ -89,7 +92,10 @@ def storage_error(error: psycopg.Error, embedded: Path | None = None) -> Storage
     """
     reason = error.diag.message_primary or _first_line(error) or type(error).__name__
     reason = reason.rstrip(".")
-    if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+    unsaid = error.sqlstate is None and isinstance(
+        error, psycopg.OperationalError | psycopg.InterfaceError
+    )
+    if unsaid or isinstance(error, _GONE):
         if embedded is not None and shutil.disk_usage(embedded).free < _LEAST_FREE_BYTES:
             return _full_disk(f"the embedded PostgreSQL in {embedded}", reason)
         return DatabaseUnavailableError(
@@ -130,7 +136,7 @@ def checked_dsn(url: str) -> str:
     return make_conninfo("", **given)
 
 
-def unreachable_error(conninfo: str, error: psycopg.OperationalError) -> DatabaseUnavailableError:
+def unreachable_error(conninfo: str, error: psycopg.Error) -> DatabaseUnavailableError:
     """The server did not let us in; says where and why."""
     given = conninfo_to_dict(conninfo)
     reason = _first_line(error).rstrip(".")

@@ -119,6 +119,21 @@ class Database:
             await asyncio.shield(pool.putconn(connection))
 
     @asynccontextmanager
+    async def session(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """As `connection`, for work that cannot be repeated: failures are told as `run` does.
+
+        Raises:
+            StorageError: The database refused the operation or was lost.
+        """
+        try:
+            async with self.connection() as connection:
+                yield connection
+        except psycopg.Error as error:
+            if _is_cancelled():
+                raise asyncio.CancelledError from error
+            raise storage_error(error, self._server.embedded_folder) from error
+
+    @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
         """A connection whose statements all see one state of the corpus, and cannot write."""
         async with self.connection() as connection:

@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import psycopg
 from psycopg import AsyncConnection, sql
 from pydantic import BaseModel, ConfigDict
 
-from webrag.errors import InputError, StorageError
+from webrag.errors import DatabaseUnavailableError, InputError, StorageError
 from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.node_metadata import node_from_row
@@ -195,17 +194,21 @@ def _text(chunk: PendingChunk) -> str:
 @asynccontextmanager
 async def _only_one(database: Database) -> AsyncIterator[None]:
     """Hold the collection's reindexing lock; it ends with the process, however that ends."""
-    async with database.connection() as connection:
-        if not await _try_lock(connection, database.config.collection):
-            raise StorageError(
-                f"The collection {database.config.collection!r} is being reindexed by another"
-                " process.",
-                hint="Wait until it has finished.",
-            )
-        try:
+    is_done = False
+    try:
+        async with database.session() as connection:
+            if not await _try_lock(connection, database.config.collection):
+                raise StorageError(
+                    f"The collection {database.config.collection!r} is being reindexed by another"
+                    " process.",
+                    hint="Wait until it has finished.",
+                )
             yield
-        except psycopg.Error as error:
-            raise StorageError(f"The database failed: {error}") from error
+            is_done = True
+    except DatabaseUnavailableError:
+        if not is_done:
+            raise
+        logger.info("The connection that held the lock was lost; the work was done without it.")
 
 
 async def _try_lock(connection: AsyncConnection[Any], collection: str) -> bool:

@@ -109,7 +109,7 @@ class Server:
         try:
             with psycopg.connect(conninfo, **self.connect_kwargs) as connection:
                 return prepare_server(connection)
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise unreachable_error(conninfo, error) from error
 
     def _embedded_server(self) -> "EmbeddedPostgres":

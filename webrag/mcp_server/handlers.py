@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from webrag.errors import InputError, WebRAGError
+from webrag.given_numbers import FORGOTTEN_UNASKED
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.links import canonical_url
 from webrag.mcp_server.arguments import Arguments
@@ -31,9 +32,12 @@ from webrag.retrieval.filters import CONTENT_KINDS
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = ["Handlers"]
+__all__ = ["AskUser", "Handlers"]
 
 logger = logging.getLogger(__name__)
+
+AskUser = Callable[[str], Awaitable[bool | None]]
+"""Puts a yes-or-no question to the user; None when the client cannot."""
 
 _INTENTS: tuple[QueryType, ...] = get_args(QueryType)
 # Searches keep the processor busy, so more at once only wait for the 10 database connections, and
@@ -166,13 +170,16 @@ class Handlers:
         text = format_verification(checks, nonce=new_nonce(), refused=refused)
         return Reply(text, data=data)
 
-    async def forget(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
-        """Delete pages."""
+    async def forget(self, arguments: Arguments, progress: ProgressReporter, ask: AskUser) -> Reply:
+        """Delete pages; of many the user is asked, or `confirm` must say that they were."""
         urls, refused = _usable("url", arguments.texts("url", required=True) or [], MAX_FORGET_URLS)
         if refused:
             raise InputError(" ".join(refused.values()))
+        confirmed = arguments.flag("confirm", default=False)
+        if len(urls) > FORGOTTEN_UNASKED:
+            await _confirm_forgetting(len(urls), ask, confirmed=confirmed)
         memory = await self._memory(progress)
-        report = await memory.forget(urls)
+        report = await memory.forget(urls, confirm=True)
         data = report.model_dump(mode="json")
         return Reply(format_forget(report), is_error=not report.removed, data=data)
 
@@ -180,6 +187,18 @@ class Handlers:
         if not self._runtime.is_ready:
             await progress("start", "Starting WebRAG (loading the index and the database)...")
         return await self._runtime.memory()
+
+
+async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> None:
+    """Refuse unless the user agrees; a client that can ask them is not taken at its word."""
+    agreed = await ask(f"Delete {count} indexed pages?")
+    if agreed is False:
+        raise InputError(f"The user did not agree to delete {count} pages; nothing was deleted.")
+    if agreed is None and not confirmed:
+        raise InputError(
+            f"url names {count} pages; more than {FORGOTTEN_UNASKED} are deleted only when the"
+            " user agreed: ask them, then repeat the call with confirm=true."
+        )
 
 
 def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], dict[str, str]]:

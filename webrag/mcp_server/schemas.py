@@ -31,7 +31,7 @@ RETRIEVAL_MODES: tuple[Literal["chunk", "full_context", "auto"], ...] = (
 # More would not be done within the time clients wait; a repeated call goes on.
 MAX_INGEST_URLS = 50
 MAX_CITATIONS = 20
-MAX_FORGET_URLS = 20
+MAX_FORGET_URLS = 200
 
 INSTRUCTIONS = (
     "WebRAG is a research memory over web pages. Call `answer` with a URL and a question to read "
@@ -234,7 +234,14 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "citations",
     ),
     "forget": _schema(
-        {"url": _urls("Exact URL of an indexed page, or a list.", at_most=MAX_FORGET_URLS)},
+        {
+            "url": _urls("Exact URL of an indexed page, or a list.", at_most=MAX_FORGET_URLS),
+            "confirm": {
+                "type": "boolean",
+                "default": False,
+                "description": "The user agreed to more than 20 pages.",
+            },
+        },
         "url",
     ),
 }

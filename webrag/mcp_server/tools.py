@@ -4,7 +4,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
@@ -14,7 +15,8 @@ from typing_extensions import override
 from webrag.errors import InputError, WebRAGError
 from webrag.mcp_server.argument_log import described
 from webrag.mcp_server.arguments import Arguments
-from webrag.mcp_server.handlers import Handlers
+from webrag.mcp_server.elicitation import ask_user
+from webrag.mcp_server.handlers import AskUser, Handlers
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply
 from webrag.mcp_server.running_calls import RunningCalls
@@ -30,6 +32,7 @@ logger = logging.getLogger(__name__)
 _LATEST_SOFT_SHARE = 0.9
 
 Handler = Callable[[Arguments, ProgressReporter], Awaitable[Reply]]
+AskingHandler = Callable[[Arguments, ProgressReporter, AskUser], Awaitable[Reply]]
 
 
 class _PlainTool(Tool):
@@ -92,19 +95,22 @@ class ResearchTools:
         ]
         if self._may_forget:
             deletes = _annotations(read_only=False, open_world=False, destructive=True)
-            tools.append(self._tool("forget", handlers.forget, deletes))
+            tools.append(self._tool("forget", handlers.forget, deletes, asks=True))
         return tools
 
     def _tool(
         self,
         name: str,
-        handler: Handler,
+        handler: Handler | AskingHandler,
         annotations: ToolAnnotations,
         meta: dict[str, Any] | None = None,
+        *,
+        asks: bool = False,
     ) -> Tool:
         async def call(arguments: dict[str, Any], context: Context[Any, Any]) -> CallToolResult:
+            ready = partial(handler, ask=partial(ask_user, context)) if asks else handler
             with self.calls.entered():
-                reply = await self._call(name, handler, arguments, context)
+                reply = await self._call(name, cast(Handler, ready), arguments, context)
             return reply.result(structured=self._structured)
 
         tool = _PlainTool.from_function(

@@ -124,7 +124,8 @@ class ScriptedMemory:
         found = self.passage
         return found if found is not None and found.id == passage_id else None
 
-    async def forget(self, urls: list[str]) -> ForgetReport:
+    async def forget(self, urls: list[str], *, confirm: bool | None = None) -> ForgetReport:
+        assert confirm or len(urls) <= 20
         await self._work("forget", None, urls=urls)
         return ForgetReport(removed=tuple(urls))
 
