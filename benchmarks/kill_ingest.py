@@ -13,6 +13,7 @@ wait for a lock that this process holds.
 
 import argparse
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -420,6 +421,19 @@ class Examiner:
         return [f"{check.name}: {check.found}" for check in checks if check.level != "ok"]
 
 
+def _resident_mb() -> tuple[float, float]:
+    """Memory of this process and of its children."""
+    own, children = os.getpid(), 0.0
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = status.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == own:
+                children += int(fields[21])
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    size = os.sysconf("SC_PAGE_SIZE") / 1e6
+    return pages * size, children * size
+
+
 async def main(kills: int, seed: int, verbose: bool) -> int:
     bad = 0
     counts: dict[tuple[str, str], int] = {}
@@ -427,7 +441,11 @@ async def main(kills: int, seed: int, verbose: bool) -> int:
         examiner = Examiner(Path(folder), seed)
         await examiner.start()
         begin = time.perf_counter()
+        curve: list[str] = []
         for number in range(kills):
+            if number % max(1, kills // 20) == 0:
+                own, children = _resident_mb()
+                curve.append(f"{number} kills {own:.0f}+{children:.0f} MB")
             point = POINTS[number % len(POINTS)]
             victim = VICTIMS[number // len(POINTS) % 2]
             is_update = number // (2 * len(POINTS)) % 2 == 1
@@ -444,6 +462,7 @@ async def main(kills: int, seed: int, verbose: bool) -> int:
     print(f"{'point':15} {'process':>8} {'postgres':>8}")
     for point in POINTS:
         print(f"{point:15}", *(f"{counts.get((point, victim), 0):8}" for victim in VICTIMS))
+    print("memory curve, this process and its children: " + ", ".join(curve))
     print(f"{kills} kills, seed {seed}, {seconds:.0f} s: {bad} with a lost or half page")
     return bad
 

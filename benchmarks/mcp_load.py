@@ -1,11 +1,13 @@
 """Many clients at once over HTTP: errors, mixed-up answers, memory; and what a call costs.
 
     python benchmarks/mcp_load.py [SESSIONS] [SECONDS]
+    python benchmarks/mcp_load.py cancels [CALLS]
 
 Starts `webrag mcp --transport http` on an embedded database with pages that each hold one nonce.
 Each session asks `search` about a random page again and again; an answer that holds another nonce
 than that page's, or none, counts as mixed up. The server's memory is read every second; the slope
-is that of the second half, when caches are warm.
+is that of the second half, when caches are warm. With `cancels` calls are given up by their client
+after a random part of a second instead; the server must answer the next one.
 """
 
 import asyncio
@@ -106,7 +108,15 @@ def write_site(folder: Path) -> dict[str, str]:
     return nonces
 
 
-async def main(sessions: int, seconds: float) -> int:
+def print_curve(readings: list[tuple[float, float]], points: int = 20) -> None:
+    """The server's memory in even steps."""
+    begin = readings[0][0]
+    step = max(1, -(-len(readings) // points))
+    shown = [f"{moment - begin:.0f} s {size:.0f} MB" for moment, size in readings[::step]]
+    print("memory curve: " + ", ".join(shown))
+
+
+async def main(sessions: int, seconds: float, cancels: int = 0) -> int:
     with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as site:
         nonces = write_site(Path(site))
         with serve_static_site(Path(site)) as base:
@@ -117,12 +127,15 @@ async def main(sessions: int, seconds: float) -> int:
         server = subprocess.Popen(  # noqa: ASYNC220
             [*command, "--port", str(PORT), "--data-dir", data],
             stderr=subprocess.DEVNULL,
-            env=os.environ | {"MCP_LOG_LEVEL": "WARNING"},
+            env=os.environ
+            | {"MCP_LOG_LEVEL": "WARNING", "WEBRAG_ALLOW_HOSTS": urlsplit(base).netloc},
         )
         try:
             await until_ready()
             await overhead(data)
             pages = {base + name: nonce for name, nonce in nonces.items()}
+            if cancels:
+                return await cancel_calls(server.pid, pages, cancels)
             return await load(server.pid, pages, sessions, seconds)
         finally:
             server.terminate()
@@ -143,9 +156,44 @@ async def load(pid: int, nonces: dict[str, str], sessions: int, seconds: float) 
     print(f"p50 {middle[0]:.0f} ms, p99 {middle[1]:.0f} ms")
     print(f"errors: {len(tally.errors)}, mixed-up answers: {tally.mixed}")
     print(f"memory: {readings[0][1]:.0f} to {half[-1, 1]:.0f} MB, then {slope:+.1f} MB per minute")
+    print_curve(readings)
     for error in tally.errors[:5]:
         print(f"  {error}")
     return int(bool(tally.errors or tally.mixed))
+
+
+async def cancel_calls(pid: int, nonces: dict[str, str], calls: int) -> int:
+    tally, readings = Tally(), []
+    memory = asyncio.create_task(watch_memory(pid, readings))
+    done = 0
+    for number in range(calls):
+        page = random.choice(list(nonces))
+        patience_s = random.random() * 0.5
+        try:
+            async with (
+                httpx2.AsyncClient(timeout=60) as http,
+                Client(streamable_http_client(URL, http_client=http), mode="legacy") as client,
+            ):
+                arguments = {"query": f"{QUESTION} {number}", "url": page}
+                tool = "answer" if number % 2 else "ingest"
+                if tool == "ingest":
+                    arguments = {"url": page, "refresh": True}
+                call = asyncio.create_task(client.call_tool(tool, arguments))
+                finished, _ = await asyncio.wait({call}, timeout=patience_s)
+                done += bool(finished)
+                call.cancel()
+                await asyncio.wait({call})
+        except Exception as error:  # noqa: BLE001 - counted and printed
+            tally.errors.append(repr(error)[:200])
+    await guarded(time.monotonic() + 1, nonces, tally)
+    await asyncio.sleep(1)
+    memory.cancel()
+    print(f"{calls} calls given up, {done} of them had ended; then {len(tally.seconds)} answered")
+    print(f"errors: {len(tally.errors)}, mixed-up answers: {tally.mixed}")
+    print_curve(readings)
+    for error in tally.errors[:5]:
+        print(f"  {error}")
+    return int(bool(tally.errors or tally.mixed or not tally.seconds))
 
 
 async def until_ready() -> None:
@@ -161,6 +209,8 @@ async def until_ready() -> None:
 
 if __name__ == "__main__":
     given = sys.argv[1:]
+    if given[:1] == ["cancels"]:
+        raise SystemExit(asyncio.run(main(0, 0, int(given[1]) if given[1:] else 100)))
     raise SystemExit(
         asyncio.run(main(int(given[0]) if given else 64, float(given[1]) if given[1:] else 40))
     )

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
@@ -31,8 +31,7 @@ logger = logging.getLogger(__name__)
 # The soft deadline must come before the hard one for there to be anything left to report in.
 _LATEST_SOFT_SHARE = 0.9
 
-Handler = Callable[[Arguments, ProgressReporter], Awaitable[Reply]]
-AskingHandler = Callable[[Arguments, ProgressReporter, AskUser], Awaitable[Reply]]
+Handler = Callable[[Arguments, ProgressReporter, AskUser], Awaitable[Reply]]
 
 
 class _PlainTool(Tool):
@@ -87,30 +86,29 @@ class ResearchTools:
         reads = _annotations(read_only=True, open_world=False)
         stores = _annotations(read_only=False, open_world=True)
         tools = [
-            self._tool("answer", handlers.answer, stores, self._brief_meta),
-            self._tool("search", handlers.search, reads, self._brief_meta),
-            self._tool("status", handlers.status, reads),
-            self._tool("ingest", handlers.ingest, stores),
-            self._tool("verify", handlers.verify, _annotations(read_only=True, open_world=True)),
+            self._tool("answer", _unasked(handlers.answer), stores, self._brief_meta),
+            self._tool("search", _unasked(handlers.search), reads, self._brief_meta),
+            self._tool("status", _unasked(handlers.status), reads),
+            self._tool("ingest", _unasked(handlers.ingest), stores),
+            self._tool(
+                "verify", _unasked(handlers.verify), _annotations(read_only=True, open_world=True)
+            ),
         ]
         if self._may_forget:
             deletes = _annotations(read_only=False, open_world=False, destructive=True)
-            tools.append(self._tool("forget", handlers.forget, deletes, asks=True))
+            tools.append(self._tool("forget", handlers.forget, deletes))
         return tools
 
     def _tool(
         self,
         name: str,
-        handler: Handler | AskingHandler,
+        handler: Handler,
         annotations: ToolAnnotations,
         meta: dict[str, Any] | None = None,
-        *,
-        asks: bool = False,
     ) -> Tool:
         async def call(arguments: dict[str, Any], context: Context[Any, Any]) -> CallToolResult:
-            ready = partial(handler, ask=partial(ask_user, context)) if asks else handler
             with self.calls.entered():
-                reply = await self._call(name, cast(Handler, ready), arguments, context)
+                reply = await self._call(name, handler, arguments, context)
             return reply.result(structured=self._structured)
 
         tool = _PlainTool.from_function(
@@ -135,7 +133,8 @@ class ResearchTools:
         try:
             given = Arguments(arguments)
             given.check_names(known, where=name, form=FORMS.get(name, ""))
-            reply = await self._reply(handler, given, progress)
+            ask = partial(ask_user, context)
+            reply = await self._reply(handler, given, progress, ask)
         except InputError as error:
             reply = Reply(input_error_text(error), is_error=True)
         finally:
@@ -145,12 +144,12 @@ class ResearchTools:
         return reply
 
     async def _reply(
-        self, handler: Handler, arguments: Arguments, progress: ProgressReporter
+        self, handler: Handler, arguments: Arguments, progress: ProgressReporter, ask: AskUser
     ) -> Reply:
         limit = asyncio.timeout(self._timeout_s)
         try:
             async with limit:
-                return await handler(arguments, progress)
+                return await handler(arguments, progress, ask)
         except InputError:
             raise
         except WebRAGError as error:
@@ -162,6 +161,15 @@ class ResearchTools:
                 return Reply(timeout_text(self._timeout_s), is_error=True)
             logger.exception("A tool failed unexpectedly")
             return Reply(failure_text(error), is_error=True)
+
+
+def _unasked(handler: Callable[[Arguments, ProgressReporter], Awaitable[Reply]]) -> Handler:
+    """A handler that puts no question to the user."""
+
+    async def handle(arguments: Arguments, progress: ProgressReporter, _ask: AskUser) -> Reply:
+        return await handler(arguments, progress)
+
+    return handle
 
 
 def _annotations(
