@@ -31,7 +31,6 @@ WITHOUT_MODULE = {
     "tests/webrag/indexing/test_kills.py",
     "tests/webrag/ingestion/http/test_hostile_servers.py",
     "tests/webrag/ingestion/test_page_forms.py",
-    "tests/webrag/mcp_server/test_stdio.py",
     "tests/webrag/orchestration/test_cancellation.py",
     "tests/webrag/orchestration/test_deadlines.py",
     "tests/webrag/orchestration/test_degradation.py",
