@@ -223,10 +223,10 @@ def slow_attack(use: Use) -> str | None:
     suspects: list[tuple[float, _Attack]] = []
     for attack in _attacks(use.pattern):
         seconds = _seconds(run, attack.text(_SCREENED_LENGTH))
-        if seconds >= _CERTAIN_S and (found := _growth(run, attack)):
-            return found
         if seconds >= _SUSPECT_S:
             suspects.append((seconds, attack))
+        if seconds >= _CERTAIN_S and len(suspects) <= _CONFIRMED and (found := _growth(run, attack)):
+            return found
     slowest = sorted(suspects, key=lambda suspect: -suspect[0])[:_CONFIRMED]
     return next((found for _, attack in slowest if (found := _growth(run, attack))), None)
 
@@ -237,7 +237,7 @@ def _growth(run: Any, attack: "_Attack") -> str | None:
         min(_seconds(run, attack.text(length)) for _ in range(2))
         for length in (_LENGTH, 2 * _LENGTH)
     )
-    if first < _LIMIT_S and second / first < _MAX_GROWTH:
+    if second < _LIMIT_S and second / first < _MAX_GROWTH:
         return None
     return f"{attack}: {first:.4f} s for {_LENGTH} characters, {second:.4f} s for twice"
 
