@@ -245,7 +245,8 @@ def _megabytes(count: int) -> str:
 
 def _place(url: str) -> str:
     parts = httpx2.URL(url)
-    return f"{parts.host}:{parts.port}" if parts.port else parts.host
+    host = f"[{parts.host}]" if ":" in parts.host else parts.host
+    return f"{host}:{parts.port}" if parts.port else host
 
 
 @contextlib.contextmanager
