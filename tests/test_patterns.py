@@ -76,7 +76,7 @@ def test_twice_the_text_takes_no_pattern_more_than_twice_the_time(part: str) -> 
     assert not found
 
 
-@pytest.mark.parametrize("pattern", [r"(?:a+)+$", r"<loc>\s*([^<]+|x)\s*</", r"a.+b.+c.+d.+e"])
+@pytest.mark.parametrize("pattern", [r"(?:a+)+$", r"<loc>\s*([^<]+|x)\s*</", r"x*x*x*y"])
 def test_the_analyser_finds_what_takes_cubic_time(pattern: str) -> None:
     assert static_findings(re.compile(pattern))
 
