@@ -197,4 +197,4 @@ def locate(quote: str, text: str) -> list[tuple[int, int]]:
 def _cleaned(text: str) -> str:
     """One line without control characters and without citation marks a writer put in."""
     line = one_line(text, max_chars=_MAX_SENTENCE_CHARS)
-    return re.sub(r"\s*\[\d+(?:\s*,\s*\d+)*\]", "", line).strip()
+    return re.sub(r"(?:(?<!\s)\s++)?\[\d++(?:\s*+,\s*+\d++)*+\]", "", line).strip()

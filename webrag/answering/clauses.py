@@ -9,7 +9,7 @@ from webrag.indexing.lexical import analyze, query_terms
 __all__ = ["clauses", "is_bound", "nearest_clauses"]
 
 _CLAUSE: Final = re.compile(
-    r"(?<=[.!?;:])\s+|\n+|,\s+|\s+(?:[-\u2013\u2014]\s+|(?=(?:and|but|while|whereas|although"
+    r"(?<=[.!?;:])\s+|\n+|,\s+|(?<!\s)\s++(?:[-\u2013\u2014]\s+|(?=(?:and|but|while|whereas|although"
     r"|though|or)\b))"
 )
 

@@ -24,8 +24,8 @@ _REQUEST: Final = re.compile(
     re.IGNORECASE,
 )
 _CLOSING: Final = re.compile(
-    r"[\s,.!]*(?:\b(?:please|thanks?(?:\s+(?:you|a\s+lot|in\s+advance|so\s+much))?|thx|cheers)\b"
-    r"[\s,.!]*)+$",
+    r"(?<![\s,.!])[\s,.!]*+(?:\b(?:please|thanks?(?:\s+(?:you|a\s+lot|in\s+advance|so\s+much))?|thx|cheers)\b"
+    r"[\s,.!]*+){1,20}+$",
     re.IGNORECASE,
 )
 

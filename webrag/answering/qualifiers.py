@@ -35,7 +35,7 @@ _UNITS: Final = {
     for unit, words in family.items()
     for word in words.split()
 }
-_MEASURE: Final = re.compile(r"(?<![\w.])(\d[\d,_]*(?:\.\d+)?)[\s-]?([a-z]+\b|%)")
+_MEASURE: Final = re.compile(r"(?<![\w.])(\d[\d,_]{0,40}+(?:\.\d{1,40}+)?)[\s-]?([a-z]++\b|%)")
 
 
 def keeps_qualifiers(sentence: str, support: str) -> bool:

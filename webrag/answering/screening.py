@@ -20,7 +20,7 @@ _INSTRUCTIONS: Final = re.compile(
             r"|an?\s+(?:[\w-]+\s+){0,3}(?:assistant|ai|bot|model|agent|hacker)\b)",
             r"\b(?:as|you\s+are)\s+an?\s+(?:ai(?:\s+language)?|(?:large\s+)?language|llm|chatbot)\b"
             r"(?:\s+(?:assistant|model|agent))?,?\s+(?:you|please|always|must|should)\b",
-            r"\b(?:attention|note|message|instructions?|notice|hint)\s*(?:to|for)?\s*(?:all\s+|any\s+|the\s+"
+            r"\b(?:attention|note|message|instructions?|notice|hint)\s*+(?:to|for)?+\s*+(?:all\s+|any\s+|the\s+"
             r")?(?:ai|llms?|language\s+models?|assistants?|chatbots?|bots)(?:\s+(?:agents?|models?"
             r"|assistants?|systems?|reading\s+this))?\s*[:,!]",
             r"\b(?:ai|llm|language\s+model|assistant|chatbot)s?(?:\s+(?:assistant|agent|model)s?)?"
@@ -34,7 +34,7 @@ _INSTRUCTIONS: Final = re.compile(
             r"\b(?:reply|respond|answer)\s+(?:only|exactly|solely|always)\s+(?:with|by)\s+[\"'\u201c`]",
             r"<\|(?:im_start|im_end|system|assistant|user|endoftext)\|>",
             r"</?(?:system|assistant|tool_result|tool_call|instructions)>",
-            r"^\s*#{2,3}\s*(?:system|instruction|assistant)\s*:",
+            r"^[^\S\n]*+#{2,3}\s*(?:system|instruction|assistant)\s*:",
             r"\[/?INST\]|<<SYS>>",
             r"\bBEGIN\s+(?:SYSTEM|HIDDEN)\s+(?:PROMPT|INSTRUCTIONS?)\b",
         )
@@ -56,14 +56,14 @@ _SECRETS: Final = re.compile(
             r"\bhf_[A-Za-z0-9]{30,}",
             r"\bnpm_[A-Za-z0-9]{30,}",
             r"\bfc-[a-f0-9]{32}\b",
-            r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
+            r"\beyJ[A-Za-z0-9_-]{10,2000}+\.eyJ[A-Za-z0-9_-]{10,8000}+\.[A-Za-z0-9_-]{10,}",
             r"://[^/\s:@]+:(?!\*+@|password@|pass@|secret@|pw@|pwd@)[^/\s:@]{8,}@[\w.-]+",
         )
     )
 )
 # What documentation prints in the place of a key.
 _PLACEHOLDER: Final = re.compile(
-    r"example|your[-_]|xxxx|\*{3}|\.{3}|<[^>]+>|1234567|abcdef|placeholder|dummy|changeme",
+    r"example|your[-_]|xxxx|\*{3}|\.{3}|<[^<>]+>|1234567|abcdef|placeholder|dummy|changeme",
     re.IGNORECASE,
 )
 

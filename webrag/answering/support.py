@@ -52,7 +52,7 @@ _OPPOSITES: Final = (
     ("input", "output"), ("client", "server"), ("push", "pull"), ("read", "write"),
     ("left", "right"), ("upper", "lower"), ("even", "odd"), ("encrypt", "decrypt"),
 )  # fmt: skip
-_CONDITION: Final = re.compile(r"\b(?:if|when|unless|where)\b[^,.;]*(?:,|$)", re.IGNORECASE)
+_CONDITION: Final = re.compile(r"\b(?:if|when|unless|where)\b[^,.;]{0,500}+(?:,|$)", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"(?<=[.!?;:])\s+|\n+")
 
 

@@ -28,7 +28,7 @@ _LEAD_WEIGHT: Final = 1.0
 _LEAD_DECAY: Final = 0.8  # for each sentence in between
 # What tells a reader to do something: the second person, a purpose, an imperative, or code to type.
 _ACTION: Final = re.compile(
-    r"`[^`\n]+`|\byou\s+(?:can|may|must|should|need|have\s+to)\b|\b[Tt]o\s+[a-z]+\b[^.]*,"
+    r"`[^`\n]+`|\byou\s+(?:can|may|must|should|need|have\s+to)\b|\b[Tt]o\s+[a-z]+\b[^.,]{0,300},"
     r"|(?:^|[,;:]\s+|\b(?:then|and|by|simply|just|instead)\s+)"
     r"(?i:use|using|set|setting|run|running|pass|passing|call|calling|add|adding|specify"
     r"|specifying|enable|disable|install|create|type|choose|select|press|click|open|replace|enter"

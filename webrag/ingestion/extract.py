@@ -33,7 +33,7 @@ from webrag.ingestion.quality import PageSigns, check_quality, read_signs
 __all__ = ["extract"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
-_FRONT_MATTER_FIELD = re.compile(r"^(\w+):[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)
+_FRONT_MATTER_FIELD = re.compile(r"^(\w++):([^\n]*+)$", re.MULTILINE)
 _BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 
 
@@ -134,7 +134,7 @@ def _from_markdown(page: FetchedPage) -> _Content:
     front = _FRONT_MATTER.match(source.replace("\r\n", "\n")[:25_000])
     if front:
         found = _FRONT_MATTER_FIELD.findall(front.group(1))
-        fields = {name.lower(): value for name, value in found}
+        fields = {name.lower(): _unquoted(value.strip(" \t")) for name, value in found}
     content = _from_html(page, f"<body>{html_from_markdown(source)}</body>")
     meta = replace(
         content.meta,
@@ -185,6 +185,11 @@ def _without_margins(marked: str) -> tuple[str, dict[int, Span], list[int]]:
 
     places = {number: Span(moved(span.start), moved(span.end)) for number, span in spans.items()}
     return trimmed, places, [moved(offset) for offset in headings]
+
+
+def _unquoted(value: str) -> str:
+    value = value[1:] if value.startswith(("'", '"')) else value
+    return value[:-1] if value.endswith(("'", '"')) else value
 
 
 def _first_line(text: str) -> str | None:

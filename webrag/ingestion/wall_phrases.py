@@ -76,15 +76,15 @@ COOKIE_ORDER = re.compile(
 )
 COOKIE_POLICY = re.compile(r"polic|statement|how we use|what are|about cookies|guide", re.I)
 ABOUT_COOKIES = re.compile(
-    r"[^.!?\n]*(?:cookie|consent|privacy|partners|personali[sz]|advert|accept|reject|preferences"
-    r"|your choices|vendors|legitimate interest|device|tracking)[^.!?\n]*[.!?\n]?",
+    r"(?<![^.!?\n])[^.!?\n]*(?:cookie|consent|privacy|partners|personali[sz]|advert|accept|reject|preferences"
+    r"|your choices|vendors|legitimate interest|device|tracking)[^.!?\n]*+[.!?\n]?",
     re.IGNORECASE,
 )
 SCRIPT_ORDER = re.compile(
     r"(?:enable|turn on|activate|requires?|needs?|without|allow|run) (?:\w+ ){0,2}java ?script"
     r"|java ?script (?:is |must be |needs to be |to be |appears to be |seems to be )"
     r"(?:\w+ )?(?:disabled|required|enabled|off|not available|turned)"
-    r"|java ?script (?:aktivieren|est désactivé)|activez javascript|habilit\w+ javascript"
+    r"|java ?script (?:aktivieren|est désactivé)|activez javascript|habilit\w{1,20} javascript"
     r"|browser (?:is )?(?:not supported|unsupported|out of date)|unsupported browser"
     r"|your browser does(?:n't| not) support",
     re.IGNORECASE,

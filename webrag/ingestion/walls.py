@@ -63,7 +63,7 @@ _CHALLENGES = (
     ("DataDome", r"captcha-delivery\.com|var dd\s*=\s*\{\s*'(?:rt|cid)'"),
     ("HUMAN (PerimeterX)", r"id=\"px-captcha\"|class=\"px-captcha|window\._pxUuid\b"),
     ("Akamai", r"errors\.edgesuite\.net|sec-if-cpt-container|sec-bc-tile-|/_sec/verify"),
-    ("Imperva", r"_Incapsula_Resource\?[^\"']*SWUDNSAI|Incapsula incident ID"
+    ("Imperva", r"_Incapsula_Resource\?[^\"']{0,500}SWUDNSAI|Incapsula incident ID"
      r"|id=\"distilIdentificationBlock\""),
     ("AWS WAF", r"awsWafCookieDomainList|window\.gokuProps|AwsWafIntegration\.saveReferrer"),
     ("Kasada", r"KPSDK\.now|window\.KPSDK\s*=|/149e9513-01fa-4fb0-aad4-566afd725d1b/"),

@@ -36,8 +36,7 @@ itself when it asks for one thing; split it only when it truly asks for several.
 _REMINDER: Final = (
     "That was not usable: {problem}. Answer again with only the JSON object described."
 )
-_JSON: Final = re.compile(r"\{.*\}", re.DOTALL)
-_REASONING: Final = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+_REASONING: Final = re.compile(r"<think>.*?(?:</think>|(\Z))", re.DOTALL | re.IGNORECASE)
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
 
 
@@ -129,11 +128,13 @@ async def _chat(llm: LLM, messages: Sequence[ChatMessage]) -> str:
 
 
 def _parse(text: str) -> ModelAnswer:
-    match = _JSON.search(_REASONING.sub("", text))
-    if match is None:
+    # Reasoning without an end stays; the pattern takes it all, so as to look for the end only once.
+    said = _REASONING.sub(lambda match: "" if match[1] is None else match[0], text)
+    start, end = said.find("{"), said.rfind("}") + 1
+    if not 0 <= start < end:
         raise ProviderError("the answer holds no JSON object", provider=_PROVIDER)
     try:
-        answer = ModelAnswer.model_validate_json(match[0])
+        answer = ModelAnswer.model_validate_json(said[start:end])
     except ValidationError as error:
         raise ProviderError("the answer is not the JSON asked for", provider=_PROVIDER) from error
     parts = _distinct(part[:_MAX_SUB_QUERY_CHARS] for part in map(_clean, answer.sub_queries))

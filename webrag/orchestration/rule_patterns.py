@@ -12,51 +12,64 @@ from webrag.orchestration.models import QueryType
 
 __all__ = ["classify", "content_words", "decompose"]
 
+# The patterns are for texts whose white space is single spaces: `\s+` beside a part that takes
+# spaces too has as many readings as there are spaces.
 _AUX: Final = (
     r"(?:is|are|was|were|am|do|does|did|can|could|should|must|will|would|may|might|has|have|had"
     r"|shall)"
 )
 _WH: Final = r"(?:how|what|which|when|where|why|who)"
 _LEAD_IN: Final = re.compile(
-    r"^(?:please\s+)?(?:(?:can|could)\s+you\s+)?(?:tell\s+me|explain|describe|show\s+me|list|give\s+me"
-    r"|summari[sz]e|discuss)?\s*(?:(?:about|me|us)\s+)?"
-    rf"(?:{_WH}\s+{_AUX}\s+)?(?:the\s+)?",
+    r"^(?:please )?(?:(?:can|could) you )?(?:tell me|explain|describe|show me|list|give me"
+    r"|summari[sz]e|discuss)? ?(?:(?:about|me|us) )?"
+    rf"(?:{_WH} {_AUX} )?(?:the )?",
     re.IGNORECASE,
 )
-_ARTICLE: Final = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
-_TAIL: Final = re.compile(r"\s+((?:in|for|on|when|under|within)\s+.+)$", re.IGNORECASE)
-_SIDE: Final = r"[^,;:?]+?"
+_ARTICLE: Final = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
+_TAIL: Final = re.compile(r" ((?:in|for|on|when|under|within) (?s:.+))$", re.IGNORECASE)
+
+
+def _two_sides(before: str, between: str) -> str:
+    """A pattern for the two sides of a comparison: what is before and after the first `between`.
+
+    Nothing is given back, so that its time does not grow with the product of the sides' lengths.
+    """
+    return rf"{before}(?P<x>(?:(?!{between})[^,;:?]){{1,200}}+){between}(?P<y>[^,;:?]{{1,200}}+)$"
+
+
 _COMPARISONS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"\b(?:difference|differences|distinction|trade-?offs?)\s+between\s+(?P<x>{_SIDE})"
-        rf"\s+and\s+(?P<y>{_SIDE})$",
-        rf"\bhow\s+(?:does|do|is|are)\s+(?P<x>{_SIDE})\s+(?:differ|different)\s+from\s+(?P<y>{_SIDE})$",
-        rf"\bhow\s+(?:does|do)\s+(?P<x>{_SIDE})\s+compare\s+(?:to|with|against)\s+(?P<y>{_SIDE})$",
-        rf"^(?:please\s+)?compare\s+(?P<x>{_SIDE})\s+(?:to|with|and|against)\s+(?P<y>{_SIDE})$",
-        rf"^(?P<x>{_SIDE})\s+(?:as\s+)?compared\s+(?:to|with)\s+(?P<y>{_SIDE})$",
-        rf"^(?P<x>{_SIDE})\s+(?:vs\.?|versus)\s+(?P<y>{_SIDE})$",
-        rf"^(?:a\s+)?comparison\s+(?:of|between)\s+(?P<x>{_SIDE})\s+(?:and|with|to)\s+(?P<y>{_SIDE})$",
-        rf"^is\s+(?P<x>{_SIDE})\s+(?:better|faster|safer|cheaper)\s+than\s+(?P<y>{_SIDE})$",
-        rf"^(?:what|which)(?:\s+one)?\s+is\s+(?:better|faster|safer|cheaper|best)(?P<t>\s+for\s+{_SIDE})?"
-        rf"\s*[,:]\s*(?P<x>{_SIDE})\s+or\s+(?P<y>{_SIDE})$",
-        rf"^should\s+(?:i|we|one)\s+(?:use|choose|pick|prefer)\s+(?P<x>{_SIDE})\s+or\s+(?P<y>{_SIDE})$",
+    re.compile(_two_sides(before, between), re.IGNORECASE)
+    for before, between in (
+        (r"\b(?:difference|differences|distinction|trade-?offs?) between ", " and "),
+        (r"\bhow (?:does|do|is|are) ", " (?:differ|different) from "),
+        (r"\bhow (?:does|do) ", " compare (?:to|with|against) "),
+        ("^(?:please )?compare ", " (?:to|with|and|against) "),
+        ("^", " (?:as )?compared (?:to|with) "),
+        ("^", r" (?:vs\.?|versus) "),
+        ("^(?:a )?comparison (?:of|between) ", " (?:and|with|to) "),
+        ("^is ", " (?:better|faster|safer|cheaper) than "),
+        (
+            "^(?:what|which)(?: one)? is (?:better|faster|safer|cheaper|best)"
+            "(?P<t> for [^,;:?]{1,200}+)? ?[,:] ?",
+            " or ",
+        ),
+        ("^should (?:i|we|one) (?:use|choose|pick|prefer) ", " or "),
     )
 )
 _PROS_CONS: Final = re.compile(
-    r"\b(?:(?:pros?\s*(?:and|&|/)\s*cons?)|(?:advantages?\s+and\s+(?:disadvantages?|drawbacks?))"
-    r"|(?:benefits?\s+and\s+(?:drawbacks?|downsides?|costs?))|(?:strengths?\s+and\s+weaknesses))"
-    r"\s+(?:of|to|for|in)\s+(?P<x>.+)$",
+    r"\b(?:(?:pros? ?(?:and|&|/) ?cons?)|(?:advantages? and (?:disadvantages?|drawbacks?))"
+    r"|(?:benefits? and (?:drawbacks?|downsides?|costs?))|(?:strengths? and weaknesses))"
+    r" (?:of|to|for|in) (?P<x>(?s:.+))$",
     re.IGNORECASE,
 )
 _WORK_AND_WHEN: Final = re.compile(
-    r"^how\s+(?:does|do)\s+(?P<x>.+?)\s+work,?\s+and\s+when\s+(?:should|do|would|can)\s+(?:i|we|you|one)"
-    r"\s+use\s+(?:it|them|this|that)$",
+    r"^how (?:does|do) (?P<x>.+?) work,? and when (?:should|do|would|can) (?:i|we|you|one)"
+    r" use (?:it|them|this|that)$",
     re.IGNORECASE,
 )
 _TOPICS_FOR: Final = re.compile(
-    r"^(?P<x>[\w.+#-]+(?:\s+[\w.+#-]+){0,2})\s+and\s+(?P<y>[\w.+#-]+(?:\s+[\w.+#-]+){0,2})"
-    r"\s+for\s+(?P<z>[\w.+#-]+(?:\s+[\w.+#-]+){0,5})$",
+    r"^(?P<x>[\w.+#-]++(?: [\w.+#-]++){0,2}) and (?P<y>[\w.+#-]++(?: [\w.+#-]++){0,2})"
+    r" for (?P<z>[\w.+#-]++(?: [\w.+#-]++){0,5})$",
     re.IGNORECASE,
 )
 _BINOMIALS: Final = frozenset(
@@ -70,52 +83,53 @@ _BINOMIALS: Final = frozenset(
         "tips and tricks", "trial and error", "divide and conquer", "map and reduce",
     }
 )  # fmt: skip
-_JOINT: Final = re.compile(rf"(?P<comma>,)?\s+and\s+(?:also\s+)?(?=(?P<wh>{_WH})\b)", re.IGNORECASE)
+_JOINT: Final = re.compile(rf"(?P<comma>,)? and (?:also )?(?=(?P<wh>{_WH})\b)", re.IGNORECASE)
 _INVERTED: Final = re.compile(
-    rf"^(?:(?:when|where|why|how|who|what|which)\s+{_AUX}\b"
-    rf"|how\s+(?:many|much|old|often|long|far|large|big|fast|deep|high|well)\b(?:\s+[\w-]+){{0,3}}?\s+{_AUX}\b"
-    rf"|(?:what|which)(?:\s+[\w.-]+){{1,3}}?\s+{_AUX}\b)",
+    rf"^(?:(?:when|where|why|how|who|what|which) {_AUX}\b"
+    rf"|how (?:many|much|old|often|long|far|large|big|fast|deep|high|well)\b(?: [\w-]+){{0,3}}?"
+    rf" {_AUX}\b"
+    rf"|(?:what|which)(?: [\w.-]+){{1,3}}? {_AUX}\b)",
     re.IGNORECASE,
 )
 # Only after a comma and a direct question: "how heavy is", "how many frames fit in", "who pays".
-_AFTER_COMMA: Final = re.compile(
-    rf"^(?:who|how\s+(?:many|much)|how\s+[\w-]+\s+{_AUX})\b", re.IGNORECASE
-)
+_AFTER_COMMA: Final = re.compile(rf"^(?:who|how (?:many|much)|how [\w-]+ {_AUX})\b", re.IGNORECASE)
 _DIRECT: Final = re.compile(rf"^(?:{_WH}|{_AUX})\b", re.IGNORECASE)
-_ELLIPTIC: Final = re.compile(rf"^which\s+{_AUX}\b", re.IGNORECASE)
+_ELLIPTIC: Final = re.compile(rf"^which {_AUX}\b", re.IGNORECASE)
 _ELLIPTIC_FIRST: Final = re.compile(r"^which\b", re.IGNORECASE)
 _QUESTION_START: Final = re.compile(
     rf"^(?:{_WH}|{_AUX}|explain|describe|list|show)\b", re.IGNORECASE
 )
 _PREFIX: Final = re.compile(
-    r"^(?P<prefix>(?:for|when|in|with|on|under|using|after|before|while)\s[^,?]{2,60},)\s+(?P<rest>.+)$",
+    r"^(?P<prefix>(?:for|when|in|with|on|under|using|after|before|while) [^,?]{2,60},)"
+    r" (?P<rest>.+)$",
     re.IGNORECASE,
 )
 _ANAPHORA: Final = re.compile(
     r"\b(?:it|its|that|this|they|them|their|these|those|there|such)\b", re.IGNORECASE
 )
 _PERSONAL: Final = frozenset({"it", "its", "they", "them", "their"})
-_SENTENCE_END: Final = re.compile(r"(?<=\?)\s+")
+_SENTENCE_END: Final = re.compile(r"(?<=\?) ")
 _WORD: Final = re.compile(r"[\w@&$~^%]+(?:(?:::|[-./:_'+#])[\w]+)*(?:\+\+|#)?|--?[\w-]+|\.[\w]+")
 _COMPARISON_WORDS: Final = re.compile(
-    r"\b(?:versus|vs\.?|compar(?:e[ds]?|ing|ison)|differ(?:s|ence|ences|ent)?\b.*\b(?:between|from)"
-    r"|better\s+than|pros?\s+and\s+cons?|advantages?\s+and\s+disadvantages?)\b",
+    r"\b(?:versus|vs\.?|compar(?:e[ds]?|ing|ison)|differ(?:s|ence|ences|ent)?\b.{0,200}\b"
+    r"(?:between|from)"
+    r"|better than|pros? and cons?|advantages? and disadvantages?)\b",
     re.IGNORECASE,
 )
 _HOW_TO: Final = re.compile(
-    r"\b(?:how\s+(?:do|can|should|would|to)\b|what\s+(?:must|should|do)\s+(?:i|we|you)\b"
-    r"|steps?\s+to\b|guide\s+to\b|tutorial\b|how\s+(?:is|are)\s+.+\s+(?:configured|installed)\b)",
+    r"\b(?:how (?:do|can|should|would|to)\b|what (?:must|should|do) (?:i|we|you)\b"
+    r"|steps? to\b|guide to\b|tutorial\b|how (?:is|are) .{1,200} (?:configured|installed)\b)",
     re.IGNORECASE,
 )
 _EXPLORATORY: Final = re.compile(
-    r"^(?:tell\s+me|overview|introduction|explain|describe|discuss|explore|what\s+are\s+the\s+(?:ways"
-    r"|options|approaches|main|key)|everything\s+about)\b|\boverview\s+of\b",
+    r"^(?:tell me|overview|introduction|explain|describe|discuss|explore|what are the (?:ways"
+    r"|options|approaches|main|key)|everything about)\b|\boverview of\b",
     re.IGNORECASE,
 )
 _MAX_SIDE_WORDS: Final = 7
 _MIN_CLAUSE_WORDS: Final = 4
 _MAX_PARTS: Final = 4
-# Longer texts are reports or pasted pages, and some patterns take quadratic time.
+# Longer texts are reports or pasted pages.
 _MAX_CHARS: Final = 1_000
 
 
@@ -138,11 +152,12 @@ def decompose(query: str) -> tuple[tuple[str, ...], QueryType | None]:
 
 def classify(query: str) -> QueryType:
     """The kind of a question, by the words it is put in; factual when nothing else shows."""
-    if _COMPARISON_WORDS.search(query):
+    text = " ".join(query.split())
+    if _COMPARISON_WORDS.search(text):
         return "comparison"
-    if _HOW_TO.search(query):
+    if _HOW_TO.search(text):
         return "how_to"
-    if _EXPLORATORY.search(query.strip()):
+    if _EXPLORATORY.search(text):
         return "exploratory"
     return "factual"
 

@@ -21,9 +21,9 @@ _CLOSING = (
     "Please inform the user of this error. Do not attempt to answer from memory: the tool was "
     "called because specific source material was needed."
 )
+_REFUSED = "Only public addresses are contacted, and hosts in WEBRAG_ALLOW_HOSTS."
 _CAUSES: tuple[tuple[type[WebRAGError], str], ...] = (
     (PageGoneError, "The address may be mistyped, or the page may have moved."),
-    (RefusedAddressError, "Only public addresses are contacted, and hosts in WEBRAG_ALLOW_HOSTS."),
     (RobotsDisallowedError, "The site does not want this page to be read by programs."),
     (UnusablePageError, "Try a page with readable text: HTML, Markdown or plain text."),
     (FetchError, "The site may be down or slow; try again later or name another page."),
@@ -50,6 +50,10 @@ def failure_text(error: BaseException) -> str:
 
     The message of an unexpected exception is left out: it may hold paths or secrets.
     """
+    if isinstance(error, RefusedAddressError):
+        # As for other input that is not taken: nothing broke, and another address helps.
+        text = _with_hint(error)
+        return text if "WEBRAG_ALLOW_HOSTS" in text else f"{text} {_REFUSED}"
     details = "An unexpected error occurred; the server log holds the details."
     causes = _UNEXPECTED
     if isinstance(error, WebRAGError):

@@ -25,7 +25,7 @@ _KINDS: dict[str, BlockKind] = {
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$")
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^>]*+(?:>|(\Z))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +229,8 @@ class _BlockReader:
             self._block.pieces.append(Piece(start, end, payload))
         elif name == "InlineHtml":
             self._block.tags.append((start, end))
-        elif name == "Html" and _TAG.sub("", payload).strip():
-            self._block.pieces.append(Piece(start, end, _TAG.sub("", payload)))
+        elif name == "Html" and _without_tags(payload).strip():
+            self._block.pieces.append(Piece(start, end, _without_tags(payload)))
 
     def _add_code(self, start: int, end: int) -> None:
         pieces = self._block.pieces
@@ -249,6 +249,11 @@ class _BlockReader:
             return []
         rows = [_row_block(self._text, *line) for line in lines]
         return [row for row in rows if row.pieces]
+
+
+def _without_tags(payload: str) -> str:
+    """What stands between tags; one without an end stays, and is looked through only once."""
+    return _TAG.sub(lambda tag: "" if tag[1] is None else tag[0], payload)
 
 
 def _row_block(text: str, start: int, end: int) -> Block:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pattern_attacks import stopped_after
 from webrag.errors import FetchError, InputError
 from webrag.ingestion.sitemap import SitemapEntry, SitemapReader, parse_sitemap
 
@@ -205,3 +206,68 @@ async def test_fetcher_gives_what_the_reader_needs(make_fetcher: Any, static_sit
         f"{site}/a",
         f"{site}/deep/b",
     ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<urlset></urlset>",
+        b"<urlset> </urlset>",
+        b'<?xml version="1.0"?>\n<urlset xmlns="x">\n</urlset>\n',
+        b"<urlset >",
+        b"<s:urlset xmlns:s='x'></s:urlset>",
+        b"<sitemapindex></sitemapindex>",
+        b"<sitemapindex xmlns='x'><!-- none yet --></sitemapindex>",
+        gzip.compress(b"<urlset></urlset>", mtime=0),
+        b"<urlset><url></url><url><loc></loc></url></urlset>",
+        b"<urlset><url><loc><![CDATA[]]></loc></url></urlset>",
+    ],
+)
+async def test_lists_without_pages_are_empty_lists(body: bytes) -> None:
+    files = Files({f"{SITE}/sitemap.xml": body})
+
+    assert await files.urls() == []
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<loc>",
+        "<loc> ",
+        "<loc><![CDATA[",
+        "<loc> <![CDATA[ ",
+        "<loc>a",
+        "<lastmod> ",
+        "<lastmod>2024",
+        "<url>",
+        "<url><loc>",
+        "<url><loc><![CDATA[",
+        "<url><lastmod> ",
+        " ",
+        "&#9",
+        "<!-- ",
+        "]]>",
+    ],
+)
+@pytest.mark.parametrize("start", ["<urlset><url>", "<urlset><url><loc>", "<sitemapindex>"])
+def test_no_sitemap_takes_more_time_than_its_length_explains(start: str, unit: str) -> None:
+    with stopped_after(5):
+        parse_sitemap((start + unit * (200_000 // len(unit))).encode())
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["&#" + "9" * 5_000 + ";", "x" * 5_000, " " * 5_000, "<![CDATA[" + "x" * 5_000 + "]]>"],
+)
+async def test_an_address_too_long_to_be_one_is_passed_over(address: str) -> None:
+    files = Files({f"{SITE}/sitemap.xml": urlset(address, f"{SITE}/a")})
+
+    assert await files.urls() == [f"{SITE}/a"]
+
+
+@pytest.mark.parametrize("unit", ["](a", "](//other.test/a", "]( ", "](<", "](" + "a" * 9_000])
+async def test_no_llms_txt_takes_more_time_than_its_length_explains(unit: str) -> None:
+    files = Files({f"{SITE}/llms.txt": unit.encode() * (2_000_000 // len(unit))})
+
+    with stopped_after(20):
+        await files.urls()

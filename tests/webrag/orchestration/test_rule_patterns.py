@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pattern_attacks import stopped_after
 from webrag.orchestration.rule_patterns import classify, content_words, decompose
 
 SPLIT = [
@@ -218,3 +219,34 @@ def test_content_words_keep_identifiers_and_order() -> None:
 @given(st.text(max_size=200))
 def test_any_text_gives_one_to_four_parts(text: str) -> None:
     assert 1 <= len(decompose(text)[0]) <= 4
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "how is" + " " * 50_000,
+        "how is" + " \t\n" * 20_000 + "x",
+        "how is " * 5_000,
+        "how is a " * 5_000 + "configured?",
+        "differ " * 5_000,
+        "compared to " * 80,
+        "difference between a and " * 39,
+        "difference between " + "and " * 240 + ",",
+        "how does a differ from " * 43 + ":",
+        "how does a work and when " * 39,
+        "pros and cons of " * 58,
+        "which is better for " + "a " * 480,
+        "a " * 400 + "and b for c",
+        "a vs " * 190 + ";",
+        "_-" * 20_000,
+    ],
+)
+def test_no_question_takes_more_time_than_its_length_explains(query: str) -> None:
+    with stopped_after(2):
+        decompose(query)
+        classify(query)
+        content_words(query)
+
+
+def test_white_space_of_any_kind_separates_the_words_of_a_question() -> None:
+    assert classify("how\tis\n the  cache \n configured") == "how_to"

@@ -62,3 +62,15 @@ def test_timeout_names_the_limit_and_a_way_out() -> None:
         "What was indexed until then is kept. Suggestion: repeat the call, retry with "
         "expansion_budget=0 to skip expansion, or try a more specific URL."
     )
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["'a.test' may not be contacted: port 1 is not one of the web's.", "It redirects to ftp."],
+)
+def test_a_refused_address_is_answered_like_other_input(sentence: str) -> None:
+    text = failure_text(RefusedAddressError(sentence, url=URL))
+
+    assert text.startswith(sentence)
+    assert "encountered an error" not in text
+    assert "\n" not in text

@@ -12,7 +12,7 @@ __all__ = ["page_content"]
 # A page drawn by scripts is nearly empty as it was sent; what was drawn is in the other forms.
 _LEAST_SHARE = 0.5
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "head"})
-_PIECE = re.compile(r"<(/?)([a-z][a-z0-9]*)[^<>]*>|([^<]+)|<", re.IGNORECASE)
+_PIECE = re.compile(r"<(/?)([a-z][a-z0-9]*+)[^<>]*+>|([^<]+)|<", re.IGNORECASE)
 
 
 def page_content(page: ScrapedPage) -> str:

@@ -37,16 +37,16 @@ _EXTENSIONS = (
     | pyromark.Options.ENABLE_HEADING_ATTRIBUTES
     | pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
 )
-_PREFORMATTED = re.compile(r"(<(pre|textarea)\b.*?</\2\s*>)", re.DOTALL | re.IGNORECASE)
+_PREFORMATTED = re.compile(r"(<(pre|textarea)\b.*?(?:</\2\s*+>|\Z))", re.DOTALL | re.IGNORECASE)
 _SOURCE_SPACE = re.compile(r"[ \t\r\f\n]{2,}|\n")
 # A cell's pipe and a line's first hash would change the structure; nothing else needs escaping.
 _NEEDLESS_ESCAPE = re.compile(r"\\(?![|#])")
-_JOINED_TERM = re.compile(f"{TERM_END}[ \t]*\n[ \t>]*\n?([ \t>]*){TERM_START}")
+_JOINED_TERM = re.compile(f"{TERM_END}[ \t]*+\n[ \t>]*+(?:\n([ \t>]*+))?{TERM_START}")
 _TERM_MARKS = re.compile(f"{TERM_END}[ \t]*{TERM_START}")
 # The converter forgets the blank line between a paragraph and a quotation.
 _GLUED_QUOTE = re.compile(f"([^\\s>][ \t]*)\n([ \t]*(?:>[ \t]*)+){QUOTE}")
 _LONE_MARKS = re.compile("^([\ue003\U000f0000-\U0010ffff]+)[ \t]*\n+(?!```)", re.MULTILINE)
-_ENDING_BREAK = re.compile(r"[ \t]+\n(?=[ \t>]*\n)|[ \t]+\Z")
+_ENDING_BREAK = re.compile(r"(?<![ \t])[ \t]++(?:\n(?=[ \t>]*\n)|\Z)")
 
 
 def marked_markdown(html: str) -> str:

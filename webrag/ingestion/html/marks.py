@@ -35,7 +35,7 @@ _LINK_BASE = 0xF0000
 MAX_LINKS = 20_000
 
 _MARK = re.compile(f"[{HEADING}\U000f0000-\U0010ffff]")
-_COMBINING_AFTER_MARK = re.compile(f"([{HEADING}\U000f0000-\U0010ffff]+)([\u0300-\u036f]+)")
+_COMBINING_AFTER_MARK = re.compile(f"(?<!{_MARK.pattern})({_MARK.pattern}++)([\u0300-\u036f]++)")
 
 
 @dataclass(frozen=True)

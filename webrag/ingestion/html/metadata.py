@@ -22,7 +22,7 @@ __all__ = ["PageMetadata", "read_metadata"]
 
 _MAX_TITLE_CHARS = 300
 _MAX_DESCRIPTION_CHARS = 1_000
-_SITE_SEPARATOR = re.compile(r"\s+[-–—|·»:]\s+|\s+::\s+")  # noqa: RUF001
+_SITE_SEPARATOR = re.compile(r"(?<!\s)\s++(?:[-–—|·»:]|::)\s++")  # noqa: RUF001
 _GENERIC_TITLE = re.compile(
     r"\W*(?:untitled(?: document| page)?|home(?: ?page)?|index|document|page|loading|new page"
     r"|default|welcome|react app|vite app)\W*\Z",

@@ -8,7 +8,7 @@ MAX_DEPTH = 512
 MAX_ATTRIBUTES = 1_000
 
 _LONG_TAG = re.compile(r"<[A-Za-z][^>]{4000,}")
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)[^<>]*?(/?)>")
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)[^<>]*?(/?)>")
 _RAW_TEXT = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|textarea|title|xmp)\b.*?(?:</\1\s*>|\Z)",
     re.IGNORECASE | re.DOTALL,

@@ -11,7 +11,7 @@ from webrag.ingestion.links import canonical_url
 
 __all__ = ["presentable"]
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"<[a-z][^<>]*>", re.IGNORECASE)
 _UNPRESENTABLE = re.compile(
     r"\s(?:on\w+|style|data-[\w-]+|srcset|sizes|loading|decoding|integrity|nonce)=\"[^\"]*\""

@@ -42,12 +42,14 @@ _IGNORED_MARKUP = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(noscript|script|style|template)\b.*?(?:</\1|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-_META = re.compile(rb"<meta\s[^>]{0,2000}>", re.IGNORECASE)
-_IS_REFRESH = re.compile(rb"http-equiv\s*=\s*[\"']?\s*refresh", re.IGNORECASE)
+_META = re.compile(rb"<meta\s[^<>]{0,2000}+>", re.IGNORECASE)
+_IS_REFRESH = re.compile(rb"http-equiv\s*+=\s*+[\"']?\s*+refresh", re.IGNORECASE)
 _CONTENT = re.compile(r"\bcontent\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
-_REFRESH = re.compile(r"\s*(\d{0,6}(?:\.\d*)?)\s*[;,\s]\s*(?:url\s*=\s*)?[\"']?([^\"']+)", re.I)
+_REFRESH = re.compile(
+    r"\s*+(\d{0,6}+(?:\.\d*+)?+)(?:\s++[;,]?|[;,])\s*+(?:url\s*+=\s*+)?[\"']?([^\"']+)", re.I
+)
 _LINK = re.compile(r"<([^<>]{1,2000})>((?:\s*;\s*[\w-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,]+))*)")
-_LINK_PARAMETER = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,]+))")
+_LINK_PARAMETER = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|([^\s;,]+))")
 _MAX_ALTERNATES = 50
 
 

@@ -24,6 +24,9 @@ from webrag.ingestion.http.guard import (
 
 __all__ = ["Answer", "BrokenConnectionError", "Caps", "WebClient"]
 
+# What the HTTP client unpacks piece by piece with every installation; others it would pass on
+# packed, or unpack with whatever library happens to be there.
+_CODINGS = frozenset({"gzip", "deflate"})
 _REFUSALS = frozenset({401, 403, 405, 406, 429, 503})
 _REFUSAL_TIMEOUT_S = 2.0
 
@@ -144,7 +147,7 @@ class WebClient:
         backend = GuardedBackend(allowed, resolver=resolver, dialer=dialer)
         self._client = httpx2.AsyncClient(
             transport=_GuardedTransport(backend),
-            headers={"User-Agent": user_agent},
+            headers={"User-Agent": user_agent, "Accept-Encoding": "gzip, deflate"},
             cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
             timeout=timeout_s,
             follow_redirects=False,
@@ -156,7 +159,7 @@ class WebClient:
 
         Raises:
             RefusedAddressError: The host's address or port is not allowed; nothing was sent.
-            UnusablePageError: The body exceeds a cap.
+            UnusablePageError: The body exceeds a cap, or is packed in a way that is not read.
             BrokenConnectionError: The connection ended too early.
             FetchError: The host cannot be reached or its answer cannot be read.
         """
@@ -174,12 +177,21 @@ class WebClient:
 
 
 async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
+    unread = _unread_coding(response.headers.get("content-encoding", ""))
     if response.is_success:
+        if unread:
+            raise UnusablePageError(
+                f"The page {url} is sent packed as '{unread}', which was not asked for; only gzip"
+                " or deflate, once, is unpacked.",
+                url=url,
+                status=response.status_code,
+                kind="not_text",
+            )
         is_pdf = response.headers.get("content-type", "").lower().startswith("application/pdf")
         if is_pdf and caps.pdf_bytes:
             caps = replace(caps, wire_bytes=caps.pdf_bytes, decoded_bytes=caps.pdf_bytes)
         return await _capped_body(response, url, caps)
-    if response.status_code not in _REFUSALS:
+    if response.status_code not in _REFUSALS or unread:
         return b""
     # It only explains the refusal: what is late or broken is not worth a failure of its own.
     with contextlib.suppress(
@@ -192,6 +204,15 @@ async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes
         async with asyncio.timeout(_REFUSAL_TIMEOUT_S):
             return await _capped_body(response, url, _REFUSAL_CAPS)
     return b""
+
+
+def _unread_coding(header: str) -> str | None:
+    """A Content-Encoding that is not unpacked, as sent; None for one that is, or for none."""
+    named = [coding.strip().lower() for coding in header.split(",")]
+    codings = [coding for coding in named if coding not in ("", "identity")]
+    # Between two layers nothing is counted: 10 kB can make the second one read 10 GB.
+    is_read = len(codings) <= 1 and _CODINGS.issuperset(codings)
+    return None if is_read else ", ".join(codings)[:80]
 
 
 async def _capped_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
@@ -224,7 +245,8 @@ def _megabytes(count: int) -> str:
 
 def _place(url: str) -> str:
     parts = httpx2.URL(url)
-    return f"{parts.host}:{parts.port}" if parts.port else parts.host
+    host = f"[{parts.host}]" if ":" in parts.host else parts.host
+    return f"{host}:{parts.port}" if parts.port else host
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ _BOMS = (
 )
 _HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _META_CHARSET = re.compile(
-    rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE
+    rb"<meta[^>]{0,300}?charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]+)", re.IGNORECASE
 )
 _XML_ENCODING = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\"']+)", re.IGNORECASE)
 _META_SEARCHED_BYTES = 1_024

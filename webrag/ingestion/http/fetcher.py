@@ -182,7 +182,8 @@ class HttpFetcher:
         is_exempt = self._allowed.covers(target.hostname, _port(target))
         try:
             rules = await self._site_rules(url, budget)
-            if not rules.allows(url):
+            # A file of 500 kB may hold 15,000 rules with ten wildcards each: 0.3 s.
+            if not await asyncio.to_thread(rules.allows, url):
                 raise RobotsDisallowedError(
                     f"The robots.txt of '{target.host}' does not let WebRAG fetch {url}.", url=url
                 )

@@ -107,13 +107,46 @@ class AllowList:
     """Hosts the operator has opened although they are private or use an unusual port."""
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._entries = frozenset(entry.strip().lower() for entry in entries if entry.strip())
+        self._entries = frozenset(_host_and_port(entry) for entry in entries if entry.strip())
 
     def covers(self, host: str, port: int) -> bool:
-        """Tell whether `host` or `host:port` is on the list; IPv6 with or without brackets."""
-        name = host.lower().strip("[]").rstrip(".")
-        forms = {name, f"{name}:{port}", f"[{name}]", f"[{name}]:{port}"}
-        return not self._entries.isdisjoint(forms)
+        """Tell whether `host` or `host:port` is on the list; an IPv6 host may be in brackets."""
+        name = _plain_host(host)
+        return not self._entries.isdisjoint({(name, None), (name, str(port))})
+
+
+def _host_and_port(entry: str) -> tuple[str, str | None]:
+    """The two parts of an entry; without brackets, all of an IPv6 address is its host."""
+    text = entry.strip()
+    if text.startswith("["):
+        host, _, port = text[1:].partition("]")
+        return _plain_host(host), port.removeprefix(":") or None
+    if text.count(":") > 1:
+        return _plain_host(text), None
+    host, _, port = text.partition(":")
+    return _plain_host(host), port or None
+
+
+def _plain_host(host: str) -> str:
+    """One spelling per host."""
+    name = host.strip("[]").rstrip(".").lower()
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _refused_port(port: int) -> AddressRefused:
+    ports = ", ".join(map(str, sorted(_WEB_PORTS)))
+    return AddressRefused(f"port {port} is not one of the web's ({ports})")
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -181,13 +214,14 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             NameNotFound: The name has no address.
         """
         is_allowed = self._allowed.covers(host, port)
+        if not is_allowed and port not in _WEB_PORTS and not _is_address(host):
+            raise _refused_port(port)
         addresses = await self._addresses(host, port)
         for address in addresses:
             if not is_allowed and not is_public(address):
                 raise AddressRefused(f"its address {address} is private or reserved")
         if not is_allowed and port not in _WEB_PORTS:
-            ports = ", ".join(map(str, sorted(_WEB_PORTS)))
-            raise AddressRefused(f"port {port} is not one of the web's ({ports})")
+            raise _refused_port(port)
         return addresses
 
     async def _addresses(self, host: str, port: int) -> list[str]:

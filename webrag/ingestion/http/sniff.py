@@ -34,7 +34,8 @@ _MAGIC = (
     (b"\xd0\xcf\x11\xe0", "an old office document"),
 )
 _HTML_START = re.compile(
-    rb"^(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*"
+    # Atomic: where a comment may end in several places, the ways to read n of them are 2 ** n.
+    rb"^(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+)?(?:(?><!--.*?-->)\s*+)*+"
     rb"<(?:!doctype\s+html|html|head|body|title|meta|script|style|h[1-6]|p|div|table|article|main)\b",
     re.IGNORECASE | re.DOTALL,
 )
@@ -48,7 +49,7 @@ _UNKNOWN_TYPES = frozenset(
 _CODE_TYPES = frozenset({"text/css", "text/javascript", "text/xml", "text/event-stream"})
 _MARKDOWN_PATHS = (".md", ".markdown", ".mdown", "/llms.txt", "/llms-full.txt")
 # Readers accept a PDF's header after some stray bytes; text that mentions it has it mid-line.
-_PDF = re.compile(rb"\A(?:\xef\xbb\xbf)?[\s\x00]*%PDF-\d")
+_PDF = re.compile(rb"\A(?:\xef\xbb\xbf)?[\s\x00]*+%PDF-\d")
 _PDF_SEARCHED_BYTES = 1_024
 _BOMS = (b"\xff\xfe", b"\xfe\xff")
 

@@ -7,9 +7,9 @@ __all__ = ["sentence_windows", "simple_question_terms", "simple_terms"]
 # About two sentences: the span in which an answer usually stands. One sentence loses references,
 # whole chunks dilute it.
 _WINDOW_CHARS = 220
-_BREAK = re.compile(r"(?<=[.!?])\s+|\s*\n\s*|(?<=[\u3002\uff01\uff1f])")
+_BREAK = re.compile(r"(?<=[.!?])\s++|(?<!\s)[^\S\n]*+\n\s*+|(?<=[\u3002\uff01\uff1f])")
 # The same without the last: beginning with white space, it is found three times as fast.
-_SPACED_BREAK = re.compile(r"\s(?:(?<=[.!?]\s)\s*|(?<=\n)\s*|\s*\n\s*)")
+_SPACED_BREAK = re.compile(r"\s(?:(?<=[.!?]\s)\s*+|(?<=\n)\s*+|(?<!\s\s)[^\S\n]*+\n\s*+)")
 _WORD = re.compile(r"\w+")
 _SMALL_TALK = """
 a about an and any are as at be been by can could did do does for from get had has have how i if in

@@ -134,6 +134,26 @@ def test_public_is_judged_on_the_address_inside(address: str, public: bool) -> N
         ("example", "intranet.example", 80, False),
         ("::1", "[::1]", 80, True),
         ("[::1]:9000", "::1", 9000, True),
+        ("[::1]:9000", "[::1]", 9000, True),
+        ("[::1]:9000", "::1", 80, False),
+        ("[::1]", "::1:9000", 80, False),
+        ("fd00::1", "fd00::1", 443, True),
+        ("fd00::1", "[fd00::1]", 8000, True),
+        ("fd00::1", "fd00::1:443", 443, False),
+        ("fd00::1", "[fd00::1:443]", 80, False),
+        ("fd00::1:443", "fd00::1", 443, False),
+        ("fd00::1:443", "[fd00::1]", 443, False),
+        ("fd00::1:443", "fd00::1:443", 80, True),
+        ("[fd00::1:443]", "fd00::1", 443, False),
+        ("[fd00::1]:443", "fd00::1:443", 443, False),
+        ("[FD00:0:0::1]", "fd00::1", 443, True),
+        ("fd00:0::0:1", "[fd00::1]", 443, True),
+        ("::ffff:10.0.0.1", "::ffff:10.0.0.1", 80, True),
+        ("10.0.0.1:8000", "10.0.0.1", 8000, True),
+        ("10.0.0.1:8000", "10.0.0.1", 80, False),
+        ("10.0.0.1", "10.0.0.1:8000", 80, False),
+        ("intranet.example:8000", "intranet.example:8000", 80, False),
+        ("intranet.example.", "intranet.example", 80, True),
     ],
 )
 def test_allow_list_matches_whole_hosts(entry: str, host: str, port: int, covered: bool) -> None:
@@ -177,3 +197,14 @@ async def test_next_address_is_tried_when_one_is_dead() -> None:
     await backend.connect_tcp("two.test", 443, timeout=5)
 
     assert dialer.dialled == ["93.184.215.14", "151.101.1.69"]
+
+
+@pytest.mark.parametrize("port", [1, 7, 22, 25, 79, 81, 444, 6000, 65_535])
+async def test_a_port_of_something_else_is_refused_before_the_name_is_looked_up(port: int) -> None:
+    async def resolver(host: str, port: int) -> list[str]:
+        raise AssertionError(host)
+
+    backend = GuardedBackend(AllowList([]), resolver=resolver)
+
+    with pytest.raises(AddressRefused, match=f"port {port} is not one of the web's"):
+        await backend.connect_tcp("site.test", port)

@@ -80,6 +80,12 @@ def redirect(target: bytes) -> bytes:
 EMPTY = b"HTTP/1.1 302 F\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 CHUNKED = page(b"Transfer-Encoding: chunked", body=b"")
 ZEROS = b" " * 30_000_000
+# The same 30 MB, as those two write them.
+BROTLI_ZEROS = bytes.fromhex(
+    "cbffff3ff82540e2b14020f7fe8fffff7ff04b00c4611180eefd1fffffffe0970088c30200ddfbbffc1b4ec22f0110"
+    "8705003abb49"
+)
+ZSTD_ZEROS = b"(\xb5/\xfd\x00\x58" + (b"\x02\x00\x10\x20" * 228) + b"\x03\x00\x10\x20"
 CASES: dict[str, tuple[Answer, str]] = {
     "silent": (silent, "did not arrive within 1 seconds"),
     "closes at once": (sends(), "broke the connection off"),
@@ -140,7 +146,26 @@ CASES: dict[str, tuple[Answer, str]] = {
     ),
     "gzip in gzip": (
         sends(compressed(b"gzip, gzip", gzip.compress(gzip.compress(ZEROS, 9)))),
-        "at most 2.0 MB of a page are unpacked|binary|gzip",
+        "packed as 'gzip, gzip'",
+    ),
+    "gzip in deflate": (
+        sends(compressed(b"deflate, gzip", gzip.compress(zlib.compress(ZEROS, 9)))),
+        "packed as 'deflate, gzip'",
+    ),
+    "gzip in gzip by two headers": (
+        sends(compressed(b"gzip\r\nContent-Encoding: gzip", gzip.compress(gzip.compress(ZEROS)))),
+        "packed as 'gzip, gzip'",
+    ),
+    "gzip bomb, identity": (
+        sends(compressed(b"GZIP , identity", gzip.compress(ZEROS, 9))),
+        "at most 2.0 MB of a page are unpacked",
+    ),
+    "brotli bomb": (sends(compressed(b"br", BROTLI_ZEROS)), "packed as 'br'"),
+    "Zstandard bomb": (sends(compressed(b"zstd", ZSTD_ZEROS)), "packed as 'zstd'"),
+    "packed in an unknown way": (sends(compressed(b"pack200-gzip", b"x")), "'pack200-gzip'"),
+    "packed a thousand times": (
+        sends(compressed(b"gzip" + b",gzip" * 1_000, b"x")),
+        "packed as 'gzip, gzip",
     ),
     "gzip that is none": (sends(compressed(b"gzip", b"no gzip at all")), "cannot be read"),
     "empty page": (sends(page(b"Content-Length: 0", body=b"")), "is empty"),
@@ -224,6 +249,43 @@ async def test_endless_body_takes_no_memory(make_fetcher: Make, raw_server: RawS
         await make_fetcher(max_wire_bytes=5_000_000).fetch(server_of(answer, raw_server) + "/page")
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "bomb" in name or "gzip in" in name])
+async def test_no_bomb_takes_more_memory_than_a_page(
+    make_fetcher: Make, raw_server: RawServer, name: str
+) -> None:
+    url = server_of(CASES[name][0], raw_server) + "/page"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with pytest.raises(FetchError):
+        await make_fetcher(max_decoded_bytes=2_000_000).fetch(url)
+
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+
+
+async def test_a_refusal_packed_in_an_unread_way_is_still_named_a_refusal(
+    make_fetcher: Make, raw_server: RawServer
+) -> None:
+    answer = sends(compressed(b"br", BROTLI_ZEROS).replace(b"200 OK", b"403 Forbidden"))
+
+    with pytest.raises(FetchError, match="not open to everyone"):
+        await make_fetcher().fetch(server_of(answer, raw_server) + "/page")
+
+
+async def test_only_what_is_unpacked_is_asked_for(
+    make_fetcher: Make, raw_server: RawServer
+) -> None:
+    asked: list[bytes] = []
+
+    def serve(connection: socket.socket, request: bytes) -> None:
+        asked.append(request.lower())
+        connection.sendall(NOTHING)
+
+    with suppress(FetchError):
+        await make_fetcher().fetch(raw_server(serve) + "/page")
+
+    assert all(b"accept-encoding: gzip, deflate\r\n" in request for request in asked)
 
 
 async def test_hostile_server_does_not_hold_up_others(

@@ -1,5 +1,8 @@
 import asyncio
 
+import pytest
+
+from tests.pattern_attacks import stopped_after
 from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache
 
 AGENT = "WebRAG/0.1 (+https://example.com)"
@@ -55,3 +58,32 @@ async def test_file_full_of_junk_is_no_error() -> None:
     cache, _ = cache_of(RobotsAnswer(text="\x00<html>\nUser-agent\n: :\nCrawl-delay: soon\n"))
 
     assert (await cache.rules("https://a.test")).allows("https://a.test/")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["/" + "a*" * 10 + "b$", "/" + "*a" * 10 + "$", "/" + "a*" * 2_000 + "b$", "/" + "*" * 9_000],
+)
+@pytest.mark.parametrize("path", ["a" * 2_000, "ab" * 1_000, "a" * 30 + "c"])
+async def test_wildcards_take_no_more_time_than_their_number_explains(rule: str, path: str) -> None:
+    cache, _ = cache_of(RobotsAnswer(text=f"User-agent: *\nDisallow: {rule}\n"))
+
+    with stopped_after(3):
+        (await cache.rules("https://a.test")).allows(f"https://a.test/{path}")
+
+
+async def test_a_large_file_is_read_beside_the_event_loop() -> None:
+    cache, _ = cache_of(RobotsAnswer(text="User-agent: *\n" + "Disallow: /*a*b\n" * 30_000))
+    turns = 0
+
+    async def other_work() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.001)
+
+    other = asyncio.create_task(other_work())
+    await cache.rules("https://a.test")
+    other.cancel()
+
+    assert turns > 5

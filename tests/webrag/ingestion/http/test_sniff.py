@@ -1,5 +1,8 @@
+from contextlib import suppress
+
 import pytest
 
+from tests.pattern_attacks import stopped_after
 from webrag.ingestion.http.sniff import UnreadableContent, page_kind
 
 
@@ -44,3 +47,38 @@ def test_readable_answers(content_type: str, body: bytes, path: str, kind: str) 
 def test_unreadable_answers_are_named(content_type: str, body: bytes, named: str) -> None:
     with pytest.raises(UnreadableContent, match=named):
         page_kind(content_type, body, "/")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<!---->" * 73,
+        b"<!---->" * 72 + b"<p>",
+        b"<!---->\n" * 64,
+        b"<!-- a --> \t" * 42,
+        b"\xef\xbb\xbf <?xml?>" + b"<!---->" * 71,
+        b"<!--" + b"-->" * 169,
+        b"<!--" * 128,
+        b"<?xml " * 85,
+        b" " * 512,
+        b"\x00 " * 256,
+    ],
+)
+@pytest.mark.parametrize("content_type", ["", "application/octet-stream", "application/json"])
+def test_what_stands_before_the_markup_cannot_hold_up_sniffing(
+    content_type: str, body: bytes
+) -> None:
+    with stopped_after(2), suppress(UnreadableContent):
+        page_kind(content_type, body, "/")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<!---->" * 70 + b"<html>",
+        b"<!-- <!-- --><!-- a -- b --> <p>",
+        b"<?xml version='1.0'?> <!-- > --> <!DOCTYPE html>",
+    ],
+)
+def test_markup_is_known_behind_comments(body: bytes) -> None:
+    assert page_kind("", body, "/") == "html"
