@@ -29,6 +29,8 @@ from webrag.workers.pool import Job, WorkerPool, WorkFailedError
 
 __all__ = ["LocalCutter", "PageCutter", "WorkerCutter"]
 
+# Far more than any page needs: time grows with the text, whose length is limited.
+_TIMEOUT_S: Final = 60.0
 _ANALYSIS: Final = Job("webrag.indexing.page_worker:make_analyzer")
 
 
@@ -81,7 +83,10 @@ class WorkerCutter:
         request = CutRequest(document.markdown, document.html, document.url)
         try:
             cut = await self._workers.run(
-                self._cutting, request.to_bytes(), about=f"{document.url} (cutting it)"
+                self._cutting,
+                request.to_bytes(),
+                about=f"{document.url} (cutting it)",
+                timeout_s=self._timeout_s,
             )
             rows = await asyncio.to_thread(self._rows, document, cut, depth)
             texts = [child.indexed_text for child in rows.children]
@@ -89,6 +94,7 @@ class WorkerCutter:
                 _ANALYSIS,
                 json.dumps(texts, ensure_ascii=False).encode(),
                 about=f"{document.url} (analysing its words)",
+                timeout_s=self._timeout_s,
             )
             postings, count = await asyncio.to_thread(read_postings, analyzed)
         except PageRefusedError as error:

@@ -108,7 +108,7 @@ def read_chunks(answer: bytes) -> list[Chunk]:
             tokens=tokens,
             path=paths[path],
             parent=parent,
-            flags=dict(zip(FLAG_KEYS, flags, strict=True)),
+            flags=dict(zip(map(str, FLAG_KEYS), flags, strict=True)),
             images=images,
             image_text=image_text,
             html=html,

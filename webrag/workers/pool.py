@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -92,12 +93,12 @@ class _Worker:
     several loops one after the other.
     """
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self) -> None:
         # -P and another folder: nothing in the current directory may be imported, because an MCP
         # server is started inside other people's projects. No environment: a process that parses
         # hostile pages has no use for keys.
-        self._process = subprocess.Popen(  # noqa: S603 - our own module, no outside argument
-            [sys.executable, "-P", "-m", "webrag.workers.process", str(timeout_s)],
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "webrag.workers.process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             close_fds=True,
@@ -121,8 +122,9 @@ class _Worker:
             raise _WorkerDied("it could not prepare")
         self._prepared[job] = number
 
-    def exchange(self, job: Job, payload: bytes) -> bytes:
-        self._write(bytes([WORK, self._prepared[job]]), payload)
+    def exchange(self, job: Job, payload: bytes, limit_s: float) -> bytes:
+        seconds = LENGTH.pack(math.ceil(limit_s))
+        self._write(bytes([WORK, self._prepared[job]]), seconds, payload)
         return self._read()
 
     def kill(self) -> None:
@@ -189,27 +191,31 @@ class WorkerPool:
         self._busy: set[_Worker] = set()
         self._is_closed = False
 
-    async def run(self, job: Job, payload: bytes, *, about: str) -> bytes:
+    async def run(
+        self, job: Job, payload: bytes, *, about: str, timeout_s: float | None = None
+    ) -> bytes:
         """Do one piece of work.
 
         Args:
             job: What to do.
             payload: What to do it with.
             about: What it is about, for the log.
+            timeout_s: Time it may take; None for the pool's.
 
         Raises:
             WorkFailedError: It takes too long, needs too much memory, or fails.
         """
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
         async with self._slots:
             self._check_open()
             try:
-                answer = await self._answer(job, payload)
+                answer = await self._answer(job, payload, limit_s)
             except _WorkerDied:
                 self._check_open()
                 # An idle worker may have been ended by the system; what kills twice is bad.
                 _log.warning("the process working on %s ended; trying once more", about)
                 try:
-                    answer = await self._answer(job, payload)
+                    answer = await self._answer(job, payload, limit_s)
                 except _WorkerDied as error:
                     self._check_open()
                     raise WorkFailedError("died", "it ended the process") from error
@@ -231,14 +237,14 @@ class WorkerPool:
         if self._is_closed:
             raise RuntimeError("the pool of worker processes is closed")
 
-    async def _answer(self, job: Job, payload: bytes) -> bytes:
+    async def _answer(self, job: Job, payload: bytes, limit_s: float) -> bytes:
         worker = self._idle.pop() if self._idle else await self._started()
         if not worker.is_prepared(job):
             await self._in_time(worker, worker.prepare, _START_TIMEOUT_S, job)
         try:
-            answer = await self._in_time(worker, worker.exchange, self._timeout_s, job, payload)
+            answer = await self._in_time(worker, worker.exchange, limit_s, job, payload, limit_s)
         except TimeoutError as error:
-            reason = f"it took longer than {self._timeout_s:g} seconds"
+            reason = f"it took longer than {limit_s:g} seconds"
             raise WorkFailedError("late", reason) from error
         except _ResultTooLarge as error:
             most = _MAX_RESULT_BYTES // 1_000_000
@@ -250,7 +256,7 @@ class WorkerPool:
         return answer
 
     async def _started(self) -> _Worker:
-        worker = _Worker(self._timeout_s)
+        worker = _Worker()
         await self._in_time(worker, worker.wait_ready, _START_TIMEOUT_S)
         return worker
 

@@ -1,6 +1,6 @@
 """The process that works for a pool: reads requests from stdin, writes results to stdout.
 
-Started as `python -m webrag.workers.process SECONDS`. What it does is named by each request; it
+Started as `python -m webrag.workers.process`. What it does is named by each request; it
 keeps no state between them but what a job prepared, and ends when its parent does.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["DONE", "FAILED", "LENGTH", "PREPARE", "READY", "RETIRING", "WORK", "
 
 LENGTH = struct.Struct(">I")
 READY = b"\x00ready"
-# First byte of a request; a preparation's second one and a piece of work's number the job.
+# First byte of a request, whose second one is the job's number; a piece of work's seconds follow.
 PREPARE, WORK = 0, 1
 # First byte of a result, to which RETIRING is added by a process that ends after it.
 DONE, FAILED, RETIRING = 1, 2, 4
@@ -35,18 +35,17 @@ Work = Callable[[bytes], bytes]
 
 def main() -> int:
     """Serve until stdin ends; return the process's exit status."""
-    allowed_s = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
     _limit_process()
     requests, results = sys.stdin.buffer, sys.stdout.buffer
     # Whatever a library prints must not mix with the results.
     sys.stdout = sys.stderr
     # A parent that was killed reads nothing any more, and nobody else wants to hear of it.
     with contextlib.suppress(BrokenPipeError):
-        _serve(requests, results, int(allowed_s) + _GRACE_S)
+        _serve(requests, results)
     return 0
 
 
-def _serve(requests: BinaryIO, results: BinaryIO, limit_s: int) -> None:
+def _serve(requests: BinaryIO, results: BinaryIO) -> None:
     _send(results, READY)
     jobs: dict[int, Work] = {}
     while (request := _receive(requests)) is not None:
@@ -55,10 +54,11 @@ def _serve(requests: BinaryIO, results: BinaryIO, limit_s: int) -> None:
             jobs[number] = _prepared(request[2:])
             _send(results, READY)
             continue
-        # The parent kills a late worker; the alarm does it when the parent is gone.
-        _alarm(limit_s)
-        payload = request[2:]
+        (limit_s,) = LENGTH.unpack_from(request, 2)
+        payload = request[2 + LENGTH.size :]
         del request
+        # The parent kills a late worker; the alarm does it when the parent is gone.
+        _alarm(limit_s + _GRACE_S)
         status, result = _result(jobs[number], payload)
         _alarm(0)
         del payload

@@ -133,7 +133,7 @@ async def test_closed_pool_converts_nothing(make_page: MakePage) -> None:
 
 
 def test_worker_ends_when_its_input_ends() -> None:
-    command = [sys.executable, "-m", "webrag.workers.process", "5"]
+    command = [sys.executable, "-m", "webrag.workers.process"]
 
     result = subprocess.run(command, input=b"", capture_output=True, timeout=30, check=False)
 
@@ -143,7 +143,7 @@ def test_worker_ends_when_its_input_ends() -> None:
 def test_worker_whose_parent_was_killed_ends_without_a_word() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "webrag.workers.process", "5"]
+    command = [sys.executable, "-m", "webrag.workers.process"]
     result = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, check=False
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from .blocks import parse_outline
-from .metadata import Flag
 from .outline import Heading
 from .rich_content import RichContent
 from .sections import plan_parents
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 MAX_HEADING_CHARS: Final = 500
-"""Characters of a heading that its chunks are told; of 60,000 headings of manuals none has more."""
+"""Characters of a heading that its chunks are told; 33,557 in manuals had 358 at most."""
 
 MAX_PATH_CHARS: Final = 1_500
 """Characters of all headings above a chunk; the innermost ones are kept."""
@@ -85,7 +84,7 @@ class Chunk:
     tokens: int
     path: tuple[str, ...]
     parent: int
-    flags: dict[Flag, bool]
+    flags: dict[str, bool]
     images: list[dict[str, Any]]
     image_text: str
     html: str | None
