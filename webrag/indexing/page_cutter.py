@@ -71,9 +71,18 @@ class WorkerCutter:
         workers: The processes.
         parser: What makes nodes of chunks; its sizes are those of `setup`.
         setup: How a process cuts.
+        timeout_s: Time that cutting a page may take, and analysing its words.
     """
 
-    def __init__(self, workers: WorkerPool, parser: ParentChildNodeParser, setup: CutSetup) -> None:
+    def __init__(
+        self,
+        workers: WorkerPool,
+        parser: ParentChildNodeParser,
+        setup: CutSetup,
+        *,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        self._timeout_s = timeout_s
         self._workers = workers
         self._parser = parser
         self._cutting = Job("webrag.indexing.page_worker:make_cutter", setup.to_bytes())

@@ -44,7 +44,7 @@ _CHECKED_FROM = 1_000_000  # bytes; shorter lines cannot have too much of it
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 # Texts compress by 3 to 20. What expands more was made to fill a memory.
 _MOST_EXPANSION = 100
-_ALWAYS_EXPANDED = 64_000_000
+_ALWAYS_EXPANDED = 10_000_000
 _MAX_CHARS = 10_000_000
 _MAX_HTML_CHARS = 20_000_000
 _MAX_NAME_CHARS = 2_000  # anchors may be addresses
