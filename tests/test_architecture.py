@@ -91,7 +91,7 @@ def test_only_settings_reads_the_environment() -> None:
         if re.search(r"os\.(environ|getenv)", path.read_text(encoding="utf-8"))
     }
     # Both pass a part of it on to a process they start.
-    readers -= {"webrag/indexing/postgres_binaries.py", "webrag/ingestion/extraction_pool.py"}
+    readers -= {"webrag/indexing/postgres_binaries.py", "webrag/workers/pool.py"}
 
     assert {path for path in readers if not path.startswith("webrag/settings/")} == set()
 

@@ -30,6 +30,8 @@ from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.mapped_links import MappedLinks
+from webrag.indexing.page_cutter import WorkerCutter
+from webrag.indexing.page_worker import CutSetup
 from webrag.indexing.schema import corpus_embedding, ensure_schema
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.http.fetcher import HttpFetcher
@@ -52,6 +54,7 @@ from webrag.providers import (
     choose_reranker,
     choose_tokenizer,
     choose_tracer,
+    portable_tokenizer,
 )
 from webrag.retrieval.search import Searcher
 from webrag.settings import Settings
@@ -115,8 +118,10 @@ async def assemble(
     bundled = BundledEmbedding()
     storage = await _storage(settings, stack, bundled)
     database, corpus, embedder = storage.database, storage.corpus, storage.embedder
-    ingestion, site_list, pages = _ingestion(settings, stack, page_source)
-    indexer = Indexer(corpus, storage.node_parser, embedder)
+    pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
+    ingestion, site_list, pages = _ingestion(settings, stack, page_source, pool)
+    cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
+    indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
     ranks, profile = choose_reranker(settings, bundled, *reranker)
     await _entered(stack, ranks)
@@ -171,7 +176,8 @@ class _Storage:
     database: Database
     corpus: Corpus
     embedder: Embedder
-    node_parser: NodeParser
+    node_parser: ParentChildNodeParser
+    cut_setup: CutSetup
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
     other_embedding: str | None
@@ -187,6 +193,8 @@ async def _storage(
     model = await asyncio.to_thread(choice.load)
     await _entered(stack, model)
     tokenize = await asyncio.to_thread(choose_tokenizer, settings)
+    portable = await asyncio.to_thread(portable_tokenizer, settings)
+    parser = ParentChildNodeParser(tokenizer=tokenize)
 
     def count_tokens(text: str) -> int:
         return len(tokenize(text))
@@ -197,7 +205,8 @@ async def _storage(
         embedder=Embedder(
             model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens
         ),
-        node_parser=ParentChildNodeParser(tokenizer=tokenize),
+        node_parser=parser,
+        cut_setup=CutSetup(*portable, parser.parent_tokens, parser.child_tokens),
         count_tokens=count_tokens,
         embedding=choice,
         other_embedding=other,
@@ -253,10 +262,12 @@ async def _open_corpus(
 
 
 def _ingestion(
-    settings: Settings, stack: AsyncExitStack, own: PageSource | BaseReader | None
+    settings: Settings,
+    stack: AsyncExitStack,
+    own: PageSource | BaseReader | None,
+    pool: ExtractionPool,
 ) -> tuple[IngestionService, SitemapReader, PageSourceChoice]:
     config = settings.fetch_config()
-    pool = ExtractionPool(_EXTRACTION_WORKERS, config.extraction_timeout_s)
     fetcher = HttpFetcher(config)
     # Sitemaps are always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)

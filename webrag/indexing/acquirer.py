@@ -9,7 +9,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from webrag.errors import FetchError, PageGoneError, ProviderError
+from webrag.errors import (
+    DatabaseUnavailableError,
+    FetchError,
+    InputError,
+    PageGoneError,
+    ProviderError,
+    StorageError,
+    UnusablePageError,
+    WebRAGError,
+)
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.indexer import Indexer, acquired_page
 from webrag.indexing.models import AcquiredPage, StoredPage
@@ -19,7 +28,7 @@ from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 if TYPE_CHECKING:
     from webrag.ingestion.service import IngestionService
 
-__all__ = ["AdmitPage", "PageAcquirer", "PageNotAdmittedError"]
+__all__ = ["AdmitPage", "PageAcquirer", "PageNotAdmittedError", "unexpected_failure"]
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +123,7 @@ class PageAcquirer:
             PageGoneError: The site says that the page does not exist; a stored version is no
                 longer retrieved.
             PageNotAdmittedError: `admits` refused the page; nothing was stored or remembered.
-            FetchError: The page could not be obtained.
+            FetchError: The page could not be obtained, or something in it was not foreseen.
             ProviderError: It could not be embedded.
             StorageError: It could not be stored.
         """
@@ -154,6 +163,18 @@ class PageAcquirer:
                 await _ended(flight.task)
 
     async def _acquire(self, request: _Request, depth: int) -> AcquiredPage:
+        try:
+            return await self._obtained(request, depth)
+        except WebRAGError:
+            raise
+        except Exception as error:
+            failure = unexpected_failure(request.url, error)
+            await self._corpus.note_failure(
+                request.url, datetime.now(UTC), reason=str(failure), status=None
+            )
+            raise failure from error
+
+    async def _obtained(self, request: _Request, depth: int) -> AcquiredPage:
         url = request.url
         stored = await self._corpus.page(url)
         if stored is not None and self._is_fresh(stored, request):
@@ -188,10 +209,30 @@ class PageAcquirer:
             )
         try:
             return await self._indexer.index(document, depth=depth)
-        except ProviderError as error:
-            reason = f"The page was fetched but not stored: {error}"
-            await self._corpus.note_failure(document.url, document.fetched_at, reason=reason)
+        except DatabaseUnavailableError:
             raise
+        except InputError as error:
+            # Nobody gave it: a text of the page is more than the model takes.
+            failure = UnusablePageError(
+                f"{document.url} was not stored: {error}",
+                url=document.url,
+                status=document.status,
+                hint=error.hint,
+            )
+            await self._note_unstored(document, failure)
+            raise failure from error
+        except (FetchError, ProviderError, StorageError) as error:
+            await self._note_unstored(document, error)
+            raise
+
+    async def _note_unstored(self, document: NormalizedDocument, error: WebRAGError) -> None:
+        reason = f"The page was fetched but not stored: {error}"
+        try:
+            await self._corpus.note_failure(document.url, document.fetched_at, reason=reason)
+        except StorageError as other:
+            if not isinstance(error, StorageError):
+                raise
+            _log.warning("What became of %s cannot be remembered: %s", document.url, other)
 
     async def _note_failure(
         self, error: FetchError, url: str, stored: StoredPage | None, at: datetime
@@ -218,6 +259,21 @@ class PageAcquirer:
         if request.refresh:
             return request.since is not None and page.fetched_at >= request.since
         return page.fetched_at > self.due_before(datetime.now(UTC))
+
+
+def unexpected_failure(url: str, error: Exception) -> UnusablePageError:
+    """A page's failure for an error that nobody foresaw, which is logged whole.
+
+    Used where one page is all that may be lost: nothing that a page holds ends a batch.
+    """
+    _log.error("%s could not be processed.", url, exc_info=error)
+    reason = f"{type(error).__name__}: {error}"[:300]
+    return UnusablePageError(
+        f"{url} could not be processed because of an unexpected error ({reason}).",
+        url=url,
+        hint="The log has the whole of it; please report it.",
+        kind="unexpected",
+    )
 
 
 def _validators(stored: StoredPage | None, url: str) -> Validators | None:

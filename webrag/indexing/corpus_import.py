@@ -1,13 +1,14 @@
 """Brings the pages of a portable file into a corpus: chunked and embedded here. Fetches nothing."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from webrag.errors import DatabaseUnavailableError, InputError, StorageError
+from webrag.errors import DatabaseUnavailableError, ProviderError, WebRAGError
+from webrag.indexing.acquirer import unexpected_failure
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.indexer import Indexer, PreparedPage
 from webrag.indexing.portable_corpus import (
@@ -20,10 +21,13 @@ from webrag.indexing.portable_corpus import (
 __all__ = ["ImportReport", "import_corpus"]
 
 _LINES_AT_ONCE = 8
+_CHARS_AT_ONCE = 4_000_000
 # One transaction for 96 pages loads a tenth faster than three for 32; large pages come in fewer.
 _PAGES_AT_ONCE = 96
 _CHUNKS_AT_ONCE = 2_000
 _CHUNKS_PER_PAGE = 10  # fewer than most documentation has
+
+_NumberedLine = tuple[int, PortablePage | str]
 
 
 class ImportReport(BaseModel):
@@ -75,11 +79,23 @@ async def import_corpus(
         tally = _Tally(header.documents, on_progress)
         loader = _Loader(corpus, indexer, tally)
         async with corpus.index_put_off(header.documents * _CHUNKS_PER_PAGE):
-            while batch := await asyncio.to_thread(lambda: list(islice(lines, _LINES_AT_ONCE))):
+            while batch := await asyncio.to_thread(_next_lines, lines):
                 for number, page in batch:
                     await loader.add(number, page)
             await loader.flush()
     return tally.report()
+
+
+def _next_lines(lines: Iterator[_NumberedLine]) -> list[_NumberedLine]:
+    """A few lines: reading each in a thread of its own takes longer than reading it."""
+    found: list[_NumberedLine] = []
+    size = 0
+    for number, page in islice(lines, _LINES_AT_ONCE):
+        found.append((number, page))
+        size += 0 if isinstance(page, str) else len(page.markdown) + len(page.html)
+        if size > _CHARS_AT_ONCE:
+            break
+    return found
 
 
 class _Tally:
@@ -132,10 +148,12 @@ class _Loader:
             await self.flush()
         try:
             prepared: PreparedPage | str = await self._prepare(page)
-        except DatabaseUnavailableError:
+        except (DatabaseUnavailableError, ProviderError):
             raise
-        except (InputError, StorageError) as error:
+        except WebRAGError as error:
             prepared = str(error)
+        except Exception as error:  # noqa: BLE001 - one line must not end the import
+            prepared = str(unexpected_failure(page.url, error))
         if isinstance(prepared, str):
             self._tally.add(number, prepared)
             return
@@ -154,15 +172,23 @@ class _Loader:
             return
         try:
             await self._store(pending)
-        except DatabaseUnavailableError:
+        except (DatabaseUnavailableError, ProviderError):
             raise
-        except (InputError, StorageError) as error:
-            if len(pending) == 1:
-                self._tally.add(pending[0][0], str(error))
-                return
-            for each in pending:  # so that one bad page keeps no other out
-                self._pending = [each]
-                await self.flush()
+        except WebRAGError as error:
+            await self._one_by_one(pending, str(error))
+        except Exception as error:  # noqa: BLE001 - one page must not end the import
+            await self._one_by_one(pending, str(unexpected_failure(pending[0][1].url, error)))
+
+    async def _one_by_one(
+        self, pending: list[tuple[int, PortablePage, PreparedPage]], reason: str
+    ) -> None:
+        """So that one bad page keeps no other out."""
+        if len(pending) == 1:
+            self._tally.add(pending[0][0], reason)
+            return
+        for each in pending:
+            self._pending = [each]
+            await self.flush()
 
     async def _prepare(self, page: PortablePage) -> PreparedPage | str:
         stored = await self._corpus.page(page.url)

@@ -1,6 +1,5 @@
 """Puts a normalised page into the corpus: parse, embed what is new, swap. Fetches nothing."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -9,17 +8,15 @@ from typing import Literal
 
 import numpy as np
 from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import Document
 from numpy.typing import NDArray
 
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.embedder import Embedder
 from webrag.indexing.models import AcquiredPage, StoredPage
+from webrag.indexing.page_cutter import LocalCutter, PageCutter
 from webrag.indexing.page_rows import (
     ChildRow,
     PageRows,
-    build_page_rows,
-    document_id_of,
     link_rows,
 )
 from webrag.indexing.vectors_under_way import PendingVector, VectorsUnderWay
@@ -55,13 +52,14 @@ class Indexer:
     Args:
         corpus: Where pages are stored.
         parser: Splits a page into parents and children; `ParentChildNodeParser`, or one that
-            sets the same relationships and offsets.
+            sets the same relationships and offsets. A `PageCutter` where the work is not to be
+            done in this process.
         embedder: The model the corpus was made with.
     """
 
-    def __init__(self, corpus: Corpus, parser: NodeParser, embedder: Embedder) -> None:
+    def __init__(self, corpus: Corpus, parser: NodeParser | PageCutter, embedder: Embedder) -> None:
         self._corpus = corpus
-        self._parser = parser
+        self._cutter = LocalCutter(parser) if isinstance(parser, NodeParser) else parser
         self._embedder = embedder
         self._under_way = VectorsUnderWay()
 
@@ -78,6 +76,7 @@ class Indexer:
             depth: Links from a page the user named; the smallest one ever given is kept.
 
         Raises:
+            UnusablePageError: The page is too large to be indexed; the stored version is untouched.
             ProviderError: Embedding failed; the stored version is untouched.
             StorageError: Writing failed; the stored version is untouched.
         """
@@ -98,6 +97,7 @@ class Indexer:
         """Parse and embed a page, for `store`; one that is stored as it is, is only confirmed.
 
         Raises:
+            UnusablePageError: The page is too large to be indexed.
             ProviderError: Embedding failed.
             StorageError: The corpus cannot be read, or a chunk is not at its offsets.
         """
@@ -105,7 +105,7 @@ class Indexer:
         previous, same = await self._corpus.known_versions(document, links)
         if same is not None:
             return await self._confirm(document, same, depth)
-        rows = await asyncio.to_thread(self._parse, document, depth)
+        rows = await self._cutter.rows(document, depth=depth)
         held = self._under_way.claim(child.text_hash for child in rows.children)
         page_id = None if previous is None else previous.page_id
         known = await self._corpus.known_chunks(page_id, list(held))
@@ -153,16 +153,6 @@ class Indexer:
         await self._corpus.lower_depth(page.url, depth)
         current = await self._corpus.page(page.url) or page
         return acquired_page(current, document.requested_url, "unchanged")
-
-    def _parse(self, document: NormalizedDocument, depth: int) -> PageRows:
-        metadata = {"title": document.title, "source_url": document.url, "html": document.html}
-        source = Document(
-            id_=str(document_id_of(document.url)),
-            text=document.markdown,
-            metadata={key: value for key, value in metadata.items() if value},
-        )
-        nodes = self._parser.get_nodes_from_documents([source])
-        return build_page_rows(document, nodes, depth=depth)
 
     async def _embed(
         self,

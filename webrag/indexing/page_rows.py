@@ -5,8 +5,9 @@ Every row is checked: its offsets cut exactly its text out of the page's markdow
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final
 from uuid import NAMESPACE_OID, NAMESPACE_URL, UUID, uuid5
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
@@ -29,6 +30,7 @@ __all__ = [
     "parent_id_of",
     "parent_row",
     "row_id",
+    "rows_without_postings",
 ]
 
 # Anchors that say nothing about their target; the link's title attribute is better.
@@ -36,6 +38,8 @@ _GENERIC = """
 back,click here,contents,continue,here,home,index,learn more,link,more,next,next page,permalink,
 prev,previous,read more,see more,this,this page,top,up
 """
+# Words about images that are searched with a passage; more would drown its own.
+_MAX_IMAGE_CHARS: Final = 8_000
 _GENERIC_ANCHORS = frozenset(_GENERIC.replace("\n", "").split(","))
 
 
@@ -120,7 +124,21 @@ def document_id_of(url: str) -> UUID:
 def build_page_rows(
     document: NormalizedDocument, nodes: Sequence[BaseNode], *, depth: int
 ) -> PageRows:
-    """Give the rows of a page.
+    """Give the rows of a page, with the postings of its words.
+
+    Raises:
+        StorageError: As for `rows_without_postings`.
+        TooManyPostingsError: The page has more words than can be indexed.
+    """
+    rows = rows_without_postings(document, nodes, depth=depth)
+    terms = [analyze(child.indexed_text) for child in rows.children]
+    return replace(rows, postings=pack_postings(terms), term_count=sum(map(len, terms)))
+
+
+def rows_without_postings(
+    document: NormalizedDocument, nodes: Sequence[BaseNode], *, depth: int
+) -> PageRows:
+    """Give the rows of a page whose words somebody else looks after.
 
     Args:
         document: The page.
@@ -141,16 +159,15 @@ def build_page_rows(
     leaves.sort(key=lambda node: _offset(node, "start_char_idx"))
     parents = [parent_row(node, index) for index, node in enumerate(parent_nodes)]
     children = [child_row(node, index) for index, node in enumerate(leaves)]
-    terms = [analyze(child.indexed_text) for child in children]
     return PageRows(
         document=document,
         document_id=document_id_of(document.url),
         depth=depth,
         token_count=max((parent.token_end for parent in parents), default=0),
-        term_count=sum(map(len, terms)),
+        term_count=0,
         parents=parents,
         children=children,
-        postings=pack_postings(terms),
+        postings=[],
         links=link_rows(document.url, document.links),
     )
 
@@ -240,7 +257,9 @@ def _indexed_text(node: BaseNode) -> str:
     images = node.metadata.get("images") or []
     said = [str(image.get(key) or "") for image in images for key in ("alt", "caption")]
     new = [words for words in dict.fromkeys(said) if words and words not in text]
-    return "\n".join([text, *new])
+    sizes = accumulate(map(len, new))
+    kept = (each for each, size in zip(new, sizes, strict=True) if size <= _MAX_IMAGE_CHARS)
+    return "\n".join([text, *kept])
 
 
 def _parent_of(node: BaseNode) -> str | None:

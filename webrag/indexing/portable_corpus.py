@@ -6,16 +6,19 @@ and the lexical index are made anew by whoever imports it.
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Annotated, Any, Literal, cast
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import InputError
-from webrag.ingestion.links import canonical_url, content_hash
+from webrag.ingestion.html.marks import MAX_LINKS
+from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
+from webrag.ingestion.links import MAX_URL_CHARS, canonical_url, content_hash
 from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
 
 __all__ = [
@@ -32,8 +35,28 @@ __all__ = [
 
 FORMAT_VERSION = 1
 _FORMAT = "webrag-corpus"
-_LONGEST_LINE = 100_000_000  # bytes; a page is at most a fraction of it
+# Bytes; the greatest page that is fetched, as text and as HTML, with its quotation marks escaped.
+_LONGEST_LINE = 40_000_000
+# What is not within quotation marks: 20,000 links have 800 kB of it, and every two bytes may
+# become an object in memory.
+_MOST_PUNCTUATION = 2_000_000
+_CHECKED_FROM = 1_000_000  # bytes; shorter lines cannot have too much of it
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+# Texts compress by 3 to 20. What expands more was made to fill a memory.
+_MOST_EXPANSION = 100
+_ALWAYS_EXPANDED = 10_000_000
+_MAX_CHARS = 10_000_000
+_MAX_HTML_CHARS = 20_000_000
+_MAX_NAME_CHARS = 2_000  # anchors may be addresses
+_MAX_NAMES = 100_000
+_MAX_HEADER_CHARS = 8_192
+_LONGEST_HEADER = 1_000_000
 _GZIP_LEVEL = 6
+
+
+_Url = Annotated[str, Field(max_length=MAX_URL_CHARS)]
+_Header = Annotated[str, Field(max_length=_MAX_HEADER_CHARS)]
+_Name = Annotated[str, Field(max_length=_MAX_NAME_CHARS)]
 
 
 class _Line(BaseModel):
@@ -64,11 +87,11 @@ class PortableHeader(_Line):
 class PortableLink(_Line):
     """A link of a page; fields as in `OutgoingLink`."""
 
-    url: str
-    anchor_text: str = ""
-    sentence: str = ""
-    heading: str | None = None
-    rel: tuple[str, ...] = ()
+    url: _Url
+    anchor_text: _Name = ""
+    sentence: _Name = ""
+    heading: _Name | None = None
+    rel: tuple[_Name, ...] = Field(default=(), max_length=_MAX_NAMES)
     char_start: int | None = Field(default=None, ge=0)
     char_end: int | None = Field(default=None, ge=0)
 
@@ -77,7 +100,7 @@ class PortableAnchor(_Line):
     """Where a page of a PDF begins; fields as in `Anchor`."""
 
     char_start: int = Field(ge=0, lt=2**31)
-    fragment: str
+    fragment: _Name
 
 
 class PortablePage(_Line):
@@ -89,26 +112,26 @@ class PortablePage(_Line):
         gone_at: When the site was first seen to have removed it.
     """
 
-    url: str
-    requested_url: str
-    aliases: tuple[str, ...] = ()
-    title: str | None = None
-    description: str | None = None
-    language: str | None = None
+    url: _Url
+    requested_url: _Url
+    aliases: tuple[_Url, ...] = Field(default=(), max_length=_MAX_NAMES)
+    title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
+    description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
+    language: _Name | None = None
     published_at: AwareDatetime | None = None
     modified_at: AwareDatetime | None = None
     fetched_at: AwareDatetime
     depth: int = Field(ge=0, lt=2**31)
-    markdown: str
-    html: str = ""
-    content_hash: str
-    etag: str | None = None
-    last_modified: str | None = None
+    markdown: str = Field(max_length=_MAX_CHARS)
+    html: str = Field(default="", max_length=_MAX_HTML_CHARS)
+    content_hash: _Name
+    etag: _Header | None = None
+    last_modified: _Header | None = None
     status: int = 200
-    source: str
+    source: _Name
     gone_at: AwareDatetime | None = None
-    anchors: tuple[PortableAnchor, ...] = ()
-    links: tuple[PortableLink, ...] = ()
+    anchors: tuple[PortableAnchor, ...] = Field(default=(), max_length=MAX_LINKS)
+    links: tuple[PortableLink, ...] = Field(default=(), max_length=MAX_LINKS)
 
     def document(self) -> NormalizedDocument:
         """The page as ingestion would deliver it."""
@@ -140,11 +163,39 @@ def open_for_reading(path: Path) -> IO[bytes]:
         with path.open("rb") as file:
             is_compressed = file.read(2) == b"\x1f\x8b"
         if is_compressed:
-            return cast("IO[bytes]", gzip.open(path, "rb"))
+            return cast("IO[bytes]", _Inflated(path))
         return path.open("rb")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(f"The file {path} cannot be read: {reason}.") from error
+
+
+class _ExpandsTooMuchError(Exception):
+    """The file was made to fill a memory."""
+
+
+class _Inflated(gzip.GzipFile):
+    """A compressed file that gives up where it expands beyond any text."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        super().__init__(fileobj=self._file, mode="rb")
+        self._given = 0
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """As of any file."""
+        line = super().readline(-1 if size is None else size)
+        self._given += len(line)
+        if self._given > _ALWAYS_EXPANDED + _MOST_EXPANSION * self._file.tell():
+            raise _ExpandsTooMuchError
+        return line
+
+    def close(self) -> None:
+        """Close the file itself, too."""
+        try:
+            super().close()
+        finally:
+            self._file.close()
 
 
 def read_header(file: IO[bytes], path: Path) -> PortableHeader:
@@ -154,8 +205,8 @@ def read_header(file: IO[bytes], path: Path) -> PortableHeader:
         InputError: It is not an export, or one of a newer WebRAG.
     """
     try:
-        found = json.loads(file.readline(_LONGEST_LINE))
-    except (ValueError, RecursionError, OSError, EOFError, zlib.error):
+        found = json.loads(file.readline(_LONGEST_HEADER))
+    except (ValueError, RecursionError, OSError, EOFError, zlib.error, _ExpandsTooMuchError):
         found = None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise _not_an_export(path)
@@ -194,6 +245,15 @@ def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
         except (OSError, EOFError, zlib.error):
             yield number, "The compressed file is damaged or incomplete from here on."
             return
+        except _ExpandsTooMuchError:
+            yield (
+                number,
+                (
+                    f"The compressed file expands more than {_MOST_EXPANSION}-fold from here on,"
+                    " as no text does."
+                ),
+            )
+            return
         if not line:
             return
         if is_cut:
@@ -210,6 +270,8 @@ def _skip_line(file: IO[bytes]) -> None:
 
 
 def _page(line: bytes) -> PortablePage | str:
+    if _has_too_many_values(line):
+        return "It has more values than a page can have."
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -224,6 +286,14 @@ def _page(line: bytes) -> PortablePage | str:
     except InputError as error:
         return str(error)
     return page
+
+
+def _has_too_many_values(line: bytes) -> bool:
+    if len(line) < _CHECKED_FROM:
+        return False
+    return len(line) - sum(len(found.group()) for found in _STRING.finditer(line)) > (
+        _MOST_PUNCTUATION
+    )
 
 
 def _check(page: PortablePage) -> None:

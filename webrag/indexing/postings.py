@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["POSTING", "SEGMENT_POSTINGS", "PostingRow", "pack_postings", "unpack_postings"]
+__all__ = [
+    "MAX_TERMS",
+    "POSTING",
+    "SEGMENT_POSTINGS",
+    "PostingRow",
+    "TooManyPostingsError",
+    "pack_postings",
+    "unpack_postings",
+]
 
 POSTING = np.dtype([("ordinal", ">u2"), ("tf", "u1"), ("length", ">u2")])
 """Layout of one posting."""
@@ -22,9 +30,16 @@ POSTING = np.dtype([("ordinal", ">u2"), ("tf", "u1"), ("length", ">u2")])
 SEGMENT_POSTINGS = 450
 """Postings per row: 2250 bytes and the longest term stay below a btree tuple's 2704."""
 
+MAX_TERMS = 300_000
+"""Different terms of one page at most: each is a row of its own. A language has fewer words."""
+
 _PACK = struct.Struct(">HBH")
 _MAX_TF = 255
 _MAX_U2 = 65_535
+
+
+class TooManyPostingsError(ValueError):
+    """A page has more than can be indexed; the message says what, as a sentence."""
 
 
 class PostingRow(NamedTuple):
@@ -50,17 +65,27 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
         Rows ordered by term and segment, the order in which they are cheapest to load.
 
     Raises:
-        ValueError: More than 65,536 chunks, or more than 65,535 terms in one chunk.
+        TooManyPostingsError: More than 65,536 chunks, more than 65,535 terms in one chunk, or
+            more than `MAX_TERMS` different terms.
     """
     if len(chunks) > _MAX_U2 + 1:
-        raise ValueError(f"A page has {len(chunks)} chunks; at most {_MAX_U2 + 1} can be indexed.")
+        raise TooManyPostingsError(
+            f"It has {len(chunks):,} chunks; at most {_MAX_U2 + 1:,} can be indexed."
+        )
     packed: dict[str, bytearray] = {}
     for ordinal, terms in enumerate(chunks):
         if len(terms) > _MAX_U2:
-            raise ValueError(f"A chunk has {len(terms)} terms; at most {_MAX_U2} can be indexed.")
+            raise TooManyPostingsError(
+                f"One of its chunks has {len(terms):,} terms; at most {_MAX_U2:,} can be indexed."
+            )
         for term, count in Counter(terms).items():
             posting = _PACK.pack(ordinal, min(count, _MAX_TF), len(terms))
             packed.setdefault(term, bytearray()).extend(posting)
+        if len(packed) > MAX_TERMS:
+            raise TooManyPostingsError(
+                f"It has more than {MAX_TERMS:,} different words; that is the most of one page that"
+                " can be indexed."
+            )
     return [row for term in sorted(packed) for row in _segments(term, bytes(packed[term]))]
 
 

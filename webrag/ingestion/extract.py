@@ -12,7 +12,12 @@ from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
 from webrag.ingestion.html.layouts import rewrite_layouts
 from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
 from webrag.ingestion.html.marks import HEADING, MAX_LINKS, Span, mark_start, read_marks
-from webrag.ingestion.html.metadata import PageMetadata, read_metadata
+from webrag.ingestion.html.metadata import (
+    MAX_DESCRIPTION_CHARS,
+    MAX_TITLE_CHARS,
+    PageMetadata,
+    read_metadata,
+)
 from webrag.ingestion.html.outgoing import collect_links, mark_links, outgoing_links
 from webrag.ingestion.html.prescan import MarkupBomb, check_markup
 from webrag.ingestion.html.presentable import presentable
@@ -69,8 +74,9 @@ def extract(page: FetchedPage) -> NormalizedDocument:
     return NormalizedDocument(
         url=meta.url,
         requested_url=page.requested_url,
-        title=meta.title,
-        description=meta.description,
+        # Every chunk carries the title, wherever it was written.
+        title=_within(meta.title, MAX_TITLE_CHARS),
+        description=_within(meta.description, MAX_DESCRIPTION_CHARS),
         language=page_language((*meta.languages, page.language), content.markdown),
         published_at=meta.published_at,
         modified_at=meta.modified_at,
@@ -87,6 +93,10 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         status=page.status,
         source=page.source,
     )
+
+
+def _within(text: str | None, most: int) -> str | None:
+    return text if text is None else text[:most].rstrip()
 
 
 def _from_page(page: FetchedPage) -> _Content:

@@ -14,7 +14,7 @@ from webrag.errors import (
     RobotsDisallowedError,
     WebRAGError,
 )
-from webrag.indexing.acquirer import PageAcquirer, PageNotAdmittedError
+from webrag.indexing.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
 from webrag.indexing.crawl_state import CrawlRecord, CrawlState, QueuedPage
 from webrag.indexing.models import AcquiredPage
 from webrag.orchestration.crawl_addresses import without_session
@@ -189,7 +189,7 @@ class CrawlRun:
             await self._miss(entry, error)
         else:
             self._provider_failures = 0
-            await self._take_in(entry, page)
+            await self._take_in_or_miss(entry, page)
         self._report_progress()
 
     async def _acquire(self, entry: QueuedPage, *, is_start: bool = False) -> AcquiredPage:
@@ -205,6 +205,14 @@ class CrawlRun:
             admits=None if is_start else self._scope.admits,
             fresh=self.options.refresh or entry.newest is not None,
         )
+
+    async def _take_in_or_miss(self, entry: QueuedPage, page: AcquiredPage) -> None:
+        try:
+            await self._take_in(entry, page)
+        except WebRAGError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what a page links to must not end the crawl
+            await self._miss(entry, unexpected_failure(entry.url, error))
 
     async def _take_in(self, entry: QueuedPage, page: AcquiredPage) -> None:
         view = await self._state.view(self.record.id, page.page_id, text_chars=_TEXT_CHARS)

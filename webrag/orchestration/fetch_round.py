@@ -8,7 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from webrag.errors import DeadlineError, FetchError, InputError, ProviderError
+from webrag.errors import (
+    DatabaseUnavailableError,
+    DeadlineError,
+    FetchError,
+    InputError,
+    ProviderError,
+    StorageError,
+)
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.asides import metering, watching_rate_limits
@@ -70,7 +77,7 @@ class FetchRound:
                 come last.
 
         Raises:
-            StorageError: The database failed; nothing is left running.
+            DatabaseUnavailableError: The database cannot be reached; nothing is left running.
         """
         with metering(self._meter), watching_rate_limits(self._slow_down):
             await self._fill(acquirer, list(candidates))
@@ -139,7 +146,9 @@ class FetchRound:
         except ProviderError as error:
             self._stopped_by = f"No more pages can be indexed: {error}"
             self._fail(candidate.url, str(error))
-        except (FetchError, InputError, DeadlineError) as error:
+        except DatabaseUnavailableError:
+            raise
+        except (FetchError, InputError, DeadlineError, StorageError) as error:
             if isinstance(error, FetchError) and error.status == _TOO_MANY_REQUESTS:
                 self._slow_down()
             self._fail(candidate.url, str(error))

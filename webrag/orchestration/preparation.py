@@ -4,8 +4,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
-from webrag.errors import DeadlineError, FetchError, ProviderError, WebRAGError
+from webrag.errors import (
+    DatabaseUnavailableError,
+    DeadlineError,
+    FetchError,
+    ProviderError,
+    StorageError,
+    WebRAGError,
+)
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.models import AcquiredPage
 
@@ -49,7 +57,8 @@ async def acquire_seeds(
         InputError: A URL cannot be used.
         ProviderError: No page could be embedded.
         DeadlineError: The time was over before any page was there.
-        StorageError: The database failed.
+        StorageError: No page could be stored.
+        DatabaseUnavailableError: The database cannot be reached.
     """
 
     async def one(url: str) -> AcquiredPage:
@@ -76,7 +85,7 @@ def _judge(
     for url, outcome in outcomes.items():
         if isinstance(outcome, AcquiredPage):
             pages.setdefault(outcome.url, outcome)
-        elif isinstance(outcome, (FetchError, ProviderError)):
+        elif _is_of_one_page(outcome):
             failures[url] = outcome
         elif isinstance(outcome, asyncio.CancelledError):
             failures[url] = DeadlineError(
@@ -92,6 +101,12 @@ def _judge(
     for warning in warnings:
         _log.warning("%s", warning)
     return Seeds(tuple(pages.values()), warnings, not unfinished)
+
+
+def _is_of_one_page(outcome: BaseException) -> TypeGuard[WebRAGError]:
+    """Whether the others can go on; without a database none can."""
+    is_lost = isinstance(outcome, DatabaseUnavailableError)
+    return isinstance(outcome, (FetchError, ProviderError, StorageError)) and not is_lost
 
 
 def _nothing_obtained(failures: dict[str, WebRAGError]) -> WebRAGError:

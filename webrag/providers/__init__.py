@@ -5,7 +5,7 @@ from webrag.providers.embeddings import choose_embedding
 from webrag.providers.language_models import choose_answer_llm, choose_orchestration_llm
 from webrag.providers.page_sources import PageSourceChoice, choose_page_source
 from webrag.providers.rerankers import choose_reranker
-from webrag.providers.tokenizer import choose_tokenizer
+from webrag.providers.tokenizer import choose_tokenizer, portable_tokenizer
 from webrag.providers.tracing import choose_tracer
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "choose_reranker",
     "choose_tokenizer",
     "choose_tracer",
+    "portable_tokenizer",
 ]

@@ -3,14 +3,16 @@
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from webrag.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from webrag.settings import Settings
 
-__all__ = ["Tokenize", "choose_tokenizer"]
+__all__ = ["Tokenize", "choose_tokenizer", "portable_tokenizer"]
 
 Tokenize = Callable[[str], Sequence[Any]]
 """Text to tokens."""
@@ -36,6 +38,21 @@ def choose_tokenizer(settings: "Settings") -> Tokenize:
     return _huggingface(name)
 
 
+def portable_tokenizer(settings: "Settings") -> tuple[Literal["tiktoken", "huggingface"], str]:
+    """The same tokenizer as text, for a process that reads no settings; blocks.
+
+    Returns:
+        The kind, and an encoding's name or what a tokenizer of Hugging Face is saved as.
+
+    Raises:
+        ConfigurationError: As for `choose_tokenizer`.
+    """
+    name = settings.embedding_tokenizer_name
+    if settings.embedding_tokenizer_kind == "tiktoken":
+        return "tiktoken", name
+    return "huggingface", _loaded(name).to_str()
+
+
 def _tiktoken(name: str) -> Tokenize:
     model = _INSTALLED.get(name)
     if model is None:
@@ -58,6 +75,16 @@ def _tiktoken(name: str) -> Tokenize:
 
 
 def _huggingface(name: str) -> Tokenize:
+    loaded = _loaded(name)
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = loaded.encode(text, add_special_tokens=False).ids
+        return ids
+
+    return encode
+
+
+def _loaded(name: str) -> "Tokenizer":
     from tokenizers import Tokenizer
 
     path = Path(name).expanduser()
@@ -75,9 +102,4 @@ def _huggingface(name: str) -> Tokenize:
         ) from error
     loaded.no_truncation()  # else a long text counts as many tokens as the model takes
     loaded.no_padding()
-
-    def encode(text: str) -> list[int]:
-        ids: list[int] = loaded.encode(text, add_special_tokens=False).ids
-        return ids
-
-    return encode
+    return loaded

@@ -5,15 +5,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.errors import (
     FetchError,
     InputError,
     PageGoneError,
+    UnusablePageError,
 )
 from webrag.indexing.acquirer import PageAcquirer, PageNotAdmittedError
 from webrag.indexing.corpus import Corpus
+from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
+from webrag.indexing.page_cutter import LocalCutter
+from webrag.indexing.page_rows import PageRows
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 
 MakeDocument = Callable[..., NormalizedDocument]
@@ -349,3 +354,65 @@ async def wait_for_request(site: Any) -> None:
     async with asyncio.timeout(5):
         while not site.asked:
             await asyncio.sleep(0.005)
+
+
+class BrokenCutter:
+    """Fails at some pages as nobody foresaw."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self._inner = LocalCutter(ParentChildNodeParser())
+
+    async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
+        if "bad" in document.url:
+            raise self._error
+        return await self._inner.rows(document, depth=depth)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        pytest.param(ValueError("a\x07b"), "ValueError", id="value"),
+        pytest.param(RecursionError("deep"), "RecursionError", id="recursion"),
+        pytest.param(MemoryError(), "MemoryError", id="memory"),
+        pytest.param(UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"), "Unicode", id="surrogate"),
+        pytest.param(InputError("A text is too long."), "was not stored: A text", id="input"),
+    ],
+)
+async def test_whatever_goes_wrong_with_a_page_is_its_own_failure(
+    site: Any,
+    corpus: Corpus,
+    counting_embedding: Any,
+    make_document: MakeDocument,
+    error: Exception,
+    said: str,
+) -> None:
+    good, site.answer = site.answer, make_document("https://docs.test/bad")
+    indexer = Indexer(corpus, BrokenCutter(error), Embedder(counting_embedding, 16))
+    acquirer = PageAcquirer(site, indexer, corpus)
+
+    with pytest.raises(UnusablePageError, match=said) as caught:
+        await acquirer.acquire("https://docs.test/bad")
+
+    assert caught.value.url == "https://docs.test/bad"
+    site.answer = good
+    assert (await acquirer.acquire(URL)).outcome == "indexed"
+
+
+async def test_what_nobody_foresaw_is_logged_whole_and_remembered(
+    site: Any,
+    corpus: Corpus,
+    counting_embedding: Any,
+    make_document: MakeDocument,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site.answer = make_document("https://docs.test/bad")
+    cutter = BrokenCutter(ValueError("nobody foresaw this"))
+    indexer = Indexer(corpus, cutter, Embedder(counting_embedding, 16))
+
+    with caplog.at_level(logging.ERROR), pytest.raises(UnusablePageError):
+        await PageAcquirer(site, indexer, corpus).acquire("https://docs.test/bad")
+
+    assert "Traceback" in caplog.text
+    (failure,) = (await corpus.status()).failures
+    assert "nobody foresaw this" in failure.reason

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -325,3 +326,88 @@ async def test_mapped_links_stay_behind(
         "https://elsewhere.test/",
     }
     assert again.unchanged == 2
+
+
+HEADER = {
+    "format": "webrag-corpus", "version": 1, "collection": "x", "documents": 2,
+    "exported_at": "2026-05-01T00:00:00Z",
+}  # fmt: skip
+
+
+def line(url: str = URL, markdown: str = "Text.", **changes: Any) -> bytes:
+    values = {
+        "url": url, "requested_url": url, "fetched_at": "2026-05-01T00:00:00Z", "depth": 0,
+        "markdown": markdown, "content_hash": content_hash(markdown), "source": "builtin",
+    }  # fmt: skip
+    return json.dumps(values | changes).encode()
+
+
+def portable_file(path: Path, *lines: bytes, compress: bool = False) -> Path:
+    content = b"\n".join([json.dumps(HEADER).encode(), *lines]) + b"\n"
+    path.write_bytes(gzip.compress(content, 6) if compress else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param({"html": "x" * 20_000_001}, "html: .* 20000000", id="html"),
+        pytest.param({"title": "t" * 301}, "title: .* 300 characters", id="title"),
+        pytest.param({"description": "d" * 1_001}, "description: .* 1000", id="description"),
+        pytest.param({"etag": "e" * 10_000}, "etag: ", id="etag"),
+        pytest.param(
+            {"links": [{"url": "https://a.test/"}] * 20_001}, "links: .* 20000 items", id="links"
+        ),
+        pytest.param(
+            {"links": [{"url": "https://a.test/", "heading": "h" * 3_000_000}]},
+            "links.0.heading: ",
+            id="heading-of-a-link",
+        ),
+        pytest.param({"extra": [{}] * 1_200_000}, "more values than a page", id="objects"),
+        pytest.param({"extra": [""] * 1_200_000}, "more values than a page", id="strings"),
+        pytest.param({"extra": "x" * 40_000_000}, "longer than 40,000,000 bytes", id="line"),
+    ],
+)
+async def test_line_beyond_the_limits_is_left_out_and_the_others_go_on(
+    into: Any, tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    path = portable_file(tmp_path / "x.jsonl", line(**changes), line(OTHER))
+
+    report = await into(path)
+
+    assert report.indexed == 1
+    assert list(report.failed) == [2]
+    assert re.search(said, report.failed[2])
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param(b" " * 30_000_000, id="spaces"),
+        pytest.param(b"x" * 60_000_000, id="one-line"),
+        pytest.param(b"\n" * 20_000_000, id="lines"),
+        pytest.param((b'{"a": "' + b"b" * 9_000_000 + b'"}\n') * 3, id="long-lines"),
+    ],
+)
+async def test_file_that_expands_without_end_is_given_up_with_a_sentence(
+    into: Any, tmp_path: Path, hostile: bytes
+) -> None:
+    path = portable_file(tmp_path / "x.jsonl.gz", line(), hostile, line(OTHER), compress=True)
+
+    report = await into(path)
+
+    assert report.indexed == 1
+    assert "expands more than 100-fold" in report.failed[max(report.failed)]
+
+
+async def test_heading_of_3_mb_is_imported_without_a_copy_in_every_chunk(
+    into: Any, second: Database, tmp_path: Path
+) -> None:
+    markdown = "# " + "word " * 600_000 + "\n\n" + "A sentence of the text.\n\n" * 200
+    path = portable_file(tmp_path / "x.jsonl", line(markdown=markdown), line(OTHER))
+
+    report = await into(path)
+
+    longest = await rows(second, "max(length(metadata_::text))", "data_children", "1")
+    assert (report.indexed, report.failed) == (2, {})
+    assert longest[0][0] < 20_000

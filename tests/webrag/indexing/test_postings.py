@@ -77,3 +77,13 @@ def test_a_posting_takes_five_bytes() -> None:
 def test_pages_beyond_the_format_are_refused(chunks: Any) -> None:
     with pytest.raises(ValueError, match="at most"):
         pack_postings(chunks)
+
+
+def test_more_different_terms_than_a_page_may_have_are_refused() -> None:
+    chunks = [
+        [f"t{number}" for number in range(start, start + 1_000)]
+        for start in range(0, 301_000, 1_000)
+    ]
+
+    with pytest.raises(ValueError, match="300,000 different words"):
+        pack_postings(chunks)

@@ -20,8 +20,8 @@ from webrag.ingestion.models import Alternate
 
 __all__ = ["PageMetadata", "read_metadata"]
 
-_MAX_TITLE_CHARS = 300
-_MAX_DESCRIPTION_CHARS = 1_000
+MAX_TITLE_CHARS = 300
+MAX_DESCRIPTION_CHARS = 1_000
 _SITE_SEPARATOR = re.compile(r"(?<!\s)\s++(?:[-–—|·»:]|::)\s++")  # noqa: RUF001
 _GENERIC_TITLE = re.compile(
     r"\W*(?:untitled(?: document| page)?|home(?: ?page)?|index|document|page|loading|new page"
@@ -76,7 +76,7 @@ def read_metadata(tree: LexborHTMLParser, page_url: str, html: str = "") -> Page
         url=_canonical(tree, page_url, base),
         title=_title(tree, metas, headline),
         description=_clean(
-            metas.get("description") or metas.get("og:description"), _MAX_DESCRIPTION_CHARS
+            metas.get("description") or metas.get("og:description"), MAX_DESCRIPTION_CHARS
         ),
         languages=_declared_languages(tree, metas),
         published_at=dates.published_at or _time_element(tree),
@@ -149,12 +149,12 @@ def _spelling(url: str) -> tuple[str, str, str]:
 def _title(tree: LexborHTMLParser, metas: dict[str, str], headline: str | None) -> str | None:
     """The page's own heading when the title tag repeats it with the site's name, else the tag."""
     tag = tree.css_first("head > title") or tree.css_first("title")
-    tagged = _clean(tag.text() if tag is not None else None, _MAX_TITLE_CHARS)
+    tagged = _clean(tag.text() if tag is not None else None, MAX_TITLE_CHARS)
     heading_node = tree.css_first("h1")
     heading = None
     if heading_node is not None:
-        heading = _clean(inline_text(heading_node).rstrip(" ¶#§🔗"), _MAX_TITLE_CHARS)
-    named = _clean(metas.get("og:title") or metas.get("twitter:title"), _MAX_TITLE_CHARS)
+        heading = _clean(inline_text(heading_node).rstrip(" ¶#§🔗"), MAX_TITLE_CHARS)
+    named = _clean(metas.get("og:title") or metas.get("twitter:title"), MAX_TITLE_CHARS)
     generic = tagged if tagged and _GENERIC_TITLE.match(tagged) else None
     if tagged and generic is None:
         for candidate in (heading, named):
@@ -163,7 +163,7 @@ def _title(tree: LexborHTMLParser, metas: dict[str, str], headline: str | None) 
             if candidate and tagged.startswith(candidate):
                 return candidate
         return tagged
-    return named or heading or _clean(headline, _MAX_TITLE_CHARS) or generic
+    return named or heading or _clean(headline, MAX_TITLE_CHARS) or generic
 
 
 def _declared_languages(tree: LexborHTMLParser, metas: dict[str, str]) -> tuple[str, ...]:

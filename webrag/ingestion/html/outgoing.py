@@ -15,6 +15,7 @@ from webrag.ingestion.passages import Passages, shortened
 __all__ = ["FoundLink", "collect_links", "mark_links", "outgoing_links"]
 
 _MAX_ANCHOR_CHARS = 500
+_MAX_REL_CHARS = 500
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def collect_links(tree: LexborHTMLParser, base_url: str, page_url: str) -> list[
                 url=url,
                 anchor_text=_anchor_text(node),
                 title=_cleaned(attribute(node, "title")) or None,
-                rel=tuple(attribute(node, "rel").lower().split()),
+                rel=tuple(attribute(node, "rel")[:_MAX_REL_CHARS].lower().split()),
             )
         )
     return found

@@ -1,5 +1,8 @@
 """Node parser for LlamaIndex: markdown to parents and children with exact offsets."""
 
+from typing import TYPE_CHECKING, Any
+
+from .chunks import Chunk, ChunkSizes, DocumentTooLargeError, cut_chunks
 from .metadata import (
     CHUNK_INDEX,
     CHUNK_LEVEL,
@@ -14,7 +17,9 @@ from .metadata import (
     TOKEN_END,
     TOKEN_START,
 )
-from .parent_child import ParentChildNodeParser
+
+if TYPE_CHECKING:
+    from .parent_child import ParentChildNodeParser
 
 __all__ = [
     "CHUNK_INDEX",
@@ -29,5 +34,18 @@ __all__ = [
     "SECTION",
     "TOKEN_END",
     "TOKEN_START",
+    "Chunk",
+    "ChunkSizes",
+    "DocumentTooLargeError",
     "ParentChildNodeParser",
+    "cut_chunks",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the parser when it is asked for: LlamaIndex takes seconds, and cutting needs none."""
+    if name == "ParentChildNodeParser":
+        from .parent_child import ParentChildNodeParser
+
+        return ParentChildNodeParser
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -29,7 +29,9 @@ _INLINE_TAGS: Final = frozenset(
 )
 # `$HOME:$PATH` parses as math; a formula has an operator, a command or a single symbol.
 _FORMULA: Final = re.compile(r"[\\^{}=<>+*]|^\s*\w(_\w+)?\s*$")
-_TEX_SPAN: Final = re.compile(r"\\\(.{1,500}?\\\)|\\\[.{1,2000}?\\\]", re.S)
+_TEX_OPENER: Final = re.compile(r"\\[(\[]")
+# What closes a formula, and how many characters it has at most.
+_TEX_CLOSERS: Final = {"\\(": ("\\)", 500), "\\[": ("\\]", 2000)}
 # Deeper nesting is no structure a reader sees; without a limit it would cost more than any cut.
 _MAX_NESTING: Final = 8
 _NESTING_COST: Final = 0.05
@@ -66,8 +68,23 @@ def _pattern_marks(text: str) -> Iterator[Mark]:
     for match in _ADMONITION.finditer(text):
         yield Mark(match.start(), match.end(), "has_admonition")
     if "\\(" in text or "\\[" in text:
-        for match in _TEX_SPAN.finditer(text):
-            yield Mark(match.start(), match.end(), "has_math")
+        yield from _tex_spans(text)
+
+
+def _tex_spans(text: str) -> Iterator[Mark]:
+    """Formulas in TeX's own brackets; a search for the closing one is no scan by a pattern."""
+    behind = 0
+    # Where none closes any more, looking again at every opening bracket adds up.
+    last = {closer: text.rfind(closer) for closer, _ in _TEX_CLOSERS.values()}
+    for opener in _TEX_OPENER.finditer(text):
+        start, inside = opener.span()
+        closer, longest = _TEX_CLOSERS[opener.group()]
+        if start < behind or last[closer] <= inside:
+            continue
+        end = text.find(closer, inside + 1, inside + longest + len(closer))
+        if end >= 0:
+            behind = end + len(closer)
+            yield Mark(start, behind, "has_math")
 
 
 def _character_offsets(text: str) -> Callable[[int], int]:

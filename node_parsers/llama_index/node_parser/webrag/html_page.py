@@ -71,6 +71,8 @@ class HtmlPage:
         self.images: list[HtmlImage] = []
         self._root: _Element | None = None
         self._text: list[str] = []
+        self._is_blank = True
+        self._captions: dict[int, str] = {}
         self._tree = LexborHTMLParser(html)
         body = self._tree.body
         if body is not None:
@@ -88,7 +90,8 @@ class HtmlPage:
                 element = self._enter(node, tag, path)
                 # A formula is one piece: its parts are no blocks, and it is never cut.
                 if tag == "math":
-                    self._text.extend(_formula_text(node))
+                    for text in _formula_text(node):
+                        self._say(text)
                 elif node.child is not None:
                     path.append(element)
                     node = node.child
@@ -109,15 +112,19 @@ class HtmlPage:
         # Code may be wrapped in a few levels of highlighting.
         if any(outer.tag == "pre" for outer in path[-6:]):
             for line in text.splitlines(keepends=True):
-                self._text.append(line)
+                self._say(line)
                 if line.endswith(("\n", "\r")):
                     self._flush()
         else:
-            self._text.append(text)
+            self._say(text)
         element.after = len(self.keys) + (1 if self._has_text() else 0)
 
+    def _say(self, text: str) -> None:
+        self._text.append(text)
+        self._is_blank = self._is_blank and text.isspace()
+
     def _has_text(self) -> bool:
-        return any(not text.isspace() for text in self._text)
+        return not self._is_blank
 
     def _enter(self, node: LexborNode, tag: str, path: Sequence[_Element]) -> _Element:
         if not _INLINE.fullmatch(tag):
@@ -125,7 +132,7 @@ class HtmlPage:
         element = _Element(node, tag, len(self.keys))
         path[-1].children.append(element)
         if tag == "br":
-            self._text.append(" ")
+            self._say(" ")
         elif tag == "img":
             self._add_image(node)
         return element
@@ -146,11 +153,28 @@ class HtmlPage:
         if url and not url.startswith("data:"):
             alt = " ".join((attributes.get("alt") or "").split())
             run = len(self.keys) + (1 if self._has_text() else 0)
-            self.images.append(HtmlImage(url, alt, _caption(node), run))
+            self.images.append(HtmlImage(url, alt, self._caption(node), run))
+
+    def _caption(self, image: LexborNode) -> str:
+        parent = image.parent
+        for _ in range(4):
+            if parent is None:
+                break
+            if parent.tag == "figure":
+                # Looked for once: a figure of many images is searched as a whole each time.
+                known = self._captions.get(parent.mem_id)
+                if known is None:
+                    caption = parent.css_first("figcaption", default=None)
+                    known = " ".join(caption.text().split()) if caption is not None else ""
+                    self._captions[parent.mem_id] = known
+                return known
+            parent = parent.parent
+        return " ".join((image.attributes.get("title") or "").split())
 
     def _flush(self) -> None:
         key = text_key("".join(self._text))
         self._text = []
+        self._is_blank = True
         if key:
             self.keys.append(key)
 
@@ -244,18 +268,6 @@ def _formula_text(math: LexborNode) -> Iterator[str]:
 def _shows(node: LexborNode) -> bool:
     is_blank = node.is_text_node and (node.text_content or "").isspace()
     return not is_blank and node.tag not in _SKIPPED
-
-
-def _caption(node: LexborNode) -> str:
-    parent = node.parent
-    for _ in range(4):
-        if parent is None:
-            break
-        if parent.tag == "figure":
-            caption = parent.css_first("figcaption", default=None)
-            return " ".join(caption.text().split()) if caption is not None else ""
-        parent = parent.parent
-    return " ".join((node.attributes.get("title") or "").split())
 
 
 def text_key(text: str) -> str:

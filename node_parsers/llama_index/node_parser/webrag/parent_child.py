@@ -11,6 +11,7 @@ from llama_index.core.schema import BaseNode, Document, NodeRelationship
 from llama_index.core.utils import get_tokenizer, get_tqdm_iterable
 from typing_extensions import override
 
+from .chunks import Chunk
 from .document_nodes import DocumentNodes, NodeOptions
 
 __all__ = ["ParentChildNodeParser"]
@@ -31,7 +32,10 @@ class ParentChildNodeParser(NodeParser):
     they survive edits elsewhere. A parent precedes its children; PREVIOUS and NEXT link nodes of
     one level.
 
-    The embedding text is title, headings and text; all other modes give the text alone.
+    The embedding text is title, headings and text; all other modes give the text alone. Of a
+    heading, nodes are told 500 characters, and of all headings above them the innermost 1,500. A
+    document of more than 10,000,000 characters, or one that would become more than 20,000 nodes,
+    raises `DocumentTooLargeError` before a node is built.
 
     Attributes:
         parent_tokens: Tokens of a parent at most.
@@ -82,6 +86,15 @@ class ParentChildNodeParser(NodeParser):
         for document in get_tqdm_iterable(nodes, show_progress, "Parsing nodes"):
             parsed += DocumentNodes(document, options).nodes()
         return parsed
+
+    def nodes_from_chunks(self, document: BaseNode, chunks: Sequence[Chunk]) -> list[BaseNode]:
+        """The nodes of a document that was cut elsewhere, for example in another process.
+
+        Args:
+            document: What was cut.
+            chunks: What `cut_chunks` made of its text with this parser's sizes.
+        """
+        return DocumentNodes(document, self._options(), chunks).nodes()
 
     @override
     async def _aparse_nodes(

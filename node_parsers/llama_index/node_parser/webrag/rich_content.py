@@ -4,6 +4,7 @@ Combines the markdown's own structure with aligned HTML; cuts nothing.
 """
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urljoin
 
@@ -16,6 +17,13 @@ __all__ = ["RichContent", "Stretch"]
 
 # HTML may hold an image in a stretch that has no text of its own; file names are no description.
 _FILE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif")
+# Longer words about an image describe no picture, and every one of them is embedded.
+_MAX_WORDS_CHARS = 2_000
+_MAX_IMAGE_TEXT_CHARS = 8_000
+_MAX_IMAGES_CHARS = 200_000
+# Snippets repeat the tags around them: more than this is markup that nobody reads twice.
+_MOST_HTML = 2
+_LEAST_HTML_CHARS = 1_000_000
 
 
 class Stretch:
@@ -23,24 +31,18 @@ class Stretch:
 
     Attributes:
         flags: Every flag with its value.
-        images: Images in page order, as plain dictionaries.
+        images: Images in page order, as plain dictionaries; those of a page of images, not all.
         image_text: Alternative texts and captions that the markdown itself does not show.
     """
 
     def __init__(self, flags: dict[str, bool], images: list[Image], text: str) -> None:
         self.flags = flags
-        self.images: list[dict[str, Any]] = [
-            {
-                "url": image.url,
-                "alt": image.alt,
-                "caption": image.caption,
-                "position": image.position,
-            }
-            for image in images
-        ]
-        words = (word for image in images for word in (image.alt, image.caption))
-        unseen = dict.fromkeys(word for word in words if _is_telling(word) and word not in text)
-        self.image_text = ". ".join(unseen)
+        self.images: list[dict[str, Any]] = list(_described(images))
+        words = dict.fromkeys(
+            word for each in self.images for word in (each["alt"], each["caption"])
+        )
+        unseen = (word for word in words if _is_telling(word) and word not in text)
+        self.image_text = ". ".join(_within(unseen, _MAX_IMAGE_TEXT_CHARS))
 
     @property
     def is_lossy(self) -> bool:
@@ -67,6 +69,7 @@ class RichContent:
         self._aligned = AlignedHtml(html, outline.runs) if html else None
         self._images = self._all_images(outline, base_url)
         self._image_places = [image.position for image in self._images]
+        self._html_left = _MOST_HTML * len(html or "") + _LEAST_HTML_CHARS
 
     def stretch(self, start: int, end: int, *, after: int) -> Stretch:
         """Rich content between two offsets.
@@ -90,10 +93,12 @@ class RichContent:
 
     def html(self, start: int, end: int) -> str | None:
         """The HTML a stretch came from; None when that is unsure."""
-        if self._aligned is None:
+        if self._aligned is None or self._html_left <= 0:
             return None
         place = self._aligned.locate(start, end)
-        return self._aligned.snippet(*place) if place else None
+        snippet = self._aligned.snippet(*place) if place else None
+        self._html_left -= len(snippet or "")
+        return snippet
 
     def _all_images(self, outline: Outline, base_url: str) -> list[Image]:
         images = list(outline.images)
@@ -104,6 +109,24 @@ class RichContent:
                 if url not in known:
                     images.append(Image(url, image.alt, image.caption, position))
         return sorted(images, key=lambda image: image.position)
+
+
+def _described(images: Iterable[Image]) -> Iterator[dict[str, Any]]:
+    left = _MAX_IMAGES_CHARS
+    for image in images:
+        alt, caption = image.alt[:_MAX_WORDS_CHARS], image.caption[:_MAX_WORDS_CHARS]
+        left -= len(alt) + len(caption) + len(image.url)
+        if left < 0:
+            return
+        yield {"url": image.url, "alt": alt, "caption": caption, "position": image.position}
+
+
+def _within(words: Iterable[str], most: int) -> Iterator[str]:
+    for word in words:
+        most -= len(word)
+        if most < 0:
+            return
+        yield word
 
 
 def _is_telling(words: str) -> bool:

@@ -1,0 +1,268 @@
+"""One markdown text to chunks: offsets, sizes, headings and rich content; it builds no nodes.
+
+Imports nothing of LlamaIndex, which takes seconds: whoever cuts pages in a process of their own
+can start it quickly. The cutting itself is in `segmentation`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from .blocks import parse_outline
+from .outline import Heading
+from .rich_content import RichContent
+from .sections import plan_parents
+from .segmentation import Piece, Segmenter, trim
+from .tokens import TokenCounter
+
+__all__ = [
+    "MAX_HEADING_CHARS",
+    "MAX_NODES",
+    "MAX_PATH_CHARS",
+    "MAX_TEXT_CHARS",
+    "Chunk",
+    "ChunkSizes",
+    "DocumentTooLargeError",
+    "cut_chunks",
+]
+
+MAX_HEADING_CHARS: Final = 500
+"""Characters of a heading that its chunks are told; 33,557 in manuals had 358 at most."""
+
+MAX_PATH_CHARS: Final = 1_500
+"""Characters of all headings above a chunk; the innermost ones are kept."""
+
+MAX_NODES: Final = 20_000
+"""Nodes of one document at most: five million tokens of prose, at about 5 kB a node."""
+
+MAX_TEXT_CHARS: Final = 10_000_000
+"""Characters of one document at most."""
+
+_Level = Literal["parent", "child"]
+
+
+class DocumentTooLargeError(ValueError):
+    """A document is beyond what can be cut; the message says by how much."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSizes:
+    """How a text is cut.
+
+    Attributes:
+        parent_tokens: Tokens of a parent at most.
+        child_tokens: Tokens of a child at most.
+    """
+
+    parent_tokens: int
+    child_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A parent or child of one text.
+
+    Attributes:
+        index: Number among the chunks of its level.
+        start: Offset of its first character.
+        end: Offset behind its last one.
+        first_token: Tokens of the text before it.
+        path: Headings above it, outermost first.
+        parent: Number of its parent among all chunks; a parent's own number.
+        flags: Kinds of rich content in it.
+        images: Images in it, as plain dictionaries.
+        image_text: What they say and the text does not.
+        html: The HTML it came from, when it is a parent that markdown flattens.
+    """
+
+    level: _Level
+    index: int
+    start: int
+    end: int
+    first_token: int
+    tokens: int
+    path: tuple[str, ...]
+    parent: int
+    flags: dict[str, bool]
+    images: list[dict[str, Any]]
+    image_text: str
+    html: str | None
+
+
+def cut_chunks(
+    text: str,
+    sizes: ChunkSizes,
+    tokenizer: Callable[[str], Sequence[Any]],
+    *,
+    html: str | None = None,
+    base_url: str = "",
+) -> list[Chunk]:
+    """All chunks of a markdown text in page order, a parent before its children.
+
+    Args:
+        text: The markdown.
+        sizes: What they may hold.
+        tokenizer: Text to tokens.
+        html: The main content the markdown was made from.
+        base_url: What relative image addresses in it are resolved against.
+
+    Raises:
+        DocumentTooLargeError: The text has more than `MAX_TEXT_CHARS` characters, or would become
+            more than `MAX_NODES` chunks.
+    """
+    if len(text) > MAX_TEXT_CHARS:
+        raise DocumentTooLargeError(
+            f"It has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} can be cut."
+        )
+    return _Cutter(text, sizes, tokenizer).chunks(html, base_url)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A chunk before it is known what is in it; `after` is where the next one starts."""
+
+    level: _Level
+    index: int
+    start: int
+    end: int
+    after: int
+    first_token: int
+    tokens: int
+    path: tuple[str, ...]
+    parent: int
+
+
+class _Cutter:
+    def __init__(
+        self, text: str, sizes: ChunkSizes, tokenizer: Callable[[str], Sequence[Any]]
+    ) -> None:
+        self._text = text
+        self._sizes = sizes
+        self._counter = TokenCounter(tokenizer)
+        self._segmenter = Segmenter(text, self._counter)
+        self._outline = parse_outline(text)
+        self._paths = _heading_paths(self._outline.headings)
+        self._heading_starts = [heading.start for heading in self._outline.headings]
+
+    def chunks(self, html: str | None, base_url: str) -> list[Chunk]:
+        cuts: list[_Cut] = []
+        for cut in self._cuts():
+            if len(cuts) == MAX_NODES:
+                raise DocumentTooLargeError(
+                    f"It would be cut into more than {MAX_NODES:,} pieces, which is the most a"
+                    " document can have."
+                )
+            cuts.append(cut)
+        rich = RichContent(self._text, self._outline, html, base_url)
+        return [_filled(cut, rich) for cut in cuts]
+
+    def _cuts(self) -> Iterator[_Cut]:
+        pieces = self._pieces()
+        if not pieces:
+            return
+        offset = self._counter.count(self._text[: pieces[0].start]) if pieces[0].start else 0
+        parents = plan_parents(
+            pieces,
+            self._segmenter,
+            limit=self._sizes.parent_tokens,
+            # A quarter of a child introduces; more is a passage of its own.
+            lead=self._sizes.child_tokens // 4,
+        )
+        number = child_index = 0
+        for index, group in enumerate(parents):
+            parent = number
+            path = self._path_at(group[0].start)
+            yield self._cut("parent", index, group, offset, path, parent)
+            number += 1
+            for part in self._segmenter.split(group, self._sizes.child_tokens):
+                begin = next((piece.start for piece in part if not piece.level), part[0].start)
+                path = self._path_at(begin)
+                yield self._cut("child", child_index, part, offset, path, parent)
+                offset += sum(piece.tokens for piece in part)
+                number += 1
+                child_index += 1
+
+    def _pieces(self) -> list[Piece]:
+        count = self._counter.count
+        return [
+            Piece(
+                unit.start,
+                unit.end,
+                count(self._text[unit.start : unit.end]),
+                unit.cost,
+                unit.prose,
+                unit.level,
+            )
+            for unit in self._outline.units
+        ]
+
+    def _cut(
+        self,
+        level: _Level,
+        index: int,
+        pieces: Sequence[Piece],
+        offset: int,
+        path: tuple[str, ...],
+        parent: int,
+    ) -> _Cut:
+        start, end = trim(self._text, pieces[0].start, pieces[-1].end)
+        tokens = sum(piece.tokens for piece in pieces)
+        return _Cut(level, index, start, end, pieces[-1].end, offset, tokens, path, parent)
+
+    def _path_at(self, offset: int) -> tuple[str, ...]:
+        number = bisect_right(self._heading_starts, offset)
+        return self._paths[number - 1] if number else ()
+
+
+def _filled(cut: _Cut, rich: RichContent) -> Chunk:
+    stretch = rich.stretch(cut.start, cut.end, after=cut.after)
+    html = None
+    if cut.level == "parent" and stretch.is_lossy:
+        html = rich.html(cut.start, cut.end)
+    return Chunk(
+        level=cut.level,
+        index=cut.index,
+        start=cut.start,
+        end=cut.end,
+        first_token=cut.first_token,
+        tokens=cut.tokens,
+        path=cut.path,
+        parent=cut.parent,
+        flags=stretch.flags,
+        images=stretch.images,
+        image_text=stretch.image_text,
+        html=html,
+    )
+
+
+def _heading_paths(headings: Sequence[Heading]) -> list[tuple[str, ...]]:
+    """For each heading, the texts of those above it and its own; empty ones left out.
+
+    Every chunk carries its path, so a long one costs its length as often as there are chunks.
+    """
+    paths: list[tuple[str, ...]] = []
+    above: list[Heading] = []
+    for heading in headings:
+        while above and above[-1].level >= heading.level:
+            above.pop()
+        above.append(heading)
+        texts = [outer.text for outer in above if outer.text]
+        paths.append(tuple(_shortened_path([_shortened(text) for text in texts])))
+    return paths
+
+
+def _shortened(heading: str) -> str:
+    if len(heading) <= MAX_HEADING_CHARS:
+        return heading
+    kept = heading[: MAX_HEADING_CHARS - 1]
+    return (kept.rpartition(" ")[0] or kept) + "\u2026"
+
+
+def _shortened_path(path: list[str]) -> list[str]:
+    size = sum(map(len, path))
+    first = 0
+    while size > MAX_PATH_CHARS:
+        size -= len(path[first])
+        first += 1
+    return path[first:]

@@ -1,0 +1,121 @@
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from webrag.workers.pool import Job, WorkerPool, WorkFailedError
+
+JOBS = """
+import os, resource, time
+
+def make(setup):
+    def work(payload):
+        name, _, rest = payload.decode().partition(" ")
+        return globals()[name](setup.decode(), rest)
+    return work
+
+def echo(setup, rest):
+    return f"{setup} {rest} {os.getpid()}".encode()
+
+def hang(setup, rest):
+    while True:
+        pass
+
+def fill(setup, rest):
+    return bytes(1_800_000_000)
+
+def grow(setup, rest):
+    held = b"x" * 520_000_000
+    return f"{os.getpid()}".encode()
+
+def flood(setup, rest):
+    return bytes(70_000_000)
+
+def fail(setup, rest):
+    raise LookupError("nobody foresaw this")
+
+def end(setup, rest):
+    os._exit(1)
+"""
+JOB = Job("jobs_of_test_pool:make", b"set-up")
+
+
+@pytest.fixture
+async def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WorkerPool]:
+    (tmp_path / "jobs_of_test_pool.py").write_text(JOBS)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)
+    opened = WorkerPool(workers=1, timeout_s=8.0)
+    yield opened
+    await opened.aclose()
+
+
+async def test_work_is_done_in_one_process_after_another(pool: WorkerPool) -> None:
+    answers = [await pool.run(JOB, b"echo page", about="x") for _ in range(3)]
+
+    assert len(set(answers)) == 1
+    assert answers[0].startswith(b"set-up page ")
+    assert int(answers[0].split()[-1]) != os.getpid()
+
+
+async def test_one_process_does_several_jobs(pool: WorkerPool) -> None:
+    first = await pool.run(JOB, b"echo page", about="x")
+    other = await pool.run(Job("jobs_of_test_pool:make", b"other"), b"echo page", about="x")
+
+    assert first.split()[2:] == other.split()[2:]
+    assert other.startswith(b"other page")
+
+
+@pytest.mark.parametrize(
+    ("work", "kind", "said"),
+    [
+        pytest.param(b"hang", "late", "longer than 8 seconds", id="endless"),
+        pytest.param(b"fill", "memory", "too much memory", id="memory"),
+        pytest.param(b"flood", "too_large", "more than 64 MB", id="result"),
+        pytest.param(b"end", "died", "ended the process", id="crash"),
+        pytest.param(b"fail", "unexpected", "LookupError: nobody foresaw this", id="bug"),
+    ],
+)
+async def test_failing_work_says_how_and_the_next_piece_is_done(
+    pool: WorkerPool, work: bytes, kind: str, said: str
+) -> None:
+    with pytest.raises(WorkFailedError, match=said) as caught:
+        await pool.run(JOB, work, about="https://a.test/")
+
+    assert caught.value.kind == kind
+    assert (await pool.run(JOB, b"echo page", about="x")).startswith(b"set-up page")
+
+
+async def test_unforeseen_failure_is_logged_with_its_traceback(
+    pool: WorkerPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR), pytest.raises(WorkFailedError):
+        await pool.run(JOB, b"fail", about="https://a.test/page")
+
+    assert "https://a.test/page" in caplog.text
+    assert 'raise LookupError("nobody foresaw this")' in caplog.text
+
+
+async def test_process_that_took_much_memory_is_replaced(pool: WorkerPool) -> None:
+    grown = await pool.run(JOB, b"grow", about="x")
+
+    assert not (await pool.run(JOB, b"echo page", about="x")).endswith(b" " + grown)
+
+
+async def test_cancelling_ends_the_work(pool: WorkerPool) -> None:
+    pid = int((await pool.run(JOB, b"echo page", about="x")).split()[-1])
+    task = asyncio.create_task(pool.run(JOB, b"hang", about="x"))
+    await asyncio.sleep(0.2)
+    started = time.monotonic()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert time.monotonic() - started < 3
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

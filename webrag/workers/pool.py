@@ -1,0 +1,301 @@
+"""Runs work on what strangers wrote in other processes, so that it costs a deadline at most.
+
+It starts, restarts and ends the processes; what they do is named by a `Job`. Nothing here knows
+of pages.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from webrag.workers.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
+
+__all__ = ["Job", "WorkFailedError", "WorkerPool"]
+
+_log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+_START_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 2.0
+# A page of the greatest size that is read gives about 30 MB; more would not fit in our own memory.
+_MAX_RESULT_BYTES = 64_000_000
+# What Python itself needs to start; everything else stays behind.
+_PASSED_ON = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+)
+# One thread does what there is to do; memory of more would count against the limit.
+_SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a process is to do.
+
+    Attributes:
+        factory: `module:function`; the function is called with `setup`, once in each process, and
+            returns what turns a payload into a result.
+        setup: What it is called with.
+    """
+
+    factory: str
+    setup: bytes = b""
+
+
+class WorkFailedError(Exception):
+    """A piece of work had no result; the message says why, as the end of a sentence.
+
+    Attributes:
+        kind: `late`, `memory` (more than a process may have), `too_large` (its result), `died`
+            (the process ended, twice) or `unexpected` (an error nobody foresaw, which is logged).
+    """
+
+    def __init__(
+        self, kind: Literal["late", "memory", "too_large", "died", "unexpected"], message: str
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class _WorkerDied(Exception):
+    """The process ended in the middle of an exchange."""
+
+
+class _ResultTooLarge(Exception):
+    """A result was announced that would not fit in our own memory."""
+
+
+class _Worker:
+    """One process and its pipes; every method blocks and runs in the pool's threads.
+
+    Plain subprocesses, not asyncio's: they work on every event loop, and a worker can serve
+    several loops one after the other.
+    """
+
+    def __init__(self) -> None:
+        # -P and another folder: nothing in the current directory may be imported, because an MCP
+        # server is started inside other people's projects. No environment: a process that parses
+        # hostile pages has no use for keys.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "webrag.workers.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            close_fds=True,
+            cwd=Path(sys.executable).parent,
+            env=_worker_environment(),
+        )
+        self._prepared: dict[Job, int] = {}
+
+    def wait_ready(self) -> None:
+        if self._read() != READY:
+            raise _WorkerDied("it did not start")
+
+    def is_prepared(self, job: Job) -> bool:
+        return job in self._prepared
+
+    def prepare(self, job: Job) -> None:
+        number = len(self._prepared)
+        name = job.factory.encode()
+        self._write(bytes([PREPARE, number]), LENGTH.pack(len(name)), name, job.setup)
+        if self._read() != READY:
+            raise _WorkerDied("it could not prepare")
+        self._prepared[job] = number
+
+    def exchange(self, job: Job, payload: bytes, limit_s: float) -> bytes:
+        seconds = LENGTH.pack(math.ceil(limit_s))
+        self._write(bytes([WORK, self._prepared[job]]), seconds, payload)
+        return self._read()
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            self._process.kill()
+
+    def close(self) -> None:
+        """End the process and wait for it; safe to call more than once."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+    def _write(self, *parts: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(LENGTH.pack(sum(map(len, parts))))
+            for part in parts:
+                stdin.write(part)
+            stdin.flush()
+        except OSError as error:
+            raise _WorkerDied("it stopped reading") from error
+
+    def _read(self) -> bytes:
+        stdout = self._process.stdout
+        assert stdout is not None
+        header = stdout.read(LENGTH.size)
+        if len(header) < LENGTH.size:
+            raise _WorkerDied("it ended early")
+        (length,) = LENGTH.unpack(header)
+        if length > _MAX_RESULT_BYTES:
+            raise _ResultTooLarge
+        payload = stdout.read(length)
+        if len(payload) < length:
+            raise _WorkerDied("it ended early")
+        return payload
+
+
+class WorkerPool:
+    """Works in up to `workers` processes, started when first needed.
+
+    Cancelling a call or passing the deadline kills the process that works on it; the next call
+    gets a new one. Nothing is left running after `aclose`.
+    """
+
+    def __init__(self, workers: int, timeout_s: float) -> None:
+        """Prepare the pool; nothing is started.
+
+        Args:
+            workers: Pieces of work done at once.
+            timeout_s: Time each may take, start-up of the process not counted.
+        """
+        self._timeout_s = timeout_s
+        self._slots = asyncio.Semaphore(workers)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="webrag-worker")
+        self._idle: list[_Worker] = []
+        self._busy: set[_Worker] = set()
+        self._is_closed = False
+
+    async def run(
+        self, job: Job, payload: bytes, *, about: str, timeout_s: float | None = None
+    ) -> bytes:
+        """Do one piece of work.
+
+        Args:
+            job: What to do.
+            payload: What to do it with.
+            about: What it is about, for the log.
+            timeout_s: Time it may take; None for the pool's.
+
+        Raises:
+            WorkFailedError: It takes too long, needs too much memory, or fails.
+        """
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        async with self._slots:
+            self._check_open()
+            try:
+                answer = await self._answer(job, payload, limit_s)
+            except _WorkerDied:
+                self._check_open()
+                # An idle worker may have been ended by the system; what kills twice is bad.
+                _log.warning("the process working on %s ended; trying once more", about)
+                try:
+                    answer = await self._answer(job, payload, limit_s)
+                except _WorkerDied as error:
+                    self._check_open()
+                    raise WorkFailedError("died", "it ended the process") from error
+        if answer[0] & DONE:
+            return answer[1:]
+        raise _failure(json.loads(answer[1:]), about)
+
+    async def aclose(self) -> None:
+        """End every process; calls under way fail."""
+        self._is_closed = True
+        for worker in self._busy:
+            worker.kill()
+        loop = asyncio.get_running_loop()
+        while self._idle:
+            await loop.run_in_executor(self._threads, self._idle.pop().close)
+        await asyncio.to_thread(self._threads.shutdown)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("the pool of worker processes is closed")
+
+    async def _answer(self, job: Job, payload: bytes, limit_s: float) -> bytes:
+        worker = self._idle.pop() if self._idle else await self._started()
+        if not worker.is_prepared(job):
+            await self._in_time(worker, worker.prepare, _START_TIMEOUT_S, job)
+        try:
+            answer = await self._in_time(worker, worker.exchange, limit_s, job, payload, limit_s)
+        except TimeoutError as error:
+            reason = f"it took longer than {limit_s:g} seconds"
+            raise WorkFailedError("late", reason) from error
+        except _ResultTooLarge as error:
+            most = _MAX_RESULT_BYTES // 1_000_000
+            raise WorkFailedError("too_large", f"it makes more than {most} MB") from error
+        if self._is_closed or answer[0] & RETIRING:
+            await asyncio.get_running_loop().run_in_executor(None, worker.close)
+        else:
+            self._idle.append(worker)
+        return answer
+
+    async def _started(self) -> _Worker:
+        worker = _Worker()
+        await self._in_time(worker, worker.wait_ready, _START_TIMEOUT_S)
+        return worker
+
+    async def _in_time(
+        self, worker: _Worker, work: Callable[..., _T], seconds: float, *arguments: object
+    ) -> _T:
+        """Run blocking work on a worker; end the worker unless the work succeeds in time."""
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(self._threads, work, *arguments)
+        self._busy.add(worker)
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(running)
+        except BaseException:
+            worker.kill()
+            # The kill ends the thread's read at once; waiting here leaves nothing behind.
+            await asyncio.shield(asyncio.gather(running, return_exceptions=True))
+            worker.close()
+            raise
+        finally:
+            self._busy.discard(worker)
+
+
+def _failure(found: dict[str, Any], about: str) -> WorkFailedError:
+    if found["kind"] == "memory":
+        return WorkFailedError("memory", "it takes too much memory")
+    _log.error("Work on %s failed unexpectedly:\n%s", about, found["traceback"])
+    return WorkFailedError("unexpected", str(found["reason"]))
+
+
+def _worker_environment() -> dict[str, str]:
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return passed_on | _SINGLE_THREADED | _token_tables()
+
+
+def _token_tables() -> dict[str, str]:
+    """Where tiktoken finds its tables, which llama-index-core ships; it would download them."""
+    package = find_spec("llama_index.core")
+    if package is None or not package.submodule_search_locations:
+        return {}
+    folder = Path(package.submodule_search_locations[0], "_static/tiktoken_cache")
+    return {"TIKTOKEN_CACHE_DIR": str(folder)}
