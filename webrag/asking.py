@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from webrag.errors import InputError
+from webrag.errors import InputError, check_text, shown_value
 from webrag.ingestion.links import canonical_url
 from webrag.lifetime import Lifetime
 from webrag.orchestration.models import (
@@ -64,8 +64,8 @@ class Asking(Lifetime):
         urls = [canonical_url(each) for each in ([url] if isinstance(url, str) else url)]
         if not urls:
             raise InputError("No URL was given: name at least one page to start from.")
-        if expansion_budget is not None and expansion_budget < 0:
-            raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
+        _check_number("expansion_budget", expansion_budget, 0)
+        _check_words(known_context, constraints)
         parts = await self._current_parts()
         return await parts.engine.run(
             urls,
@@ -118,8 +118,7 @@ class Asking(Lifetime):
             StorageError: The database failed.
         """
         check_question(question)
-        if top_k is not None and top_k < 1:
-            raise InputError(f"top_k is {top_k}; it must be 1 or more.")
+        _check_number("top_k", top_k, 1)
         filters = SearchFilters.of(
             source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
         )
@@ -187,6 +186,9 @@ class Asking(Lifetime):
     ) -> str:
         """The result as a readable research brief.
 
+        Takes some milliseconds for a passage, whatever it holds; a server lets a thread of its own
+        do it.
+
         Args:
             result: What `answer` or `search` returned.
             include_guide: Address a model that will write the answer: begin with directions
@@ -211,19 +213,30 @@ def check_question(question: str) -> None:
     """Refuse what cannot be a question.
 
     Raises:
-        InputError: It is empty, too long or holds a NUL character.
+        InputError: It is no text, empty or too long, or holds what is no character.
     """
-    if not isinstance(question, str):
-        raise InputError(f"The question is of type {type(question).__name__}; it must be text.")
-    if not question.strip():
+    if not check_text("The question", question).strip():
         raise InputError("The question is empty: ask something.")
-    if "\x00" in question:
-        raise InputError("The question holds a NUL character, which no text may contain.")
     if len(question) > MAX_QUESTION_CHARS:
         raise InputError(
             f"The question has {len(question):,} characters; "
             f"at most {MAX_QUESTION_CHARS:,} are allowed."
         )
+
+
+def _check_number(name: str, value: int | None, minimum: int) -> None:
+    """Refuse what is no whole number, True among it, or below the least."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise InputError(f"{name} is {shown_value(value)}; it must be {minimum} or more.")
+
+
+def _check_words(known_context: str | None, constraints: Sequence[str] | None) -> None:
+    if known_context is not None:
+        check_text("known_context", known_context)
+    for each in constraints or ():
+        check_text("A constraint", each)
 
 
 def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: str) -> str:

@@ -9,8 +9,8 @@ from webrag.indexing.lexical import analyze, query_terms
 __all__ = ["clauses", "is_bound", "nearest_clauses"]
 
 _CLAUSE: Final = re.compile(
-    r"(?<=[.!?;:])\s+|\n+|,\s+|\s+(?:[-\u2013\u2014]\s+|(?=(?:and|but|while|whereas|although"
-    r"|though|or)\b))"
+    r"(?<=[.!?;:])\s++|,\s++|(?<!\s)\s++(?:[-\u2013\u2014]\s++|(?=(?:and|but|while|whereas"
+    r"|although|though|or)\b))|\n+"
 )
 
 _TELLING_TERMS: Final = 2

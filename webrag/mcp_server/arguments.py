@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 from uuid import UUID
 
-from webrag.errors import InputError
+from webrag.errors import InputError, check_text, shown_value
 
 __all__ = ["Arguments"]
 
@@ -93,7 +93,7 @@ class Arguments:
             raise InputError(f"{name} is {_shown(value)}; give one text or a list of texts.")
         if required and not items:
             raise InputError(f"{name} is an empty list: name at least one.")
-        return list(items)
+        return [check_text(f"An entry of {name}", item) for item in items]
 
     def choice(self, name: str, allowed: Sequence[_Choice]) -> _Choice | None:
         """One of the allowed words, in any letter case; None when it is omitted.
@@ -216,7 +216,7 @@ class Arguments:
         value = self._values[name]
         if not isinstance(value, str):
             raise InputError(f"{name} is {_shown(value)}; give it as text.")
-        return value
+        return check_text(name, value)
 
 
 def _meant(name: str, known: Sequence[str]) -> str | None:
@@ -247,8 +247,7 @@ def _parsed_integer(value: object) -> int | None:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    return shown_value(value, max_chars=_SHOWN_CHARS)
 
 
 def _either(words: Sequence[str]) -> str:

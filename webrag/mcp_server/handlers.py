@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
+from webrag.background import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.links import canonical_url
@@ -80,7 +81,7 @@ class Handlers:
             retrieval_mode=retrieval_mode,
             on_progress=progress,
         )
-        return brief_reply(memory, result, structured=self._structured)
+        return await in_background(brief_reply, memory, result, structured=self._structured)
 
     async def search(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Find evidence in what is stored."""
@@ -103,7 +104,7 @@ class Handlers:
                 top_k=top_k,
                 on_progress=progress,
             )
-        return brief_reply(memory, result, structured=self._structured)
+        return await in_background(brief_reply, memory, result, structured=self._structured)
 
     async def status(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Tell what is stored."""
