@@ -138,7 +138,7 @@ class Arguments:
         """
         if not self._is_given(name):
             return default
-        word = str(self._values[name]).strip().lower()
+        word = _word(self._values[name])
         if word not in _TRUE + _FALSE:
             raise InputError(f"{name} is {_shown(self._values[name])}; use true or false.")
         return word in _TRUE
@@ -152,7 +152,7 @@ class Arguments:
         if not self._is_given(name):
             return None
         try:
-            return UUID(str(self._values[name]).rpartition("/")[2])
+            return UUID(_word(self._values[name]).rpartition("/")[2])
         except ValueError:
             raise InputError(f"{name} is {_shown(self._values[name])}; give an id.") from None
 
@@ -200,7 +200,7 @@ class Arguments:
         return list(items) if isinstance(items, list | tuple) else [items]
 
     def _chosen(self, name: str, value: object, allowed: Sequence[_Choice]) -> _Choice:
-        word = str(value).strip().lower()
+        word = _word(value)
         for each in allowed:
             if each == word:
                 return each
@@ -233,6 +233,13 @@ def _parsed_list(value: str) -> object:
         except (ValueError, RecursionError):
             return [value]
     return [value]
+
+
+def _word(value: object) -> str:
+    try:
+        return str(value).strip().lower()
+    except (RecursionError, ValueError):  # thousands of digits, or endless nesting
+        return ""
 
 
 def _parsed_integer(value: object) -> int | None:

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001  what looks like Latin letters here is meant to
 import pytest
 
 from webrag.answering.addressing import addresses_reader
