@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from webrag.errors import InputError
+from webrag.errors import InputError, check_text
 from webrag.given_numbers import checked_count
 from webrag.ingestion.links import canonical_url
 from webrag.lifetime import Lifetime
@@ -67,6 +67,7 @@ class Asking(Lifetime):
             raise InputError("No URL was given: name at least one page to start from.")
         if expansion_budget is not None:
             checked_count("expansion_budget", expansion_budget, minimum=0)
+        _check_words(known_context, constraints)
         parts = await self._current_parts()
         return await parts.engine.run(
             urls,
@@ -188,6 +189,9 @@ class Asking(Lifetime):
     ) -> str:
         """The result as a readable research brief.
 
+        Takes some milliseconds for a passage, whatever it holds; a server lets a thread of its own
+        do it.
+
         Args:
             result: What `answer` or `search` returned.
             include_guide: Address a model that will write the answer: begin with directions
@@ -212,19 +216,22 @@ def check_question(question: str) -> None:
     """Refuse what cannot be a question.
 
     Raises:
-        InputError: It is empty, too long or holds a NUL character.
+        InputError: It is no text, empty or too long, or holds what is no character.
     """
-    if not isinstance(question, str):
-        raise InputError(f"The question is of type {type(question).__name__}; it must be text.")
-    if not question.strip():
+    if not check_text("The question", question).strip():
         raise InputError("The question is empty: ask something.")
-    if "\x00" in question:
-        raise InputError("The question holds a NUL character, which no text may contain.")
     if len(question) > MAX_QUESTION_CHARS:
         raise InputError(
             f"The question has {len(question):,} characters; "
             f"at most {MAX_QUESTION_CHARS:,} are allowed."
         )
+
+
+def _check_words(known_context: str | None, constraints: Sequence[str] | None) -> None:
+    if known_context is not None:
+        check_text("known_context", known_context)
+    for each in constraints or ():
+        check_text("A constraint", each)
 
 
 def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: str) -> str:

@@ -35,6 +35,8 @@ __all__ = [
     "UnusablePageError",
     "WebRAGError",
     "check_choice",
+    "check_text",
+    "shown_value",
 ]
 
 
@@ -179,3 +181,31 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
         *most, last = map(repr, allowed)
         raise InputError(f"{name} is {value!r}; use {', '.join(most)} or {last}.")
+
+
+def check_text(subject: str, value: object) -> str:
+    """Refuse what is no text, and characters that neither a table nor an answer can hold.
+
+    Args:
+        subject: Begins the message, such as "The question".
+        value: Given for it.
+
+    Raises:
+        InputError: It is of another type, or holds a NUL character or half of a surrogate pair.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{subject} is of type {type(value).__name__}; it must be text.")
+    if "\x00" in value:
+        raise InputError(f"{subject} holds a NUL character, which no text may contain.")
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise InputError(f"{subject} holds half of a surrogate pair, which is no character.")
+    return value
+
+
+def shown_value(value: object, *, max_chars: int = 60) -> str:
+    """A value for a message, cut; numbers of thousands of digits and endless nesting are named."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):
+        return f"too large a value of type {type(value).__name__}"
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "\u2026"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from webrag.errors import InputError
+from webrag.errors import InputError, shown_value
 from webrag.given_numbers import checked_seconds
 from webrag.indexing.models import CorpusStatus, LinkCandidate
 from webrag.ingestion.links import canonical_url
@@ -77,13 +77,13 @@ class StoredPages(CorpusOperations):
         """A stored page by its stable id; None when it is not stored."""
         from webrag.indexing.page_texts import read_page
 
-        return await read_page(self._open_parts.database, document_id)
+        return await read_page(self._open_parts.database, _identity(document_id))
 
     async def passage_text(self, passage_id: "UUID") -> "PassageText | None":
         """A passage of a stored page (its `chunk_id`); None when it is not stored."""
         from webrag.indexing.page_texts import read_passage
 
-        return await read_passage(self._open_parts.database, passage_id)
+        return await read_passage(self._open_parts.database, _identity(passage_id))
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Links of stored pages, in page order."""
@@ -92,3 +92,17 @@ class StoredPages(CorpusOperations):
     async def markdown(self, url: str) -> str | None:
         """Stored text of a page, the string citation offsets refer to; None if not stored."""
         return await self._open_parts.corpus.markdown(canonical_url(url))
+
+
+def _identity(value: "UUID | str") -> "UUID":
+    """The id, also where a caller holds it as text.
+
+    Raises:
+        InputError: It is none.
+    """
+    from uuid import UUID
+
+    try:
+        return UUID(str(value))
+    except ValueError:
+        raise InputError(f"The id {shown_value(value)} is none; give a UUID.") from None

@@ -10,6 +10,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from typing_extensions import override
 
+from webrag.background import in_background
 from webrag.errors import InputError
 from webrag.presentation.reports import format_ingest
 
@@ -85,7 +86,8 @@ class WebRAGToolSpec(BaseToolSpec):
                 the evidence is good enough.
         """
         result = await self._rag.answer(url, query, research_mode=research_mode)
-        return self._rag.brief(result, include_guide=True, nonce=secrets.token_hex(8))
+        nonce = secrets.token_hex(8)
+        return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 
     @_refusing_wrong_names
     async def search(self, query: str, source_urls: list[str] | None = None) -> str:
@@ -96,7 +98,8 @@ class WebRAGToolSpec(BaseToolSpec):
             source_urls: Only these pages; all when left out.
         """
         result = await self._rag.search(query, source_urls=source_urls)
-        return self._rag.brief(result, include_guide=True, nonce=secrets.token_hex(8))
+        nonce = secrets.token_hex(8)
+        return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 
     @_refusing_wrong_names
     async def ingest(self, url: str | list[str]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from webrag.background import in_background
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
@@ -145,7 +146,7 @@ async def _compared(claim: _Claim, fetch: asyncio.Task[NormalizedDocument] | Non
 
 async def _found(claim: _Claim, text: str, seen_at: datetime) -> Finding:
     # A page may have megabytes; the event loop must not wait for the comparison.
-    match = await asyncio.to_thread(find_quote, text, claim.citation.quote, claim.place)
+    match = await in_background(find_quote, text, claim.citation.quote, claim.place)
     return Finding(seen_at=seen_at, **match.model_dump())
 
 

@@ -2,21 +2,28 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from webrag.indexing.lexical import analyze, query_terms
 
-__all__ = ["clauses", "is_bound", "nearest_clauses"]
+__all__ = ["clauses", "is_bound", "nearest_clauses", "terms_of"]
 
 _CLAUSE: Final = re.compile(
-    r"(?<=[.!?;:])\s+|\n+|,\s+|(?<!\s)\s++(?:[-\u2013\u2014]\s+|(?=(?:and|but|while|whereas|although"
-    r"|though|or)\b))"
+    r"(?<=[.!?;:])\s++|,\s++|(?<!\s)\s++(?:[-\u2013\u2014]\s++|(?=(?:and|but|while|whereas"
+    r"|although|though|or)\b))|\n+"
 )
 
 _TELLING_TERMS: Final = 2
 
 Values = Callable[[str], set[str]]
 """Finds what a statement binds to its subject, such as its numbers."""
+
+
+@lru_cache(maxsize=4_096)
+def terms_of(text: str) -> frozenset[str]:
+    """Distinct index terms; remembered, as every clause is compared with every other."""
+    return frozenset(analyze(text))
 
 
 def clauses(text: str) -> list[str]:
@@ -34,7 +41,7 @@ def nearest_clauses(claim: str, known: Sequence[str]) -> list[str]:
     shared = [
         (len(set(terms) & there), bool(terms) and terms[0] in there, part)
         for part in known
-        if (there := set(analyze(part)))
+        if (there := terms_of(part))
     ]
     most = max(((count, has_subject) for count, has_subject, _ in shared), default=(0, False))
     if most[0] < min(_TELLING_TERMS, len(terms)):
@@ -53,7 +60,7 @@ def is_bound(sentence: str, support: str, values: Values) -> bool:
         support: What was quoted.
         values: Numbers, or names, as the caller compares them.
     """
-    known = [(values(part), set(analyze(part))) for part in _statements(support, values)]
+    known = [(values(part), terms_of(part)) for part in _statements(support, values)]
     if len(known) < 2:
         return True
     for part in _statements(sentence, values):

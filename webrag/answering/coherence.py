@@ -7,6 +7,7 @@ error codes, single keywords, code and languages other than English all pass.
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from webrag.indexing.stopwords import INDEX_STOPWORDS, QUESTION_STOPWORDS
@@ -24,6 +25,7 @@ _KEYBOARD_RUNS: Final = ("asdf", "sdfg", "dfgh", "fghj", "ghjk", "hjkl", "qwer",
                          "zxcv", "xcvb", "cvbn", "vbnm", "jkl;")  # fmt: skip
 _REPEATED: Final = re.compile(r"(.)\1{4,}")
 _REPEATED_PAIR: Final = re.compile(r"(\w{2,4}?)\1{3,}\w?")
+_MOST_BOUNDS: Final = 10  # years in a question; each is compared with each
 _MIN_GIBBERISH_WORDS: Final = 2
 _REPEATED_WORDS: Final = 4
 # Alone these ask for nothing; other common words may be the name of a command or a keyword.
@@ -138,9 +140,13 @@ def _holds_other_script(text: str) -> bool:
     return any(char.isalpha() and ord(char) > 0x24F for char in text)
 
 
+def _bounds(form: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return list(islice(form.finditer(text), _MOST_BOUNDS))
+
+
 def _contradicts(text: str, requested: Sequence[int]) -> str | None:
     folded = text.casefold()
-    after, before = list(_AFTER.finditer(folded)), list(_BEFORE.finditer(folded))
+    after, before = _bounds(_AFTER, folded), _bounds(_BEFORE, folded)
     for later in after if not _COMPARED.search(folded) else ():
         for earlier in before:
             between = folded[min(later.end(), earlier.end()) : max(later.start(), earlier.start())]

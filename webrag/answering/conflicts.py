@@ -19,6 +19,9 @@ __all__ = ["Disagreement", "find_conflicts"]
 _MIN_COVERAGE: Final = 0.3
 _MAX: Final = 3
 _MIN_TERMS: Final = 3
+# Every two are compared. Six passages of documentation hold up to 150 statements, of which some
+# ten say the same of the same; a page of one statement with thousands of values holds thousands.
+_MOST_COMPARED: Final = 400
 # "The default value is 10 bytes" says of what only in the heading above it.
 _MIN_TELLING_TERMS: Final = 2
 _TELLING_NOTHING: Final = frozenset(
@@ -144,11 +147,23 @@ def _first(found: Iterator[Disagreement], limit: int) -> Iterator[Disagreement]:
 
 
 def _disagreements(statements: Sequence[_Statement]) -> Iterator[Disagreement]:
-    for left, right in combinations(statements, 2):
+    for left, right in combinations(_comparable(statements), 2):
         if left.page != right.page and left.frame == right.frame:
             kind = _kind(left, right)
             if kind is not None:
                 yield Disagreement(kind, left.unit, right.unit)
+
+
+def _comparable(statements: Sequence[_Statement]) -> list[_Statement]:
+    """Those that another page may contradict, each once a page; of too many the most relevant."""
+    pages: dict[object, set[str]] = {}
+    for each in statements:
+        pages.setdefault(each.frame, set()).add(each.page)
+    once: dict[object, _Statement] = {}
+    for each in statements:
+        if len(pages[each.frame]) > 1:
+            once.setdefault((each.frame, each.page, each.values, each.denies), each)
+    return list(once.values())[:_MOST_COMPARED]
 
 
 def _kind(left: _Statement, right: _Statement) -> Literal["number", "negation"] | None:

@@ -33,6 +33,7 @@ from webrag.answering.run import Run, incoherent_result, stopped_result
 from webrag.answering.synthesizer import Draft, Synthesizer
 from webrag.answering.tracing import Tracer
 from webrag.answering.units import Similarity, read_units
+from webrag.background import in_background
 from webrag.errors import GuardrailsViolationError
 from webrag.indexing.models import CorpusStatus
 
@@ -153,7 +154,7 @@ class Manager:
             {"query": plan.original_query, "passages": len(gathered.evidence)},
         )
         run.note(draft.degraded)
-        conflicts = await asyncio.to_thread(self._conflicts, plan, gathered, desk)
+        conflicts = await in_background(self._conflicts, plan, gathered, desk)
         run.step("reflect")
         reflection, problem = await self._tracer.step(
             "reflect", lambda: self._reflector.reflect(plan, gathered, desk)

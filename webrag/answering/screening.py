@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from webrag.answering.addressing import addresses_reader, bare
 from webrag.retrieval.markup import read_blocks
 
 __all__ = ["Barred", "barred_spans", "holds_secret", "is_instruction"]
@@ -88,12 +89,14 @@ class Barred:
 
 def is_instruction(text: str) -> bool:
     """Whether a text addresses a model that reads it."""
-    return bool(_INSTRUCTIONS.search(text))
+    return bool(_INSTRUCTIONS.search(text)) or addresses_reader(text)
 
 
 def holds_secret(text: str) -> bool:
     """Whether a text holds what looks like a real credential; placeholders of manuals do not."""
-    return any(not _PLACEHOLDER.search(match[0]) for match in _SECRETS.finditer(text))
+    forms = dict.fromkeys((text, bare(text)))  # full-width letters are those of a key, too
+    found = (match[0] for form in forms for match in _SECRETS.finditer(form))
+    return any(not _PLACEHOLDER.search(each) for each in found)
 
 
 def barred_spans(text: str, offset: int) -> tuple[Barred, ...]:
@@ -105,7 +108,7 @@ def barred_spans(text: str, offset: int) -> tuple[Barred, ...]:
         text: Markdown of the passage.
         offset: Where it begins in its page.
     """
-    if not _INSTRUCTIONS.search(text) and not _SECRETS.search(text):
+    if not is_instruction(text) and not holds_secret(text):
         return ()
     return tuple(_barred(text, offset))
 

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from webrag.answering.clauses import clauses, is_bound, nearest_clauses
+from webrag.answering.clauses import clauses, is_bound, nearest_clauses, terms_of
 from webrag.answering.qualifiers import keeps_qualifiers, keeps_units
 from webrag.indexing.lexical import analyze, query_terms
 
@@ -170,7 +170,8 @@ def _squeezed(text: str) -> str:
 
 
 def _holds_all(claim: str, found: Sequence[str]) -> bool:
-    return any(set(query_terms(claim)) <= set(analyze(clause)) for clause in found)
+    terms = set(query_terms(claim))
+    return any(terms <= terms_of(clause) for clause in found)
 
 
 def _says_as_much(

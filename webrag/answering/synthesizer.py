@@ -17,6 +17,7 @@ from webrag.answering.planner import wants_steps
 from webrag.answering.prompts import synthesis_messages
 from webrag.answering.replies import SentenceReader
 from webrag.answering.units import Similarity
+from webrag.background import in_background
 from webrag.errors import ProviderError
 
 __all__ = ["Draft", "ExtractiveSynthesizer", "LanguageModelSynthesizer", "Synthesizer"]
@@ -62,7 +63,7 @@ class ExtractiveSynthesizer:
 
     async def write(self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk) -> Draft:
         """Hand in the excerpts, those of the best passage first."""
-        excerpts = await asyncio.to_thread(
+        excerpts = await in_background(
             choose_excerpts,
             plan.revised_query,
             gathered,

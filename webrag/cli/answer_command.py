@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webrag.background import in_background
 from webrag.cli.moments import parse_moment
 from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.output import print_brief, print_json
@@ -134,7 +135,7 @@ async def _answer(
                 retrieval_mode=mode,
                 on_progress=progress,
             )
-            text, evidence = rag.brief(result), rag.evidence(result)
+            text, evidence = await in_background(_presented, rag, result)
     print_result(result, text, evidence, as_json=options.json)
 
 
@@ -168,7 +169,7 @@ async def _search(
                 retrieval_mode=mode,
                 on_progress=progress,
             )
-            text, evidence = rag.brief(result), rag.evidence(result)
+            text, evidence = await in_background(_presented, rag, result)
     print_result(result, text, evidence, as_json=options.json)
 
 
@@ -180,6 +181,12 @@ def _check(question: str, urls: "Sequence[str]") -> None:
     for url in urls:
         canonical_url(url)
     check_question(question)
+
+
+def _presented(
+    rag: "WebRAG", result: "OrchestrationResult"
+) -> tuple[str, "Sequence[EvidenceBlock]"]:
+    return rag.brief(result), rag.evidence(result)
 
 
 def _open(settings: "Settings") -> "WebRAG":

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import json
 import os
 import sys
 import traceback
@@ -26,7 +25,7 @@ from webrag.cli.maintenance_commands import (
 )
 from webrag.cli.mcp_command import mcp_command
 from webrag.cli.options import RunOptions, run_options, with_settings
-from webrag.cli.output import error_value
+from webrag.cli.output import as_json, error_value, shown
 from webrag.cli.status_command import status_command
 from webrag.cli.transfer_commands import export_command, import_command
 from webrag.cli.verify_command import verify_command
@@ -131,8 +130,8 @@ def _report(error: WebRAGError, options: RunOptions) -> None:
     if options.json:
         where = {"url": error.url, "status": error.status} if isinstance(error, FetchError) else {}
         value = error_value(type(error).__name__, str(error), hint=error.hint, **where)
-        click.echo(json.dumps({"error": value}, ensure_ascii=False))
+        click.echo(as_json({"error": value}))
         return
-    click.echo(f"Error: {error}", err=True)
+    click.echo(shown(f"Error: {error}"), err=True)
     if error.hint:
-        click.echo(error.hint, err=True)
+        click.echo(shown(error.hint), err=True)

@@ -3,14 +3,24 @@
 import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import click
 
 from webrag.errors import InputError
+from webrag.ingestion.characters import normalize_characters
 
-__all__ = ["error_value", "print_brief", "print_columns", "print_json", "write_text"]
+__all__ = [
+    "as_json",
+    "error_value",
+    "print_brief",
+    "print_columns",
+    "print_json",
+    "shown",
+    "write_text",
+]
 
 _SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
 
@@ -26,8 +36,29 @@ def print_brief(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print one JSON document.
+
+    What a terminal does not draw, or obeys, is written as an escape: a program reads the same text,
+    a person sees that it is there.
+    """
+    click.echo(as_json(value, indent=2))
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """A value as JSON whose characters are all drawn; the others are escapes in it."""
+    document = json.dumps(value, ensure_ascii=False, indent=indent)
+    return document if document.isascii() else "".join(map(_escaped, document))
+
+
+def shown(text: str) -> str:
+    """Text that may quote a page or an address, without what a terminal hides or obeys."""
+    return normalize_characters(text)
+
+
+@lru_cache(maxsize=4_096)
+def _escaped(char: str) -> str:
+    is_drawn = normalize_characters(char) not in ("", "\n") and not "\ud800" <= char <= "\udfff"
+    return char if is_drawn or char == "\n" else json.dumps(char)[1:-1]
 
 
 def error_value(kind: str, message: str, *, hint: str | None = None, **details: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from llama_index.core.vector_stores.types import (
@@ -14,7 +15,7 @@ from llama_index.core.vector_stores.types import (
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from webrag.errors import InputError
+from webrag.errors import InputError, shown_value
 
 __all__ = ["Condition", "all_of", "filter_condition", "ids_condition", "query_condition"]
 
@@ -28,6 +29,11 @@ _COLUMNS = {
     "parent_id": "c.parent_id::text",
     **dict.fromkeys(("ref_doc_id", "doc_id", "document_id"), "c.metadata_->>'ref_doc_id'"),
 }
+# Whoever needs more gives a list to IN; the deeper ones end Python's and Postgres's stacks, the
+# wider ones pass the 65,535 values that a statement may bind (one condition binds up to five).
+_MOST_NESTED = 20
+_MOST_CONDITIONS = 2_000
+_MOST_DIGITS = 1_000
 _COMPARISONS = {
     FilterOperator.GT: ">",
     FilterOperator.GTE: ">=",
@@ -82,10 +88,39 @@ def filter_condition(filters: MetadataFilters) -> Condition:
     stores. Numbers are compared as numbers, strings as strings.
 
     Raises:
-        InputError: A value does not fit its operator.
+        InputError: A value does not fit its operator, or there are too many filters.
     """
+    _check_size(filters)
+    return _translated(filters)
+
+
+def _check_size(filters: MetadataFilters) -> None:
+    level: list[MetadataFilters] = [filters]
+    conditions = depth = 0
+    while level:
+        depth += 1
+        if depth > _MOST_NESTED:
+            raise InputError(f"The filters are nested too deep; {_MOST_NESTED} levels are allowed.")
+        held = [each for group in level for each in group.filters]
+        level = [each for each in held if isinstance(each, MetadataFilters)]
+        conditions += len(level) + sum(map(_size, held))
+        if conditions > _MOST_CONDITIONS:
+            raise InputError(
+                f"There are more than {_MOST_CONDITIONS:,} filters; use one with `in` for a list."
+            )
+
+
+def _size(each: MetadataFilter | MetadataFilters) -> int:
+    """Conditions that a filter becomes."""
+    if isinstance(each, MetadataFilters):
+        return 0
+    is_several = each.operator in (FilterOperator.ANY, FilterOperator.ALL)
+    return len(each.value) if is_several and isinstance(each.value, list) else 1
+
+
+def _translated(filters: MetadataFilters) -> Condition:
     parts = [
-        filter_condition(each) if isinstance(each, MetadataFilters) else _single(each)
+        _translated(each) if isinstance(each, MetadataFilters) else _single(each)
         for each in filters.filters
     ]
     if not parts:
@@ -149,12 +184,17 @@ def _order(each: MetadataFilter) -> Condition:
 
 
 def _within(each: MetadataFilter) -> Condition:
-    values = _list(each)
-    if all(isinstance(value, str) for value in values):
+    values = [_checked(each, value) for value in _list(each)]
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [_number(value) for value in values if not isinstance(value, str)]
+    parts = []
+    if texts or not numbers:
         text, bound = _text_of(each.key)
-        return Condition(f"{text} = any(%s::text[])", (*bound, values))
-    text, bound = _number_of(each.key)
-    return Condition(f"{text} = any(%s::numeric[])", (*bound, values))
+        parts.append(Condition(f"{text} = any(%s::text[])", (*bound, texts)))
+    if numbers:
+        text, bound = _number_of(each.key)
+        parts.append(Condition(f"{text} = any(%s::numeric[])", (*bound, numbers)))
+    return _join(parts, " or ")
 
 
 def _compare(each: MetadataFilter, comparison: str, value: _Scalar) -> Condition:
@@ -163,7 +203,12 @@ def _compare(each: MetadataFilter, comparison: str, value: _Scalar) -> Condition
         # "C" orders ISO dates and versions of equal width as their writers expect.
         return Condition(f'({text}) collate "C" {comparison} %s', (*bound, value))
     text, bound = _number_of(each.key)
-    return Condition(f"{text} {comparison} %s::numeric", (*bound, value))
+    return Condition(f"{text} {comparison} %s::numeric", (*bound, _number(value)))
+
+
+def _number(value: float) -> Decimal:
+    """The number as Postgres compares numbers; true and false are 1 and 0 there."""
+    return Decimal(repr(float(value)) if isinstance(value, float) else int(value))
 
 
 def _contains(each: MetadataFilter) -> Condition:
@@ -190,11 +235,12 @@ def _text_match_insensitive(each: MetadataFilter) -> Condition:
 
 
 def _any(each: MetadataFilter) -> Condition:
-    return _join([_holds(each.key, value) for value in _list(each)] or [_NEVER], " or ")
+    values = [_checked(each, value) for value in _list(each)]
+    return _join([_holds(each.key, value) for value in values] or [_NEVER], " or ")
 
 
 def _all(each: MetadataFilter) -> Condition:
-    return all_of([_holds(each.key, value) for value in _list(each)])
+    return all_of([_holds(each.key, _checked(each, value)) for value in _list(each)])
 
 
 def _holds(key: str, value: _Scalar) -> Condition:
@@ -244,8 +290,17 @@ def _number_of(key: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _scalar(each: MetadataFilter) -> _Scalar:
-    if isinstance(each.value, str | int | float):
-        return each.value
+    return _checked(each, each.value)
+
+
+def _checked(each: MetadataFilter, value: object) -> _Scalar:
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        raise InputError(
+            f"The filter on {shown_value(each.key)} has a number of more than {_MOST_DIGITS:,} "
+            "digits, which none that is stored has."
+        )
+    if isinstance(value, str | int | float):
+        return value
     raise InputError(
         f"The filter on {each.key!r} with {each.operator.value!r} needs one string or number."
     )

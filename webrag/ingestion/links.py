@@ -93,6 +93,8 @@ def content_hash(markdown: str) -> str:
 
 
 def _checked_text(href: str, *, is_link: bool) -> str:
+    if not isinstance(href, str):
+        raise InputError(f"The URL is of type {type(href).__name__}; it must be text.")
     text = href.strip(" \t\n\r\f")
     if is_link:
         text = _HREF_NOISE.sub("", text)

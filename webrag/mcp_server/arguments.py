@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 from uuid import UUID
 
-from webrag.errors import InputError
+from webrag.errors import InputError, check_text, shown_value
 
 __all__ = ["Arguments"]
 
@@ -93,7 +93,7 @@ class Arguments:
             raise InputError(f"{name} is {_shown(value)}; give one text or a list of texts.")
         if required and not items:
             raise InputError(f"{name} is an empty list: name at least one.")
-        return list(items)
+        return [check_text(f"An entry of {name}", item) for item in items]
 
     def choice(self, name: str, allowed: Sequence[_Choice]) -> _Choice | None:
         """One of the allowed words, in any letter case; None when it is omitted.
@@ -138,7 +138,7 @@ class Arguments:
         """
         if not self._is_given(name):
             return default
-        word = str(self._values[name]).strip().lower()
+        word = _word(self._values[name])
         if word not in _TRUE + _FALSE:
             raise InputError(f"{name} is {_shown(self._values[name])}; use true or false.")
         return word in _TRUE
@@ -152,7 +152,7 @@ class Arguments:
         if not self._is_given(name):
             return None
         try:
-            return UUID(str(self._values[name]).rpartition("/")[2])
+            return UUID(_word(self._values[name]).rpartition("/")[2])
         except ValueError:
             raise InputError(f"{name} is {_shown(self._values[name])}; give an id.") from None
 
@@ -200,7 +200,7 @@ class Arguments:
         return list(items) if isinstance(items, list | tuple) else [items]
 
     def _chosen(self, name: str, value: object, allowed: Sequence[_Choice]) -> _Choice:
-        word = str(value).strip().lower()
+        word = _word(value)
         for each in allowed:
             if each == word:
                 return each
@@ -216,7 +216,7 @@ class Arguments:
         value = self._values[name]
         if not isinstance(value, str):
             raise InputError(f"{name} is {_shown(value)}; give it as text.")
-        return value
+        return check_text(name, value)
 
 
 def _meant(name: str, known: Sequence[str]) -> str | None:
@@ -235,6 +235,13 @@ def _parsed_list(value: str) -> object:
     return [value]
 
 
+def _word(value: object) -> str:
+    try:
+        return str(value).strip().lower()
+    except (RecursionError, ValueError):  # thousands of digits, or endless nesting
+        return ""
+
+
 def _parsed_integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
@@ -247,8 +254,7 @@ def _parsed_integer(value: object) -> int | None:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    return shown_value(value, max_chars=_SHOWN_CHARS)
 
 
 def _either(words: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
+from webrag.background import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.given_numbers import FORGOTTEN_UNASKED
 from webrag.indexing.models import AcquiredPage
@@ -84,7 +85,7 @@ class Handlers:
             retrieval_mode=retrieval_mode,
             on_progress=progress,
         )
-        return brief_reply(memory, result, structured=self._structured)
+        return await in_background(brief_reply, memory, result, structured=self._structured)
 
     async def search(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Find evidence in what is stored."""
@@ -107,7 +108,7 @@ class Handlers:
                 top_k=top_k,
                 on_progress=progress,
             )
-        return brief_reply(memory, result, structured=self._structured)
+        return await in_background(brief_reply, memory, result, structured=self._structured)
 
     async def status(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Tell what is stored."""

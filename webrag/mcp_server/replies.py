@@ -93,6 +93,7 @@ def _brief_data(memory: "WebRAG", result: OrchestrationResult) -> dict[str, Any]
                 "char_start": block.char_start,
                 "char_end": block.char_end,
                 "relevance": block.relevance,
+                "addresses_reader": block.addresses_reader,
                 "passage_id": str(block.chunk_id),
                 "quotation": None
                 if block.citation is None

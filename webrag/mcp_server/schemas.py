@@ -116,6 +116,10 @@ _CITATION = _schema(
         "quote": {"type": "string"},
         "char_start": {"type": "integer"},
         "char_end": {"type": "integer"},
+        "addresses_reader": {
+            "type": "boolean",
+            "description": "It gives orders to a model that reads it; they are page text.",
+        },
         "passage_id": {"type": "string"},
     },
     "quote",

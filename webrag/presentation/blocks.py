@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from webrag.answering.addressing import addresses_reader
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.html_converter import html_to_text
 from webrag.presentation.models import BriefConfig, EvidenceBlock
@@ -58,7 +59,9 @@ def focus_form(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlo
 
 
 def cited(block: EvidenceBlock, result: OrchestrationResult, config: BriefConfig) -> EvidenceBlock:
-    """The block with its finest quotation, taken from the markdown between its offsets.
+    """The block with its finest quotation, and whether it addresses a model that reads it.
+
+    The quotation is taken from the markdown between the offsets of the block.
 
     Apart from `candidate_blocks` because choosing a quotation costs some milliseconds, and most
     blocks of a long result are never printed.
@@ -66,7 +69,16 @@ def cited(block: EvidenceBlock, result: OrchestrationResult, config: BriefConfig
     ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
     citation = _citation(ranked, (block.char_start, block.char_end), result, config)
     columns = _columns(ranked, citation.char_start) if citation else None
-    return block.model_copy(update={"citation": citation, "quoted_columns": columns})
+    update = {
+        "citation": citation,
+        "quoted_columns": columns,
+        "addresses_reader": _addresses_reader(block),
+    }
+    return block.model_copy(update=update)
+
+
+def _addresses_reader(block: EvidenceBlock) -> bool:
+    return any(map(addresses_reader, (block.text, block.title or "", block.heading or "")))
 
 
 def _in_print_order(chunks: Sequence[RankedChunk]) -> list[RankedChunk]:

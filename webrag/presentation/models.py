@@ -53,6 +53,8 @@ class EvidenceBlock(_Frozen):
         is_cut: The end is missing because the budget ran out.
         sub_query: Sub-query that found it, when there were several.
         citation: The finest quotation of the passage; None when it holds nothing quotable.
+        addresses_reader: The passage gives orders to a model that reads it, or claims to speak for
+            its system.
         columns: Header of the table in whose body the passage begins; None elsewhere.
         quoted_columns: The same for the quotation.
     """
@@ -72,5 +74,6 @@ class EvidenceBlock(_Frozen):
     sub_query: str | None = None
     chunk_id: UUID
     citation: CitationSpan | None = None
+    addresses_reader: bool = False
     columns: str | None = None
     quoted_columns: str | None = None

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from webrag.errors import InputError
+from webrag.errors import InputError, check_text
 from webrag.ingestion.links import canonical_url
 
 __all__ = [
@@ -102,7 +102,7 @@ def check_citation(citation: Citation) -> None:
         InputError: The quotation is empty or too long, the offsets are none, the URL cannot be
             used, or neither a page nor a passage is named.
     """
-    quote = citation.quote
+    quote = check_text("A quote", citation.quote)
     if not quote.strip():
         raise InputError("A quote is empty: give the text that was quoted.")
     if len(quote) > MAX_QUOTE_CHARS:

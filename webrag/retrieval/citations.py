@@ -107,10 +107,13 @@ def _named_cell(plain: str, blocks: list[list[str]]) -> str | None:
 
 def _edge(words: list[str]) -> list[str]:
     """The first words, or the first few in a row without a risky one."""
-    for start in range(len(words) - _LEAST_EDGE_WORDS + 1):
-        safe = list(takewhile(lambda word: not _is_risky(word), words[start:]))
-        if len(safe) >= _LEAST_EDGE_WORDS:
-            return safe[:_EDGE_WORDS]
+    start = 0
+    for at, word in enumerate(words):
+        if _is_risky(word):
+            start = at + 1
+        elif at + 1 - start == _LEAST_EDGE_WORDS:
+            edge = words[start : start + _EDGE_WORDS]
+            return list(takewhile(lambda word: not _is_risky(word), edge))
     return words[:_EDGE_WORDS]
 
 

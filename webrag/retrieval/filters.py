@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar, cast, get_args
 
-from webrag.errors import InputError
+from webrag.errors import InputError, check_text, shown_value
 from webrag.ingestion.links import canonical_url, site_of
 
 __all__ = ["CONTENT_KINDS", "NO_FILTERS", "ContentKind", "SearchFilters"]
@@ -67,6 +67,10 @@ class SearchFilters:
         Raises:
             InputError: A value cannot be used.
         """
+        if fetched_since is not None and not isinstance(fetched_since, datetime):
+            raise InputError(
+                f"fetched_since is of type {type(fetched_since).__name__}; it must be a datetime."
+            )
         if fetched_since is not None and fetched_since.tzinfo is None:
             fetched_since = fetched_since.replace(tzinfo=UTC)
         return cls(
@@ -107,20 +111,24 @@ def _each_once(check: Callable[[T], T], values: T | Iterable[T] | None) -> tuple
 
 
 def _checked_year(year: int) -> int:
-    if not isinstance(year, int) or not 1 <= year <= _MAX_YEAR:
-        raise InputError(f"The year {year!r} cannot be used; years are from 1 to {_MAX_YEAR}.")
+    is_number = isinstance(year, int) and not isinstance(year, bool)
+    if not is_number or not 1 <= year <= _MAX_YEAR:
+        raise InputError(
+            f"The year {shown_value(year)} cannot be used; years are from 1 to {_MAX_YEAR}."
+        )
     return year
 
 
 def _checked_kind(kind: ContentKind) -> ContentKind:
     if kind not in CONTENT_KINDS:
-        raise InputError(f"Content {kind!r} is unknown; known are {', '.join(CONTENT_KINDS)}.")
+        known = ", ".join(CONTENT_KINDS)
+        raise InputError(f"Content {shown_value(kind)} is unknown; known are {known}.")
     return kind
 
 
 def _host(site: str) -> str:
     """The site as pages are filed under it; the address of its root names it as well."""
-    rooted = _ROOT.fullmatch(site)
+    rooted = _ROOT.fullmatch(check_text("A site", site))
     try:
         found = site_of(canonical_url(f"{rooted[1] or 'http://'}{rooted[2]}/")) if rooted else ""
     except InputError:

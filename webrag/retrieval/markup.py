@@ -1,9 +1,11 @@
 """Reads stored markdown as blocks of plain pieces with offsets; it does not choose among them."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +27,8 @@ _KINDS: dict[str, BlockKind] = {
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$")
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
-_TAG = re.compile(r"<[^>]*+(?:>|(\Z))")
+# Taken to the end where it is not closed, so that no later one is looked for from each sign on.
+_TAG = re.compile(r"<[^>]*+>?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +115,33 @@ def plain_span(text: str, start: int, end: int) -> str:
 
 def _visible(text: str, block: Block, start: int, end: int) -> Iterator[str]:
     previous: Piece | None = None
+    cells = [first for first, _ in block.cells] if block.kind == "row" else []
+    tags = [first for first, _ in block.tags]
     for piece in block.pieces:
         if piece.end <= start or piece.start >= end:
             continue
         if previous is not None:
-            yield _separator(text, block, previous, piece)
+            gap = (previous.end, piece.start)
+            new_cell = _first_from(cells, gap[0]) <= gap[1]
+            has_tag = _first_from(tags, gap[0]) < gap[1]
+            yield _separator(text[slice(*gap)], block.kind, new_cell=new_cell, has_tag=has_tag)
         yield _clip(text, piece, start, end)
         previous = piece
 
 
-def _separator(text: str, block: Block, left: Piece, right: Piece) -> str:
-    gap = text[left.end : right.start]
-    if block.kind == "row" and any(left.end <= cell[0] <= right.start for cell in block.cells):
+def _first_from(offsets: Sequence[int], start: int) -> float:
+    """The first of some ascending offsets that is not before another; infinite when none is."""
+    at = bisect_left(offsets, start)
+    return offsets[at] if at < len(offsets) else inf
+
+
+def _separator(gap: str, kind: BlockKind, *, new_cell: bool, has_tag: bool) -> str:
+    """What stands for the source between two pieces."""
+    if new_cell:
         return "\t"
-    if block.kind == "code":
+    if kind == "code":
         return "\n"
-    if any(left.end <= tag[0] < right.start for tag in block.tags):
+    if has_tag:
         return "\n" if re.search(r"<br\b", gap, re.IGNORECASE) else ""
     return " " if "\n" in gap else ""
 
@@ -229,8 +243,8 @@ class _BlockReader:
             self._block.pieces.append(Piece(start, end, payload))
         elif name == "InlineHtml":
             self._block.tags.append((start, end))
-        elif name == "Html" and _without_tags(payload).strip():
-            self._block.pieces.append(Piece(start, end, _without_tags(payload)))
+        elif name == "Html" and (plain := _without_tags(payload)).strip():
+            self._block.pieces.append(Piece(start, end, plain))
 
     def _add_code(self, start: int, end: int) -> None:
         pieces = self._block.pieces
@@ -251,9 +265,8 @@ class _BlockReader:
         return [row for row in rows if row.pieces]
 
 
-def _without_tags(payload: str) -> str:
-    """What stands between tags; one without an end stays, and is looked through only once."""
-    return _TAG.sub(lambda tag: "" if tag[1] is None else tag[0], payload)
+def _without_tags(html: str) -> str:
+    return _TAG.sub(lambda tag: "" if tag[0].endswith(">") else tag[0], html)
 
 
 def _row_block(text: str, start: int, end: int) -> Block:

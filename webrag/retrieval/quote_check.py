@@ -2,12 +2,15 @@
 
 import re
 import unicodedata
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Sequence
+from difflib import Match, SequenceMatcher
+from itertools import accumulate
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+from rapidfuzz.distance import LCSseq
 
 __all__ = ["MatchState", "QuoteMatch", "find_quote"]
 
@@ -16,6 +19,11 @@ MatchState = Literal["exact", "moved", "reformatted", "changed", "absent"]
 # Two sentences about one thing share about half of their words; a corrected one shares more.
 _LEAST_SIMILARITY = 0.6
 _WORD = re.compile(r"\w+")
+# Pairs of equal words that are compared before another way is taken, some .5 s: quotations of
+# 10,000 characters of prose need 700,000, "a a a ..." needs one for every two words and again.
+_MOST_PAIRS = 5_000_000
+_OTHER = -1  # the number of every word that the quotation lacks
+_BLOCK_CHARS = 4_096  # what is walked character by character, once
 # Marks of Markdown, and what differs between a page and what is typed from it.
 _IGNORED = frozenset("*_`\\#>|~\u00ad\u200b")
 _TYPOGRAPHY = str.maketrans(
@@ -47,14 +55,15 @@ class QuoteMatch(BaseModel):
 def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> QuoteMatch:
     """The best match of a quotation; of several verbatim ones, the nearest to its place.
 
-    Linear in the length of the text.
+    Linear in the length of the text, in time and memory, and never more than quadratic in the
+    words of the quotation, sixty-four at once.
 
     Args:
         text: What should hold the quotation, such as the stored markdown of a page.
         quote: What is claimed to be in it; not blank.
         place: Offsets between which it is claimed to stand; None for anywhere.
     """
-    found = _nearest(_occurrences(text, quote), place)
+    found = _nearest(text, quote, None if place is None else place[0])
     if found is not None:
         inside = place is None or (place[0] <= found and found + len(quote) <= place[1])
         return _match("exact" if inside else "moved", text, (found, found + len(quote)))
@@ -80,72 +89,122 @@ def _match(
     )
 
 
-def _occurrences(text: str, quote: str) -> Iterator[int]:
-    start = text.find(quote)
-    while start >= 0:
-        yield start
-        start = text.find(quote, start + 1)
+def _nearest(text: str, part: str, near: int | None) -> int | None:
+    """Where a part begins: the first time, or closest to an offset; of two equally close the first.
 
-
-def _nearest(starts: Iterator[int], place: tuple[int, int] | None) -> int | None:
-    if place is None:
-        return next(starts, None)
-    return min(starts, key=lambda start: abs(start - place[0]), default=None)
+    Only two places are looked up, as a text of one letter holds the part everywhere.
+    """
+    after = text.find(part, near)
+    if near is None:
+        return after if after >= 0 else None
+    head = text[: near + len(part) - 1]
+    # Searched backwards in a reversed copy: `rfind` takes the product of both lengths.
+    mirrored = head[::-1].find(part[::-1])
+    before = len(head) - mirrored - len(part) if mirrored >= 0 else -1
+    found = [start for start in (before, after) if start >= 0]
+    return min(found, key=lambda start: abs(start - near), default=None)
 
 
 def _reformatted(text: str, quote: str, place: tuple[int, int] | None) -> tuple[int, int] | None:
-    wanted, _ = _essence(quote)
+    essential = _Essential()
+    wanted = quote.translate(essential)
     if not wanted:
         return None
-    held, offsets = _essence(text)
-    near = None if place is None else (sum(offset < place[0] for offset in offsets), 0)
-    start = _nearest(_occurrences(held, wanted), near)
+    near = None if place is None else len(text[: place[0]].translate(essential))
+    start = _nearest(text.translate(essential), wanted, near)
     if start is None:
         return None
-    return offsets[start], offsets[start + len(wanted) - 1] + 1
+    first = _offset(text, start, essential)
+    return first, _offset(text, start + len(wanted) - 1, essential) + 1
 
 
-def _essence(text: str) -> tuple[str, list[int]]:
-    """The characters that carry the wording, and the offset of each."""
-    kept: list[str] = []
-    offsets: list[int] = []
-    for offset, char in enumerate(text):
+class _Essential(dict[int, str]):
+    """For each character what of it carries the wording."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
         if char.isspace() or char in _IGNORED:
-            continue
-        if char < "\x80":
-            kept.append(char)
-            offsets.append(offset)
-            continue
-        for plain in unicodedata.normalize("NFKC", char).translate(_TYPOGRAPHY):
-            kept.append(plain)
-            offsets.append(offset)
-    return "".join(kept), offsets
+            kept = ""
+        elif char < "\x80":
+            kept = char
+        else:
+            kept = unicodedata.normalize("NFKC", char).translate(_TYPOGRAPHY)
+        self[code] = kept
+        return kept
+
+
+def _offset(text: str, place: int, essential: _Essential) -> int:
+    """Offset of the character that gives the essential one at a place."""
+    for begin in range(0, len(text), _BLOCK_CHARS):
+        block = text[begin : begin + _BLOCK_CHARS]
+        held = len(block.translate(essential))
+        if place < held:
+            ends = accumulate(len(essential[ord(char)]) for char in block)
+            return begin + next(at for at, end in enumerate(ends) if end > place)
+        place -= held
+    raise IndexError(place)
 
 
 def _most_similar(text: str, quote: str) -> tuple[tuple[int, int], float] | None:
     """Span of the passage that shares most words with the quotation, and the share."""
-    words = [match[0].casefold() for match in _WORD.finditer(quote)]
-    places = [match.span() for match in _WORD.finditer(text)]
-    held = [text[start:end].casefold() for start, end in places]
+    numbers: dict[str, int] = {}
+    quoted = (match[0].casefold() for match in _WORD.finditer(quote))
+    words = [numbers.setdefault(word, len(numbers)) for word in quoted]
+    starts, ends, held = array("Q"), array("Q"), array("q")
+    for match in _WORD.finditer(text):
+        starts.append(match.start())
+        ends.append(match.end())
+        held.append(numbers.get(match[0].casefold(), _OTHER))
     if not words or not held:
         return None
     best = _fullest_window(held, words)
     # Additions make the passage longer than the quotation.
     low, high = max(0, best - len(words) // 2), min(len(held), best + 2 * len(words))
-    blocks = SequenceMatcher(None, words, held[low:high], autojunk=False).get_matching_blocks()
-    matched = [block for block in blocks if block.size]
+    matched = _matched(words, held[low:high].tolist())
     if not matched:
         return None
-    first, last = low + matched[0].b, low + matched[-1].b + matched[-1].size - 1
-    shared = sum(block.size for block in matched)
-    span = (places[first][0], places[last][1])
-    return span, 2 * shared / (len(words) + last - first + 1)
+    (begin, _), (last, size) = matched[0], matched[-1]
+    first, end = low + begin, low + last + size
+    shared = sum(size for _, size in matched)
+    return (starts[first], ends[end - 1]), 2 * shared / (len(words) + end - first)
 
 
-def _fullest_window(held: Sequence[str], words: Sequence[str]) -> int:
+def _matched(words: Sequence[int], held: Sequence[int]) -> list[tuple[int, int]]:
+    """Start and length of the runs of words of a passage that stand in the quotation, in order."""
+    try:
+        blocks = _Matcher(words, held).get_matching_blocks()
+        return [(block.b, block.size) for block in blocks if block.size]
+    except _TooRepetitiveError:
+        common = LCSseq.editops(words, held).as_matching_blocks()
+        return [(block.b, block.size) for block in common if block.size]
+
+
+class _TooRepetitiveError(Exception):
+    """Comparing runs of equal words would take too long."""
+
+
+class _Matcher(SequenceMatcher[int]):
+    """Finds the longest runs first, as a reader does; gives up where words repeat without end."""
+
+    def __init__(self, words: Sequence[int], held: Sequence[int]) -> None:
+        super().__init__(None, words, held, autojunk=False)
+        times = Counter(held)
+        self._pairs = list(accumulate((1 + times[word] for word in words), initial=0))
+        self._left = _MOST_PAIRS
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        self._left -= self._pairs[-1 if ahi is None else ahi] - self._pairs[alo]
+        if self._left < 0:
+            raise _TooRepetitiveError
+        return super().find_longest_match(alo, ahi, blo, bhi)
+
+
+def _fullest_window(held: Sequence[int], words: Sequence[int]) -> int:
     """Start of the run of `len(words)` words that has most of them, each counted as often."""
     wanted = Counter(words)
-    window: Counter[str] = Counter()
+    window: Counter[int] = Counter()
     best = best_start = shared = 0
     for end, word in enumerate(held):
         window[word] += 1

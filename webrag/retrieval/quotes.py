@@ -1,9 +1,11 @@
 """Chooses the few words of a passage that say most about a question; it does not rank passages."""
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import accumulate, pairwise, zip_longest
 
 from webrag.indexing.lexical import analyze, query_terms
 from webrag.retrieval.markup import Block, read_blocks
@@ -18,6 +20,7 @@ _SENTENCE_END = re.compile(
     r"""(?:[.!?\u2026\u061f\u0964]["'\u2019\u201d)\]*_]*(?=\s+["'\u2018\u201c(\[*_`]*[^\W\d_a-z])"""
     r"""|[\u3002\uff01\uff1f]["\u201d\u300d\u300f\uff09]*)"""
 )
+_LONGEST_ABBREVIATION = 10  # characters, with the one before it
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-Za-z]|e\.g|i\.e|etc|cf|vs|al|resp|approx|No|Fig|Eq|Dr|Mr|Mrs|Ms|St|ver)\.$"
 )
@@ -26,7 +29,7 @@ _WORD_GAP = re.compile(r"\s+")
 # text leaves out; a quotation across it would not be verbatim on the page.
 _HARD_BREAK = re.compile(r"(?<! ) {2,}+\n")
 # What stands between the header row of a table and the first row of its body.
-_BELOW_HEADER = re.compile(r"[ \t|]*\r?\n[ \t>|]*+:?-[ \t:|-]*+\r?\n")
+_BELOW_HEADER = re.compile(r"[ \t|]*+\r?\n[ \t>|]*+:?-[ \t:|-]*+\r?\n")
 
 # Of two quotations that cover the same words the fuller one is better: a sentence's neighbours hold
 # what it refers to. At 0.2 (measured on documentation sites) it held the answer in .42 of the
@@ -35,15 +38,44 @@ _FULLNESS_GAIN = 0.2
 _POSITION_COST = 0.02  # passages open with their point; only breaks near-ties
 # A heading, or the header row of a table, names the subject and says nothing about it.
 _HEADING_COST = 0.25
+# From this share of the longest quotation on, a passage's fuller run is always the better one.
+_FULLER_IS_BETTER = 2 * _POSITION_COST / _FULLNESS_GAIN
+_MOST_SHORT_UNITS = 100  # of which every run is weighed, where that share is not reached
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Neighbouring units of one block, as one candidate."""
+    """Neighbouring units of one block, as one candidate, with the question's terms in them."""
 
     start: int
     end: int
     kind: str
+    terms: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question's terms by their place in it, and the weight of each."""
+
+    places: Mapping[str, int]
+    weights: Sequence[float]
+    total: float
+
+    @classmethod
+    def of(cls, query: str, term_idf: Mapping[str, float]) -> "_Question":
+        terms = query_terms(query)
+        weights = [max(0.0, term_idf.get(term, 1.0)) for term in terms]
+        return cls({term: place for place, term in enumerate(terms)}, weights, sum(weights))
+
+    def held(self, text: str) -> frozenset[int]:
+        """Places of the terms that a text holds."""
+        return frozenset(
+            place for term in analyze(text) if (place := self.places.get(term)) is not None
+        )
+
+    def coverage(self, held: frozenset[int]) -> float:
+        """Their share of all weights."""
+        return sum(self.weights[each] for each in sorted(held)) / self.total if self.total else 0.0
 
 
 def finest_quote(
@@ -69,13 +101,13 @@ def finest_quote(
     Returns:
         Start and end in the page, or None when the passage holds no text that can be quoted.
     """
-    runs = list(_candidates(text, max(1, max_chars)))
-    if not runs:
-        return None
-    terms = query_terms(query)
-    weights = [max(0.0, term_idf.get(term, 1.0)) for term in terms]
-    best = max(runs, key=lambda run: _value(text, run, terms, weights, max_chars))
-    return offset + best.start, offset + best.end
+    question = _Question.of(query, term_idf)
+    best, best_value = None, 0.0
+    for run in _candidates(text, max(1, max_chars), question):
+        value = _value(text, run, question, max_chars)
+        if best is None or value > best_value:
+            best, best_value = run, value
+    return None if best is None else (offset + best.start, offset + best.end)
 
 
 def quotable_units(text: str) -> Iterator[tuple[int, int, str]]:
@@ -100,39 +132,31 @@ def quotable_units(text: str) -> Iterator[tuple[int, int, str]]:
 
 def term_coverage(text: str, query: str, term_idf: Mapping[str, float]) -> float:
     """Share of a question's weighted terms that a text holds, [0, 1]; 0 when it has no terms."""
-    terms = query_terms(query)
-    return _coverage(text, terms, [max(0.0, term_idf.get(term, 1.0)) for term in terms])
+    question = _Question.of(query, term_idf)
+    return question.coverage(question.held(text))
 
 
-def _value(
-    text: str, run: _Run, terms: Sequence[str], weights: Sequence[float], max_chars: int
-) -> float:
+def _value(text: str, run: _Run, question: _Question, max_chars: int) -> float:
     # Similarity of static embeddings was tried beside the words and gained nothing.
     fullness = _FULLNESS_GAIN * (run.end - run.start) / max_chars
     position = _POSITION_COST * run.end / len(text)
     heading = _HEADING_COST if run.kind == "heading" else 0.0
-    return _coverage(text[run.start : run.end], terms, weights) + fullness - position - heading
+    return question.coverage(run.terms) + fullness - position - heading
 
 
-def _coverage(text: str, terms: Sequence[str], weights: Sequence[float]) -> float:
-    total = sum(weights)
-    if not total:
-        return 0.0
-    found = set(analyze(text))
-    return sum(w for term, w in zip(terms, weights, strict=True) if term in found) / total
-
-
-def _candidates(text: str, max_chars: int) -> Iterator[_Run]:
+def _candidates(text: str, max_chars: int, question: _Question) -> Iterator[_Run]:
     blocks = read_blocks(text)
     for block, following in zip_longest(blocks, blocks[1:]):
         if block.kind == "html":
             continue
         kind = "heading" if _is_header_row(text, block, following) else block.kind
         for group in _unbroken(text, block, _units(text, block)):
-            if block.kind == "row" and group[-1][1] - group[0][0] <= max_chars:
-                yield _Run(group[0][0], group[-1][1], kind)  # a cell alone says little
+            start, end = group[0][0], group[-1][1]
+            if block.kind == "row" and end - start <= max_chars:
+                # A cell alone says little.
+                yield _Run(start, end, kind, question.held(text[start:end]))
             else:
-                yield from _runs(text, group, block.kind, max_chars)
+                yield from _runs(text, group, block.kind, max_chars, question)
 
 
 def _is_header_row(text: str, block: Block, following: Block | None) -> bool:
@@ -152,10 +176,15 @@ def _units(text: str, block: Block) -> list[Span]:
 
 def _sentences(text: str, block: Block) -> Iterator[Span]:
     start = block.start
+    opened = [first for first, _ in block.atoms]
+    closed = list(accumulate((last for _, last in block.atoms), max))
     for mark in _SENTENCE_END.finditer(text, block.start, block.end):
         cut = mark.end()
-        is_inside = any(first < cut < last for first, last in block.atoms)
-        if is_inside or _ABBREVIATION.search(text, start, cut):
+        # Of the pieces of markup that begin before the cut, one may end behind it.
+        before = bisect_left(opened, cut)
+        is_inside = before > 0 and cut < closed[before - 1]
+        near = max(start, cut - _LONGEST_ABBREVIATION)
+        if is_inside or _ABBREVIATION.search(text, near, cut):
             continue
         yield _strip(text, start, cut)
         start = cut
@@ -165,10 +194,12 @@ def _sentences(text: str, block: Block) -> Iterator[Span]:
 def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]]:
     """Groups of units with no barrier inside or between them; a unit that holds one is split."""
     barriers = _barriers(text, block)
-    whole = [part for unit in units for part in _without(text, barriers, unit)]
+    starts = [start for start, _ in barriers]
+    whole = [part for unit in units for part in _without(text, barriers, starts, unit)]
     group = whole[:1]
     for left, right in pairwise(whole):
-        if any(left[1] <= start < right[0] for start, _ in barriers):
+        following = bisect_left(starts, left[1])
+        if following < len(starts) and starts[following] < right[0]:
             yield group
             group = []
         group.append(right)
@@ -179,45 +210,80 @@ def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]
 def _barriers(text: str, block: Block) -> list[Span]:
     """HTML tags and hard line breaks, in order."""
     if block.kind in ("code", "row"):
-        return list(block.tags)
-    breaks = [match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end)]
+        return sorted(block.tags)
+    inside = _HARD_BREAK.finditer(text[block.start : block.end])
+    breaks = [(block.start + match.start(), block.start + match.end()) for match in inside]
     return sorted([*block.tags, *breaks])
 
 
-def _without(text: str, barriers: Sequence[Span], unit: Span) -> Iterator[Span]:
+def _without(
+    text: str, barriers: Sequence[Span], starts: Sequence[int], unit: Span
+) -> Iterator[Span]:
     start, stop = unit
-    for first, last in barriers:
-        if start <= first < stop:
+    for first, last in barriers[bisect_left(starts, start) : bisect_left(starts, stop)]:
+        if start <= first:
             yield from (part for part in [_strip(text, start, first)] if _has_word(text, *part))
             start = last
     yield from (part for part in [_strip(text, start, stop)] if _has_word(text, *part))
 
 
-def _runs(text: str, units: Sequence[Span], kind: str, max_chars: int) -> Iterator[_Run]:
-    """Every run of neighbouring units that fits; a unit that does not fit is cut into words."""
+def _runs(
+    text: str, units: Sequence[Span], kind: str, max_chars: int, question: _Question
+) -> Iterator[_Run]:
+    """The runs of neighbouring units that may be best; a unit that does not fit is cut into words.
+
+    No term reaches over the end of a unit, so that a run holds what its units and the signs
+    between them hold, and each is analysed once. A run within a longer one that begins with it
+    covers no more words; where its lead in position cannot make up for that, it is left out.
+    """
+    held = [question.held(text[start:end]) for start, end in units]
+    between = [question.held(text[left[1] : right[0]]) for left, right in pairwise(units)]
+    is_short = len(text) < _FULLER_IS_BETTER * max_chars and len(units) <= _MOST_SHORT_UNITS
+    terms: Counter[int] = Counter()
+    last = 0  # one past the last unit counted in `terms`
     for first, (start, stop) in enumerate(units):
         if stop - start > max_chars:
-            yield from (_Run(*part, kind) for part in _cut(text, start, stop, max_chars))
+            for low, high in _cut(text, start, stop, max_chars):
+                yield _Run(low, high, kind, question.held(text[low:high]))
+            terms, last = Counter(), first + 1
             continue
-        for _, end in units[first:]:
-            if end - start > max_chars:
-                break
-            yield _Run(start, end, kind)
+        if last <= first:
+            terms, last = Counter(held[first]), first + 1
+        if is_short:
+            terms, last = Counter(held[first]), first + 1
+            yield _Run(start, stop, kind, frozenset(terms))
+        while last < len(units) and units[last][1] - start <= max_chars:
+            terms.update(between[last - 1])
+            terms.update(held[last])
+            last += 1
+            if is_short:
+                yield _Run(start, units[last - 1][1], kind, frozenset(terms))
+        if not is_short:
+            yield _Run(start, units[last - 1][1], kind, frozenset(terms))
+        terms -= Counter(held[first])
+        if first < len(between):
+            terms -= Counter(between[first])
 
 
 def _cut(text: str, start: int, end: int, max_chars: int) -> Iterator[Span]:
     """Parts of at most `max_chars`, from word to word; each begins half a part after the last."""
-    starts = [start, *(gap.end() for gap in _WORD_GAP.finditer(text, start, end))]
-    ends = [*(gap.start() for gap in _WORD_GAP.finditer(text, start, end)), end]
+    gaps = [gap.span() for gap in _WORD_GAP.finditer(text, start, end)]
+    starts = [start, *(after for _, after in gaps)]
+    ends = [*(before for before, _ in gaps), end]
     position = start
     while position < end:
-        fitting = [stop for stop in ends if position < stop <= position + max_chars]
-        stop = fitting[-1] if fitting else min(position + max_chars, end)
+        fitting = bisect_right(ends, position + max_chars) - 1
+        is_fit = fitting >= 0 and ends[fitting] > position
+        stop = ends[fitting] if is_fit else min(position + max_chars, end)
         yield position, stop
         if stop >= end:
             return
-        later = [each for each in starts if position + (max_chars + 1) // 2 <= each <= stop]
-        position = later[0] if later else stop + len(text[stop:end]) - len(text[stop:end].lstrip())
+        later = bisect_left(starts, position + (max_chars + 1) // 2)
+        if later < len(starts) and starts[later] <= stop:
+            position = starts[later]
+        else:
+            blank = _WORD_GAP.match(text, stop, end)
+            position = blank.end() if blank else stop
 
 
 def _strip(text: str, start: int, end: int) -> Span:

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from webrag.errors import InputError, check_choice
 from webrag.indexing.lexical import query_terms
+from webrag.ingestion.characters import storable
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.queries import Queries
@@ -28,7 +29,7 @@ class RetrievalRequest:
     """What is asked, within limits.
 
     Attributes:
-        query: Not empty, no NUL.
+        query: Not empty, no NUL, no half of a surrogate pair.
         terms: Distinct index terms.
         budget: Tokens of parents at most.
         limit: Children at most.
@@ -65,7 +66,7 @@ def check_request(
     """
     started = time.perf_counter()
     check_choice("mode", mode, RETRIEVAL_MODES)
-    text = query.replace("\0", " ")[:_MAX_QUERY_CHARS].strip()
+    text = storable(query.replace("\0", " "))[:_MAX_QUERY_CHARS].strip()
     if not text:
         raise InputError("The query is empty; it must hold at least one visible character.")
     budget = _positive("context_budget", context_budget, config.context_budget)

@@ -1,0 +1,325 @@
+# ruff: noqa: RUF001  what looks like Latin letters here is meant to
+"""Tells text that addresses a model which reads it, in many languages and spellings; pure."""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+__all__ = ["addresses_reader", "bare"]
+
+# Letters of other alphabets that look like Latin ones; mapped within words that hold both.
+_LOOKALIKES: Final = str.maketrans(
+    "\u0430\u0441\u0435\u0456\u0458\u043e\u0440\u0455\u0445\u0443\u04bb\u0501\u051b\u03b1\u03b5"
+    "\u03b9\u03bf\u03c1\u03c5\u03bd\u03ba\u03c4\u043c\u043a\u0442\u0432\u043d\u0131\u0261",
+    "aceijopsxyhdqaeiopuvktmktbhig",
+)
+_LEET: Final = str.maketrans("013457@$!|", "oieastasil")
+_LEET_WORD: Final = re.compile(r"[a-z013457@$!|]{4,40}+")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_LATIN: Final = re.compile(r"[a-z]")
+_OTHER_ALPHABET: Final = re.compile("[\u0370-\u052f\u0131\u0261]")
+# "i g n o r e" and "i-g-n-o-r-e"; longer ones go on with the next match.
+_SPELT_OUT: Final = re.compile(r"(?<![^\W_])(?:[a-z][ .*_\-]){3,80}+[a-z](?![^\W_])")
+_SEPARATORS: Final = re.compile(r"[ .*_\-]+")
+_SQUEEZED: Final = re.compile(
+    r"(?:ignore|disregard|forget|override|bypass)(?:all|any|the|your|my|these|of|every){0,3}"
+    r"(?:previous|prior|above|earlier|preceding)(?:system)?"
+    r"(?:instruction|prompt|rule|direction|guideline|message)"
+    r"|reveal(?:your|the)(?:system|hidden|initial)(?:prompt|instruction)"
+)
+# Swapped letters inside such a word leave it as readable as before.
+_KEY_WORDS: Final = (
+    "ignore", "disregard", "forget", "previous", "instructions", "instruction", "reveal", "system",
+    "prompt", "assistant", "override", "earlier", "everything",
+)  # fmt: skip
+_KNOWN_WORDS: Final = frozenset(_KEY_WORDS)
+
+
+def _shape(word: str) -> tuple[str, str, str]:
+    return word[0], word[-1], "".join(sorted(word))
+
+
+_BY_SHAPE: Final = {_shape(word): word for word in _KEY_WORDS}
+
+
+def _plain(text: str) -> str:
+    """Without case, width, accents, marks and what is drawn as nothing."""
+    return bare(text).casefold()
+
+
+def bare(text: str) -> str:
+    """Without width, accents, marks and what is drawn as nothing."""
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(
+        char for char in decomposed if unicodedata.category(char) not in ("Mn", "Me", "Cf")
+    )
+
+
+_GAP: Final = r"[^.!?\n\u3002]{0,50}"
+_CJK_GAP: Final = r"[^.!?\n\u3002]{0,20}"
+
+# What a model is called; "model" alone is a word of every manual.
+_AI: Final = {
+    "en": r"(?:ai|a\.i\.|llms?|chat ?bots?|language models?|artificial intelligence|gpt)",
+    "de": r"(?:ki|ki-(?:assistent\w*|modell\w*|system\w*|agent\w*)|sprachmodell\w*|chatbot\w*"
+    r"|kunstliche intelligenz)",
+    "fr": r"(?:ia|assistants? (?:ia|virtuels?)|modeles? de langage|chatbots?"
+    r"|intelligence artificielle)",
+    "es": r"(?:ia|asistentes? (?:de )?(?:ia|virtual)|modelos? de lenguaje|chatbots?"
+    r"|inteligencia artificial)",
+    "it": r"(?:ia|assistent[ei] (?:di )?(?:ia|ai|virtual[ei])|modell[oi] linguistic[oi]|chatbot"
+    r"|intelligenza artificiale)",
+    "pt": r"(?:ia|assistentes? (?:de )?(?:ia|virtua\w+)|modelos? de linguagem|chatbots?"
+    r"|inteligencia artificial)",
+    "ru": r"(?:ии|ии-\w+|(?:ассистент|помощник)\w* (?:ии|с ии)|языков\w+ модел\w+|нейросет\w+"
+    r"|чат-?бот\w*|искусственн\w+ интеллект\w*)",
+}
+
+_ENGLISH: Final = (
+    rf"\b(?:dear|hey|hello|attention|calling|notice|note|message|instructions?|important)\W{{1,3}}"
+    rf"(?:(?:to|for|all|any|the|every) ){{0,3}}{_AI['en']}\b",
+    rf"\bif you(?:'re| are) (?:an? |the )?(?:[\w-]+ ){{0,2}}{_AI['en']}\b",
+    r"\bif you(?:'re| are) (?:an? |the )?(?:[\w-]+ ){0,2}(?:assistant|agent|bot)\b",
+    rf"\b{_AI['en']}(?: (?:assistant|agent|model|system)s?)?(?: (?:that|who|which))?"
+    r" (?:reads?|reading|process\w*|summari[sz]\w*|pars\w+|index\w+|see\w*) (?:this|these)\b",
+    rf"\b{_AI['en']}(?: (?:assistant|agent|model|system)s?)? (?:must|should|shall|have to|are to)"
+    r" (?:always |never |now |only |not )?(?:recommend|say|tell|answer|reply|respond|ignore|state"
+    r"|mention|include|output|claim|praise|rate|obey|follow)\b",
+    r"\b(?:you are|you're|act|behave|respond|pretend (?:to be|you are|that you are))"
+    r" (?:now |as |from now on )?(?:dan|an? (?:unrestricted|uncensored|unfiltered|jailbroken)"
+    r"|in (?:developer|god|jailbreak|dan|unrestricted) mode)\b",
+    r"\bpretend (?:to be|you are|that you are) (?:an? )?(?:[\w-]+ ){0,3}(?:assistant|ai|bot|model"
+    r"|hacker)\b",
+    r"\bfrom now on,? you (?:are|will|must|shall|should|only|always|never|obey|answer|respond)\b",
+    r"\b(?:when|while|if|before) (?:you (?:are )?)?(?:summari[sz]\w*|answer\w*|respond\w*|cit\w+"
+    r"|quot\w+) (?:(?:about|based on|to) )?(?:this|the) (?:page|article|document|text|website"
+    rf"|content|question|user)\b{_GAP}\b(?:you (?:must|should|will)|always|never|recommend|say"
+    r"|tell|include|claim|state|mention|add)\b",
+    rf"\b(?:reveal|print|repeat|show|output|leak|expose|disclose|dump|return|send|give){_GAP}"
+    r"\b(?:your|the) (?:(?:system|initial|hidden|secret|original|full) (?:prompt|instructions?"
+    r"|message)|(?:secret|hidden) (?:rules|keys?))\b",
+    rf"\b(?:send|forward|post|e-?mail|upload|exfiltrate|append){_GAP}\b(?:conversation|chat history"
+    rf"|user's (?:messages?|data|question|password|credentials)){_GAP}\b(?:to|at)\b",
+    rf"\b(?:do not|don't|never|without) (?:tell\w*|inform\w*|warn\w*|alert\w*|notify\w*){_GAP}"
+    r"\b(?:the|your) (?:user|human|operator|reader)\b",
+    r"\b(?:do not|don't|never) (?:mention|reveal|disclose) (?:this|these|it|that)"
+    rf"{_GAP}\b(?:the|your) (?:user|human|operator|instructions?|message)\b",
+    r"\b(?:this is|message from|instructions? from|i am|on behalf of|speaking as) (?:a |an |the "
+    r"|your )"
+    r"{0,2}(?:system (?:message|prompt|administrator|override|instruction|notice)|developers?"
+    r" (?:message|override)|operator|openai|anthropic|google deepmind)\b",
+    r"\b(?:openai|anthropic|your (?:developers?|creators?|operators?))\W{1,3}(?:here|team|says?"
+    r"|instructs?|requires?|orders?|commands?)\b",
+    r"(?:^|[\[<(*#])\W{0,5}(?:new |updated )?system (?:prompt|override|instructions?|command"
+    r"|directive)"
+    r"\s{0,3}[\]>)*#]{0,3}\s{0,3}[:\-\u2014]",
+    r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |everything |your |the |my |these "
+    r"|what ){0,4}(?:you (?:were|have been|are) (?:told|taught|given|instructed)|said (?:above"
+    r"|before)"
+    r"|safety (?:rules|guidelines|filters?|policy|policies)|system prompt|(?:previous|prior"
+    r"|earlier|above|preceding|foregoing) (?:instructions?|prompts?|rules|orders|commands"
+    r"|directives?|guidelines|directions|context|messages?))\b",
+    r"\byour (?:new|real|true|only|actual|sole) (?:instructions?|task|objective|goal|purpose"
+    r"|mission|orders?|role|identity) (?:is|are)\b",
+)
+
+_GERMAN: Final = (
+    rf"\b(?:ignorier\w*|vergiss|vergessen sie|missacht\w*|uberspring\w*|beachte|befolge){_GAP}"
+    r"\b(?:vorherig\w*|bisherig\w*|fruher\w*|vorangegangen\w*|obig\w*|alle[rns]?|deine[rn]?|ihre)\s"
+    rf"{_GAP}\b(?:anweisung\w*|instruktion\w*|befehl\w*|regeln|vorgaben|prompts?)\b",
+    rf"\b(?:verrat\w*|zeig\w*|gib|nenn\w*|druck\w*|wiederhol\w*|enthull\w*){_GAP}"
+    r"\b(?:system-?prompts?|systemanweisung\w*|geheim\w* (?:anweisung\w*|schlussel\w*))",
+    r"\b(?:sag\w*|erzahl\w*|verrat\w*|mitteil\w*|teil\w*|informier\w*|erwahn\w*)"
+    rf"{_GAP}\b(?:dem|den) (?:be)?nutzer\w*{_GAP}\b(?:nicht|nichts|nie|niemals)\b",
+    rf"\b(?:du bist|sie sind|ab (?:jetzt|sofort)){_GAP}(?:{_AI['de']}|dan|hacker|assistent\w*)\b",
+    rf"\b(?:wenn|falls) (?:du|sie) ein\w* {_GAP}(?:{_AI['de']}|assistent\w*)\b",
+    rf"\b(?:achtung|hinweis|nachricht|anweisung\w*|liebe[rs]?|hallo|an alle)\W{{1,3}}"
+    rf"(?:(?:an|fur|alle|die|den|das) ){{0,3}}{_AI['de']}\b",
+    r"\bantworte\w* (?:nur|ausschliesslich|immer|stets) (?:noch )?(?:mit|auf)\b",
+    r"\bsystem(?:anweisung|nachricht|befehl|prompt)\w*\s{0,3}:",
+    rf"\bempfiehl{_GAP}\b(?:dem|den) (?:be)?nutzer",
+)
+_FRENCH: Final = (
+    rf"\b(?:ignor\w+|oubli\w+|ne (?:tiens|tenez) (?:pas|aucun) compte){_GAP}\b(?:toutes?|tous|vos"
+    rf"|tes|les|des){_GAP}\b(?:instructions?|consignes?|regles|ordres?|directives?)"
+    r"[^.!?\n]{0,10}\b(?:precedent\w*|anterieur\w*|ci-dessus|d'avant|initial\w*|recues?"
+    r"|du systeme)",
+    rf"\b(?:revel\w+|affich\w+|montr\w+|donn\w+|repet\w+|divulgu\w+){_GAP}\b(?:prompt|instructions?"
+    r"|invite|message) (?:du )?(?:systeme|secret\w*|cache\w*)",
+    r"\bne (?:le |la |les )?(?:dis|dites|parle|parlez|mentionne|mentionnez|revele|revelez"
+    rf"|previens|prevenez|informe|informez) (?:rien|pas|jamais){_GAP}\b(?:a )?l'utilisateur",
+    rf"\b(?:tu es|vous etes|desormais|a partir de maintenant){_GAP}\b(?:{_AI['fr']}|dan|pirate)\b",
+    rf"\bsi (?:tu es|vous etes) (?:une? )?(?:{_AI['fr']}|assistant\w*)\b",
+    rf"\b(?:attention|note|message|avis|cher|chere|instructions?)\W{{1,3}}(?:(?:a|aux|pour|l|les"
+    rf"|tous"
+    rf"|toutes|la)[ ']){{0,3}}{_AI['fr']}\b",
+    r"\brepond(?:s|ez) (?:uniquement|seulement|toujours|exclusivement) (?:par|avec|en)\b",
+    r"\b(?:instruction|message|consigne|prompt|ordre) (?:du )?systeme\s{0,3}:",
+)
+_IBERIAN: Final = (
+    r"\b(?:ignor\w+|olvid\w+|esquec\w+|desconsider\w+|descart\w+|omit\w+|dimentic\w+|trascur\w+)"
+    rf"{_GAP}\b(?:instruccion\w*|instrucoes|instrucao|istruzion\w*|ordenes|ordens|ordini|reglas"
+    rf"|regras|regole|indicacion\w*|comandos|directrices|diretrizes|direttive)"
+    r"[^.!?\n]{0,15}\b(?:anterior\w*|previ\w+|precedent\w+|de arriba|acima|sopra|recibid\w+"
+    r"|recebid\w+|ricevut\w+|del sistema|do sistema)",
+    rf"\b(?:ignor\w+|olvid\w+|esquec\w+|dimentic\w+|trascur\w+){_GAP}\b(?:anterior\w*|previ\w+"
+    rf"|precedent\w+|tus|suas|tue|todas|todo|tutte|tudo) {_GAP}\b(?:instruccion\w*|instrucoes"
+    r"|istruzion\w*|ordenes|ordens|ordini|reglas|regras|regole|comandos)",
+    r"\b(?:revel\w+|rivel\w+|muestr\w+|mostr\w+|imprim\w+|stamp\w+|divulg\w+|repit\w+|repet\w+"
+    rf"|ripet\w+|exib\w+|dime|diga|dimmi){_GAP}\b(?:prompt|instruccion\w*|instrucoes|istruzion\w*"
+    r"|mensaje|mensagem|messaggio) (?:del |de |do |di )?(?:tu |seu |tuo )?(?:sistema|secret\w+"
+    r"|segret\w+|ocult\w+|nascost\w+)",
+    r"\b(?:no|nunca|nao|non|mai) (?:se )?(?:lo |le |o |lhe |glielo )?(?:dig\w+|cont\w+|dire|dica"
+    rf"|inform\w+|menci\w+|revel\w+|avis\w+|menzion\w+|advert\w+){_GAP}"
+    r"\b(?:usuari[oa]|utente|utilizador)",
+    rf"\b(?:eres|voce e|sei|agora e|tu es|ora sei|ahora eres|a partir de (?:ahora|agora)"
+    rf"|d'ora in poi)"
+    rf" {_GAP}\b(?:{_AI['es']}|{_AI['it']}|{_AI['pt']}|dan|pirata|hacker)\b",
+    rf"\b(?:si eres|si es usted|se sei|se voce (?:e|for)|se fores|caso seja) (?:una? |un |uma? )?"
+    rf"(?:{_AI['es']}|{_AI['it']}|{_AI['pt']}|asistente|assistente)\b",
+    r"\b(?:atencion|atencao|attenzione|nota|aviso|avviso|mensaje|mensagem|messaggio|querid[oa]"
+    r"|car[oa]|prezad[oa]|instruccion\w*|instrucoes|istruzioni)\W{1,3}"
+    r"(?:(?:para|a|al|as|aos|los|las|per|agli|ai|il|gli|todos|todas|tutti) ){0,3}"
+    rf"(?:{_AI['es']}|{_AI['it']}|{_AI['pt']})\b",
+    r"\b(?:respond[ae]|rispondi|rispondete) (?:solo|solamente|unicamente|siempre|sempre|apenas"
+    r"|somente|soltanto|esclusivamente) (?:con|com|en|em|in)\b",
+    r"\b(?:instruccion|instrucao|istruzione|mensaje|mensagem|messaggio|prompt|orden|ordem|ordine)"
+    r" (?:del |do |di )(?:sistema)\s{0,3}:",
+)
+_RUSSIAN: Final = (
+    rf"(?:игнорир\w+|проигнорир\w+|забуд\w+|не обращай\w* внимания на|отмени\w*){_GAP}"
+    r"(?:предыдущ\w+|прежн\w+|все\w*|выше\w*|свои\w*|прошл\w+)"
+    rf"{_GAP}(?:инструкц\w+|указани\w+|команд\w*|правил\w*|промпт\w*|приказ\w*)",
+    rf"(?:раскрой\w*|покажи\w*|выведи\w*|сообщи\w*|назови\w*|повтори\w*){_GAP}"
+    r"системн\w+ (?:промпт|подсказк|инструкц|сообщени|запрос)",
+    rf"не (?:говори\w*|сообщай\w*|рассказывай\w*|упоминай\w*|предупреждай\w*){_GAP}пользовател",
+    rf"(?:теперь ты|ты теперь|отныне ты|с этого момента ты|вы теперь|теперь вы){_GAP}"
+    rf"(?:{_AI['ru']}|хакер|ассистент|помощник|бот)",
+    rf"если (?:ты|вы)\b{_CJK_GAP}(?:{_AI['ru']}|ассистент|помощник)",
+    rf"(?:внимание|сообщение|инструкция|уважаем\w+|примечание)\W{{1,3}}(?:(?:для|всем|всех) )"
+    rf"{{0,2}}{_AI['ru']}",
+    r"отвечай(?:те)? (?:только|всегда|исключительно)",
+    r"системн\w+ (?:инструкция|сообщение|команда|промпт)\s{0,3}:",
+)
+_CHINESE: Final = (
+    rf"(?:忽略|无视|無視|忘记|忘記|忘掉|不要理会|不要遵守|覆盖){_CJK_GAP}(?:之前|以上|先前|前面"
+    rf"|上述|上面|所有|此前|"
+    rf"一切|你的|系统|系統|任何){_CJK_GAP}(?:指令|指示|提示|说明|說明|规则|規則|命令|内容|要求"
+    rf"|限制)",
+    rf"(?:透露|泄露|洩露|显示|顯示|输出|輸出|告诉|告訴|打印|公开|说出|重复|提供){_CJK_GAP}(?:系统"
+    rf"|系統)"
+    r"(?:提示|指令|消息|訊息|设定)",
+    rf"(?:不要|不得|别|切勿|禁止|請勿|请勿)(?:向|对|對|把|将)?{_CJK_GAP}(?:告诉|告訴|通知|提及"
+    rf"|透露|告知|提醒)?"
+    rf"{_CJK_GAP}(?:用户|用戶|使用者){_CJK_GAP}(?:告诉|提及|透露|知道|这|此|任何)",
+    r"(?:不要|别|切勿|请勿)(?:告诉|告訴|通知|告知|提醒)(?:用户|用戶|使用者)",
+    r"(?:你|您)(?:现在|現在)(?:是|就是|必须|扮演)|(?:从现在|從現在)(?:开始|起|開始)[，, ]?(?:你"
+    r"|您)",
+    rf"(?:如果|若)(?:你|您)是{_CJK_GAP}(?:ai|人工智能|语言模型|語言模型|助手|大模型|机器人)",
+    r"(?:注意|致|所有|各位|亲爱的)[:：，, ]{0,2}(?:所有|各位)?(?:ai|人工智能|语言模型|語言模型"
+    r"|大模型)",
+    r"(?:ai|人工智能|智能|语言模型|語言模型|大模型)(?:助手|助理|模型)?(?:必须|請|请|应该|應該|务必)"
+    r"(?:回答|回复|推荐|告诉|忽略|说|执行|输出)",
+    r"(?:只能?|仅|僅)(?:回答|回复|回覆|输出)[“”\"'「:：]",
+    r"(?:系统|系統)(?:指令|提示|消息|訊息|命令)\s{0,3}[:：]",
+)
+_JAPANESE: Final = (
+    rf"(?:以前|これまで|上記|前|今まで|すべて|全て|あらゆる){_CJK_GAP}(?:指示|命令|プロンプト"
+    rf"|ルール|指令|規則)"
+    rf"{_CJK_GAP}(?:無視|忘れ|破棄|従わない)",
+    rf"システム(?:プロンプト|指示|メッセージ){_CJK_GAP}(?:明か|表示|出力|公開|教え|見せ|開示|漏ら)",
+    rf"(?:ユーザー?|利用者|使用者)に(?:は)?{_CJK_GAP}(?:知らせ|言わ|伝え|教え|告げ|話さ|明かさ)"
+    r"(?:ない|ず|るな|てはいけ|ては)",
+    rf"(?:あなた|君|お前)は(?:今から|これから|今|もう){_CJK_GAP}(?:です|だ|である|になる|として)",
+    r"(?:今から|これから|今後)[、,]?(?:あなた|君)は",
+    rf"(?:もし)?あなたが{_CJK_GAP}(?:ai|人工知能|言語モデル|アシスタント){_CJK_GAP}(?:なら|場合"
+    rf"|であれば)",
+    r"(?:注意|警告|重要|お知らせ|親愛なる)[:：、 ]{0,2}(?:すべての|全ての)?(?:ai|人工知能"
+    r"|言語モデル)",
+    r"(?:ai|人工知能|言語モデル)(?:アシスタント|モデル)?(?:へ|は必ず|への指示)",
+    rf"[」\"']?とだけ{_CJK_GAP}(?:答え|回答|返答|返信|出力)",
+    r"システム(?:指示|命令|メッセージ|プロンプト)\s{0,3}[:：]",
+)
+_KOREAN: Final = (
+    rf"(?:이전|위의|앞의|모든|앞선|기존){_GAP}(?:지시|명령|프롬프트|지침|규칙|안내){_GAP}(?:무시"
+    rf"|잊|따르지)",
+    rf"시스템 ?(?:프롬프트|지침|지시|명령|메시지){_GAP}(?:공개|출력|보여|알려|말해|표시|누설)",
+    rf"사용자(?:에게|한테){_GAP}(?:알리지|말하지|언급하지|밝히지|전하지)",
+    rf"(?:당신은|너는|넌) ?(?:이제|지금부터){_GAP}|(?:이제부터|지금부터) ?(?:당신은|너는|넌)",
+    rf"(?:당신이|네가|만약){_GAP}(?:ai|인공지능|언어 ?모델|어시스턴트){_GAP}(?:라면|이라면|경우)",
+    r"(?:주의|알림|중요|공지)[:： ]{0,2}(?:모든 )?(?:ai|인공지능|언어 ?모델)",
+    r"(?:ai|인공지능) ?(?:어시스턴트|비서|모델)?(?:에게|는 반드시|은 반드시|님)",
+    rf"(?:이?라고만) {_GAP}(?:대답|답변|답하|응답|출력)",
+    r"시스템 ?(?:지시|명령|메시지|프롬프트)\s{0,3}[:：]",
+)
+_ARABIC: Final = (
+    rf"(?:تجاهل|انس|اهمل|تجاوز|لا تتبع)\w*{_GAP}(?:التعليمات|الاوامر|تعليمات|القواعد|اوامر"
+    rf"|الارشادات"
+    r"|التوجيهات|قواعد)",
+    rf"(?:اكشف|اعرض|اظهر|اطبع|اخبرني|كرر)\w*{_GAP}(?:تعليمات|موجه|رسالة|مطالبة|اوامر) (?:ال)?نظام",
+    rf"لا (?:تخبر|تذكر|تقل|تعلم|تبلغ)\w*{_GAP}(?:المستخدم|للمستخدم)",
+    rf"(?:انت الان|من الان فصاعدا){_GAP}",
+    rf"(?:اذا|ان) كنت{_GAP}(?:ذكاء|الذكاء|مساعد|نموذج)",
+    r"(?:تنبيه|انتباه|ملاحظة|رسالة|الى|عزيزي)\W{1,3}(?:(?:الى|لجميع|جميع|كل) ){0,2}"
+    r"(?:مساعد|نماذج|نموذج|الذكاء|انظمة الذكاء)",
+    r"(?:اجب|رد) (?:فقط|دائما)",
+    r"(?:تعليمات|رسالة|امر) النظام\s{0,3}:",
+)
+
+
+def _compiled(*groups: tuple[str, ...]) -> re.Pattern[str]:
+    joined = "|".join(pattern for group in groups for pattern in group)
+    # Written as their text is read, and not case-folded: `\\W` is not `\\w`.
+    return re.compile(bare(joined), re.MULTILINE)
+
+
+_LATIN_PATTERNS: Final = _compiled(_ENGLISH, _GERMAN, _FRENCH, _IBERIAN)
+_BY_SCRIPT: Final = (
+    (re.compile("[\u0400-\u04ff]"), _compiled(_RUSSIAN)),
+    (re.compile("[\u3040-\u30ff\u4e00-\u9fff]"), _compiled(_CHINESE, _JAPANESE)),
+    (re.compile("[\u1100-\u11ff]"), _compiled(_KOREAN)),
+    (re.compile("[\u0600-\u06ff]"), _compiled(_ARABIC)),
+)
+_BLANKS: Final = re.compile(r"[^\S\n]+|(?<=\w)\n(?=\w)")
+
+
+@lru_cache(maxsize=512)
+def addresses_reader(text: str) -> bool:
+    """Whether a text gives orders to a model that reads it, or claims to speak for its system.
+
+    Width, case, accents, invisible characters, letters of other alphabets, digits in the place of
+    letters, swapped and spaced letters make no difference. Known are English, German, French,
+    Spanish, Italian, Portuguese, Russian, Chinese, Japanese, Korean and Arabic. What tells a
+    person what to do, as manuals do, is no such text. Linear in the length of the text.
+    """
+    plain = _BLANKS.sub(" ", _plain(text).replace("\u2019", "'"))
+    if any(script.search(plain) and found.search(plain) for script, found in _BY_SCRIPT):
+        return True
+    latin = _WORD.sub(_one_alphabet, plain) if _OTHER_ALPHABET.search(plain) else plain
+    if _LATIN_PATTERNS.search(latin):
+        return True
+    respelt = _WORD.sub(_unswapped, _LEET_WORD.sub(_without_digits, latin))
+    respelt = _SPELT_OUT.sub(lambda match: _SEPARATORS.sub("", match[0]), respelt)
+    if respelt != latin and _LATIN_PATTERNS.search(respelt):
+        return True
+    return bool(_SQUEEZED.search(re.sub(r"[\W_]+", "", respelt)))
+
+
+def _one_alphabet(word: re.Match[str]) -> str:
+    if not _OTHER_ALPHABET.search(word[0]) or not _LATIN.search(word[0]):
+        return word[0]
+    return word[0].translate(_LOOKALIKES)
+
+
+def _without_digits(word: re.Match[str]) -> str:
+    return word[0].translate(_LEET) if _LATIN.search(word[0]) else word[0]
+
+
+def _unswapped(word: re.Match[str]) -> str:
+    letters = word[0]
+    if letters in _KNOWN_WORDS or len(letters) < 6:
+        return letters
+    return _BY_SHAPE.get(_shape(letters), letters)
