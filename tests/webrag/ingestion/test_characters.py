@@ -1,5 +1,6 @@
 import re
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 import regex
@@ -13,6 +14,9 @@ from webrag.ingestion.characters import (
     storable,
     strip_private_use,
 )
+from webrag.ingestion.models import NormalizedDocument
+
+Convert = Callable[..., NormalizedDocument]
 
 
 def test_line_breaks_and_spaces_become_plain() -> None:
@@ -51,7 +55,7 @@ IGNORABLE += [0xFEFF, 0xFFA0, 0xFFF0, 0x1BCA0, 0x1BCA3, 0x1D173, 0xE0001, 0xE004
 
 @pytest.mark.parametrize("code", IGNORABLE)
 @pytest.mark.parametrize("form", ["{}", "&#{};", "&#x{:x};", "&#x0000{:X};", "&#000{}"])
-def test_nothing_that_is_drawn_as_nothing_is_stored(convert, code: int, form: str) -> None:
+def test_nothing_that_is_drawn_as_nothing_is_stored(convert: Convert, code: int, form: str) -> None:
     written = chr(code) if form == "{}" else form.format(code)
     assert convert(f"<p>some{written}&shy;&zwj; words</p>").markdown == "some words"
 
@@ -88,7 +92,7 @@ def test_no_spelling_of_a_private_use_character_reaches_the_tree(written: str) -
 
 
 @pytest.mark.parametrize("written", REFERENCES)
-def test_private_use_character_does_not_move_a_link(convert, written: str) -> None:
+def test_private_use_character_does_not_move_a_link(convert: Convert, written: str) -> None:
     page = f"<p>Before {written} <a href='/t'>linked {written}</a> after.</p>"
     document = convert(page)
     [link] = document.links

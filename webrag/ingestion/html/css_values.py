@@ -124,7 +124,7 @@ def _variable(arguments: Tokens, variables: Mapping[str, Tokens]) -> Tokens:
     name = names[0].value if names and names[0].type == "ident" else ""
     if name in variables:
         return variables[name]
-    commas = [at for at, token in enumerate(arguments) if token == ","]
+    commas = [at for at, token in enumerate(arguments) if _is_comma(token)]
     if not commas:
         raise _UnknownValue
     return arguments[commas[0] + 1 :]
@@ -198,10 +198,14 @@ def _pixels(unit: str, units: Units) -> float:
     return pixels
 
 
+def _is_comma(token: Any) -> bool:
+    return bool(token.type == "literal" and token.value == ",")
+
+
 def _split(tokens: Tokens) -> Iterator[Tokens]:
     part: list[Any] = []
     for token in tokens:
-        if token == ",":
+        if _is_comma(token):
             yield part
             part = []
         else:

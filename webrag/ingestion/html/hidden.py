@@ -330,7 +330,7 @@ def _inside(
         units=units,
         variables=variables,
         opacity=outer.opacity * _opacity(declared, units),
-        scale=outer.scale * _scale(declared, units),
+        scale=outer.scale * _scale(declared),
         background=_background(declared, outer),
         color=_ink(declared, "color", node, outer.color),
         fill=_ink(declared, "-webkit-text-fill-color", node, outer.fill),
@@ -377,7 +377,7 @@ def _opacity(declared: Declared, units: Units) -> float:
     return opacity
 
 
-def _scale(declared: Declared, units: Units) -> float:
+def _scale(declared: Declared) -> float:
     scale = 1.0
     for name in ("zoom", "scale"):
         found = numbers_of(declared.get(name, ()))

@@ -112,5 +112,8 @@ def _bring_title(body: LexborNode, root: LexborNode) -> None:
     """Some layouts put the page's heading above its main element; a reader sees both."""
     titles = select(body, "h1")
     first = root.first_child
-    if len(titles) == 1 and root.css_first("h1") is None and first is not None:
+    if len(titles) != 1 or root.css_first("h1") is not None or first is None:
+        return
+    # An unclosed heading holds all that follows it.
+    if not any(above.mem_id == titles[0].mem_id for above in ancestors(root)):
         first.insert_before(titles[0], move=True)
