@@ -51,9 +51,9 @@ def rewrite_code(root: LexborNode) -> None:
     for outer in _outer_pres(root):
         outer.unwrap()
     # Rouge sets the table of its numbers and lines into the code.
-    for code in reversed(select(root, "code")):
-        if code.css_first("pre") is not None:
-            code.unwrap()
+    for around in reversed(select(root, "code")):
+        if around.css_first("pre") is not None:
+            around.unwrap()
     for pre in select(root, "pre"):
         language = _language_of(pre)
         _break_lines(pre)

@@ -67,15 +67,17 @@ class Color:
     def over(self, below: "Color") -> "Color":
         """What is seen where this one lies over an opaque one."""
         share = self.alpha
-        pairs = zip(self[:3], below[:3], strict=True)
+        pairs = zip(self.channels, below.channels, strict=True)
         return Color(*(share * mine + (1 - share) * theirs for mine, theirs in pairs))
 
-    def __getitem__(self, part: slice) -> tuple[float, ...]:
-        return (self.red, self.green, self.blue, self.alpha)[part]
+    @property
+    def channels(self) -> tuple[float, float, float]:
+        """Without the opacity."""
+        return self.red, self.green, self.blue
 
     def is_near(self, other: "Color", distance: float) -> bool:
         """Whether every channel differs by `distance` at most."""
-        pairs = zip(self[:3], other[:3], strict=True)
+        pairs = zip(self.channels, other.channels, strict=True)
         return all(abs(mine - theirs) <= distance for mine, theirs in pairs)
 
 

@@ -3,6 +3,7 @@
 What cannot be told from them counts as hidden, except that text one click away is shown.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -395,9 +396,9 @@ def _scale_of(name: str, arguments: Tokens) -> float:
         return min(abs(number) for number in numbers)
     if name == "matrix" and len(numbers) == 6:
         a, b, c, d = numbers[:4]
-        return float(abs(a * d - b * c)) ** 0.5
+        return math.sqrt(abs(a * d - b * c))
     if name == "matrix3d" and len(numbers) == 16:
-        return float(abs(numbers[0] * numbers[5] - numbers[1] * numbers[4])) ** 0.5
+        return math.sqrt(abs(numbers[0] * numbers[5] - numbers[1] * numbers[4]))
     if name in ("rotatex", "rotatey") and arguments:
         return _edge_on(parts(arguments)[0])
     return 1.0
