@@ -3,19 +3,31 @@
 import re
 import unicodedata
 
-__all__ = ["collapse", "normalize_characters", "storable", "strip_private_use"]
+__all__ = [
+    "DEFAULT_IGNORABLE",
+    "collapse",
+    "normalize_characters",
+    "storable",
+    "strip_private_use",
+]
 
-# Controls except tab and newline; zero-width, bidi and invisible operators; interlinear marks;
-# tag characters; variation selectors. They hide text from people, or instructions in it.
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+DEFAULT_IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+"""What Unicode (17.0) draws as nothing, as ranges for a character class."""
+
+# Besides: controls except tab and newline, and interlinear marks. They hide text from people, or
+# instructions in it.
+_INVISIBLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb{DEFAULT_IGNORABLE}]")
 _LINE_BREAKS = re.compile(r"\r\n?|[\u2028\u2029\x0b\x0c\x85]")
 _SPACES = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _PRIVATE_USE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
-_NUMERIC_REFERENCE = re.compile(r"&#(?:x([0-9a-f]{1,8})|([0-9]{1,8}));?", re.IGNORECASE)
+# Parsers read any number of zeros before the digits.
+_NUMERIC_REFERENCE = re.compile(
+    r"&#(?:x0*+([0-9a-f]{1,8})(?![0-9a-f])|0*+([0-9]{1,8})(?![0-9]));?", re.IGNORECASE
+)
 _WHITE_SPACE = re.compile(r"\s+")
 
 
@@ -40,9 +52,12 @@ def strip_private_use(html: str) -> str:
 
     Pages use them for icon fonts; the conversion needs them free for its own marks.
     """
+    html = _PRIVATE_USE.sub("", html)
     if "&#" in html:
         html = _NUMERIC_REFERENCE.sub(_without_private_use, html)
-    return _PRIVATE_USE.sub("", html)
+        # What stood around a removed one may make another; that is text and no reference.
+        html = _NUMERIC_REFERENCE.sub(_as_text, html)
+    return html
 
 
 def collapse(text: str) -> str:
@@ -51,6 +66,13 @@ def collapse(text: str) -> str:
 
 
 def _without_private_use(match: re.Match[str]) -> str:
+    return "" if _names_private_use(match) else match.group()
+
+
+def _as_text(match: re.Match[str]) -> str:
+    return f"&amp;{match.group()[1:]}" if _names_private_use(match) else match.group()
+
+
+def _names_private_use(match: re.Match[str]) -> bool:
     code = int(match.group(1), 16) if match.group(1) else int(match.group(2))
-    is_private = 0xE000 <= code <= 0xF8FF or code >= 0xF0000
-    return "" if is_private else match.group()
+    return 0xE000 <= code <= 0xF8FF or code >= 0xF0000

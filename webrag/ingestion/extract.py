@@ -105,7 +105,7 @@ def _from_page(page: FetchedPage) -> _Content:
 
 def _from_html(page: FetchedPage, html: str) -> _Content:
     try:
-        check_markup(html)
+        return _converted(page, html)
     except MarkupBomb as error:
         raise UnusablePageError(
             f"The page {page.url} cannot be converted: {error}.",
@@ -113,6 +113,10 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
             status=page.status,
             kind="unsafe_markup",
         ) from error
+
+
+def _converted(page: FetchedPage, html: str) -> _Content:
+    check_markup(html)
     tree = parse(strip_private_use(html))
     meta = read_metadata(tree, page.url, html)
     signs = read_signs(tree, html)
@@ -121,8 +125,8 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
         return _Content(meta, "", "", (), signs)
     found = collect_links(tree, meta.base_url, canonical_url(page.url))
     unveil_formulas(body)
+    remove_hidden(tree)
     remove_machinery(tree)
-    remove_hidden(body)
     remove_chrome(body)
     root = main_content(body)
     remove_controls(root)

@@ -10,6 +10,7 @@ from llama_index.core.llms import LLM, ChatMessage, MessageRole
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import ProviderError
+from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.orchestration.models import QueryType
 
 __all__ = ["AnalysisRequest", "ModelAnswer", "ask_model"]
@@ -37,7 +38,7 @@ _REMINDER: Final = (
     "That was not usable: {problem}. Answer again with only the JSON object described."
 )
 _REASONING: Final = re.compile(r"<think>.*?(?:</think>|(\Z))", re.DOTALL | re.IGNORECASE)
-_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
+_UNPRINTABLE: Final = re.compile(f"[\\x00-\\x1f\\x7f-\\x9f{DEFAULT_IGNORABLE}]+")
 
 
 class AnalysisRequest(BaseModel):

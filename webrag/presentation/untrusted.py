@@ -2,8 +2,18 @@
 
 import re
 import unicodedata
+from typing import Any
 
-__all__ = ["DEFUSING_PREFIX", "clean_block", "defuse", "holds_forged_line", "one_line"]
+from webrag.ingestion.characters import DEFAULT_IGNORABLE
+
+__all__ = [
+    "DEFUSING_PREFIX",
+    "clean_block",
+    "clean_json",
+    "defuse",
+    "holds_forged_line",
+    "one_line",
+]
 
 DEFUSING_PREFIX = "(page text) "
 
@@ -28,12 +38,23 @@ _SECTION_LETTERS = frozenset("".join(filter(str.isalpha, name)).casefold() for n
 # pipes, emphasis, task boxes, doubled brackets. It never gives back what it took, so that
 # matching takes linear time.
 _LINE_PREFIX = re.compile(
-    r"(?:[^\w\[<\uff1c\uff3b\u3010\u3014\u3016]|_"
-    r"|(?:\d{1,9}+|[^\W\d_]{1,4}+)[.)\uff0e\uff09]"
+    r"(?:[^\w\[<]|_"
+    r"|(?:\d{1,9}+|[^\W\d_]{1,4}+)[.)]"
     r"|\[[ xX]\](?!\()|\[(?=\W{0,9}\[))*+"
 )
-_HEADER = re.compile(
-    r"[\[\u3010\u3014\u3016]([^\[\]\u3011\u3015\u3017]{1,120})[\]\u3011\u3015\u3017]"
+_HEADER = re.compile(r"\[([^\[\]]{1,120})\]")
+# Brackets that look square enough, after compatibility forms of them are made plain.
+_SQUARE = str.maketrans(
+    {
+        **dict.fromkeys("\u3010\u3014\u3016\u3018\u301a\u300c\u300e\u27e6\u27ec\u2772", "["),
+        **dict.fromkeys("\u3011\u3015\u3017\u3019\u301b\u300d\u300f\u27e7\u27ed\u2773", "]"),
+        **dict.fromkeys(
+            "\u2045\u298b\u298d\u298f\u2997\u2308\u230a\u23a1\u2e22\u2e24\u2e55\u2e57", "["
+        ),
+        **dict.fromkeys(
+            "\u2046\u298c\u298e\u2990\u2998\u2309\u230b\u23a4\u2e23\u2e25\u2e56\u2e58", "]"
+        ),
+    }
 )
 _OTHER_STRUCTURE = re.compile(
     r"source[^\w\[]{0,9}\[\W{0,9}\d{1,9}|"
@@ -43,13 +64,13 @@ _OTHER_STRUCTURE = re.compile(
 )
 # Compared are only the first characters after the prefix: no structure of a brief is longer.
 _COMPARED_CHARS = 160
-# Letters by category that are drawn as nothing.
-_FILLERS = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0")
-# C0 and C1 controls except tab and newline, bidirectional controls, line and paragraph
-# separators, byte order marks, and the invisible "tag" characters that smuggle instructions.
+_DRAWN_AS_NOTHING = re.compile(f"[{DEFAULT_IGNORABLE}]")
+# Controls except tab and newline, and all that is drawn as nothing: bidirectional controls, byte
+# order marks, "tag" characters that smuggle instructions. Joiners and the selectors that make an
+# emoji of a sign stay; more than one selector in a row says nothing to a reader.
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
-    "\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb]"
+    f"|(?![\u200c\u200d\ufe00-\ufe0f])[{DEFAULT_IGNORABLE}]|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"
 )
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
@@ -57,6 +78,15 @@ _BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 def clean_block(text: str) -> str:
     """Page text with controls, bidirectional overrides and invisible characters removed."""
     return _INVISIBLE.sub("", _BREAKS.sub("\n", text))
+
+
+def clean_json(value: Any) -> Any:
+    """A JSON value with every text in it cleaned, names of fields included."""
+    if isinstance(value, str):
+        return clean_block(value)
+    if isinstance(value, dict):
+        return {clean_json(name): clean_json(each) for name, each in value.items()}
+    return [clean_json(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def defuse(text: str) -> str:
@@ -73,8 +103,7 @@ def holds_forged_line(text: str) -> bool:
 
 def _is_forged(line: str) -> bool:
     visible = _visible(line)
-    shown = " ".join(visible[_prefix_end(visible) :].split())[:_COMPARED_CHARS]
-    rest = unicodedata.normalize("NFKC", shown)
+    rest = " ".join(visible[_prefix_end(visible) :].split())[:_COMPARED_CHARS]
     if _OTHER_STRUCTURE.match(rest):
         return True
     header = _HEADER.match(rest)
@@ -87,14 +116,11 @@ def _prefix_end(visible: str) -> int:
 
 
 def _visible(line: str) -> str:
-    """The line without characters that are drawn as nothing or onto their neighbour."""
+    """The line in plain forms, without what is drawn as nothing or onto its neighbour."""
     if line.isascii():
         return line
-    return "".join(
-        each
-        for each in line
-        if each not in _FILLERS and unicodedata.category(each) not in ("Cf", "Mn", "Me")
-    )
+    plain = unicodedata.normalize("NFKD", _DRAWN_AS_NOTHING.sub("", line)).translate(_SQUARE)
+    return "".join(each for each in plain if unicodedata.category(each) not in ("Cf", "Mn", "Me"))
 
 
 def _letters(text: str) -> str:

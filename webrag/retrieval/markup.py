@@ -202,6 +202,7 @@ class _BlockReader:
         tag = _named(payload)[0] if name in {"Start", "End"} else ""
         if self._line_end is not None and name != "End":
             if self._text[self._line_end : start].strip():
+                self._cut_atoms(self._line_end)
                 self.flush(keep_kind=True)
             self._line_end = None
         if tag in _INLINE:
@@ -221,6 +222,15 @@ class _BlockReader:
         self._block = Block(block.kind if keep_kind else "prose")
         if block.pieces:
             self.blocks.extend(self._rows_without_head(block) or [block])
+
+    def _cut_atoms(self, line_end: int) -> None:
+        """Markup that goes on below a quote marker ends with the line; its rest is the next's."""
+        block = self._block
+        if block.pieces:
+            last = block.pieces[-1].end
+            block.atoms = [
+                (start, end if end <= line_end else max(last, start)) for start, end in block.atoms
+            ]
 
     def _inline(self, name: str, start: int, end: int) -> None:
         self._inline_depth += 1 if name == "Start" else -1

@@ -28,6 +28,9 @@ _WORD_GAP = re.compile(r"\s+")
 # Stands between a term and its definition, where pages have links ("[source]") that the stored
 # text leaves out; a quotation across it would not be verbatim on the page.
 _HARD_BREAK = re.compile(r"(?<! ) {2,}+\n")
+# What ends a line of code that pages show with a number before the next one, which the stored text
+# leaves out; other code seldom has blanks there.
+_NUMBERED_LINE = re.compile(r"(?<! ) ++\r?\n")
 # What stands between the header row of a table and the first row of its body.
 _BELOW_HEADER = re.compile(r"[ \t|]*+\r?\n[ \t>|]*+:?-[ \t:|-]*+\r?\n")
 
@@ -123,10 +126,10 @@ def quotable_units(text: str) -> Iterator[tuple[int, int, str]]:
     for block in read_blocks(text):
         if block.kind == "html":
             continue
-        if block.kind in ("code", "row"):
+        if block.kind == "row" or (block.kind == "code" and not _barriers(text, block)):
             yield block.start, block.end, block.kind
             continue
-        for group in _unbroken(text, block, list(_sentences(text, block))):
+        for group in _unbroken(text, block, _units(text, block)):
             yield from ((start, end, block.kind) for start, end in group if end > start)
 
 
@@ -208,11 +211,12 @@ def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]
 
 
 def _barriers(text: str, block: Block) -> list[Span]:
-    """HTML tags and hard line breaks, in order."""
-    if block.kind in ("code", "row"):
+    """HTML tags, hard line breaks and line numbers, in order."""
+    if block.kind == "row":
         return sorted(block.tags)
-    inside = _HARD_BREAK.finditer(text[block.start : block.end])
-    breaks = [(block.start + match.start(), block.start + match.end()) for match in inside]
+    if block.kind == "code":
+        return [match.span() for match in _NUMBERED_LINE.finditer(text, block.start, block.end)]
+    breaks = [match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end)]
     return sorted([*block.tags, *breaks])
 
 

@@ -1,9 +1,22 @@
+import re
 import unicodedata
+from collections.abc import Callable
 
+import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
-from webrag.ingestion.characters import normalize_characters, storable, strip_private_use
+from webrag.ingestion.characters import (
+    DEFAULT_IGNORABLE,
+    normalize_characters,
+    storable,
+    strip_private_use,
+)
+from webrag.ingestion.models import NormalizedDocument
+
+Convert = Callable[..., NormalizedDocument]
 
 
 def test_line_breaks_and_spaces_become_plain() -> None:
@@ -25,3 +38,67 @@ def test_private_use_characters_are_removed_in_every_spelling() -> None:
 
 def test_what_no_table_takes_is_removed() -> None:
     assert storable("a\x00b\ud83dc😀") == "ab?c😀"
+
+
+def test_set_of_what_is_drawn_as_nothing_is_that_of_unicode() -> None:
+    ours = re.compile(f"[{DEFAULT_IGNORABLE}]")
+    theirs = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    everything = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    assert [each for each in everything if ours.match(each)] == [
+        each for each in everything if theirs.match(each)
+    ]
+
+
+IGNORABLE = [0xAD, 0x34F, 0x61C, 0x115F, 0x17B4, 0x180E, 0x200B, 0x202E, 0x2064, 0x3164, 0xFE0F]
+IGNORABLE += [0xFEFF, 0xFFA0, 0xFFF0, 0x1BCA0, 0x1BCA3, 0x1D173, 0xE0001, 0xE0041, 0xE0100, 0xE0FFF]
+
+
+@pytest.mark.parametrize("code", IGNORABLE)
+@pytest.mark.parametrize("form", ["{}", "&#{};", "&#x{:x};", "&#x0000{:X};", "&#000{}"])
+def test_nothing_that_is_drawn_as_nothing_is_stored(convert: Convert, code: int, form: str) -> None:
+    written = chr(code) if form == "{}" else form.format(code)
+    assert convert(f"<p>some{written}&shy;&zwj; words</p>").markdown == "some words"
+
+
+REFERENCES = [
+    "&#x00000E000;",
+    "&#x00000E000",
+    "&#X0000000000000000000000F8FF;",
+    "&#0000000057344;",
+    "&#057344 ",
+    "&#xe000g",
+    "&#57344a",
+    "&#x000f0000;",
+    "&#x10FFFF;",
+    "&#001048576;",
+    "\ue010",
+    "\U00100000",
+    "&#x\ue000E000;",
+    "&\uf000#xE000;",
+    "&#x&#xE000;E000;",
+    "&#&#&#xE000;xE000;xE000;",
+    "&#x&#x&#x&#xE000;E000;E000;E000;",
+    "&#5&#xE000;7344;",
+    "&#xE0&#57344;00;",
+]
+
+
+@pytest.mark.parametrize("written", REFERENCES)
+def test_no_spelling_of_a_private_use_character_reaches_the_tree(written: str) -> None:
+    tree = LexborHTMLParser(strip_private_use(f"<p title='{written}'>a{written}b</p>"))
+    found = tree.css_first("p")
+    text = found.text() + found.attributes["title"]
+    assert not re.search("[\ue000-\uf8ff\U000f0000-\U0010ffff]", text)
+
+
+@pytest.mark.parametrize("written", REFERENCES)
+def test_private_use_character_does_not_move_a_link(convert: Convert, written: str) -> None:
+    page = f"<p>Before {written} <a href='/t'>linked {written}</a> after.</p>"
+    document = convert(page)
+    [link] = document.links
+    assert document.markdown[link.char_start : link.char_end].startswith("linked")
+
+
+@pytest.mark.parametrize("written", ["&#" + "0" * 100_000 + "65;", "&#" + "9" * 100_000 + ";"])
+def test_endless_reference_is_read_in_linear_time(written: str) -> None:
+    assert strip_private_use(written * 20) == written * 20

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - the generators' lines are long
 """How documentation generators write notes, code, formulas and tables, and what is stored."""
 
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from llama_index.core.schema import Document
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.ingestion.models import NormalizedDocument
+from webrag.retrieval.quotes import finest_quote, quotable_units
 
 Convert = Callable[..., NormalizedDocument]
 
@@ -230,3 +232,81 @@ def test_heading_that_links_back_to_the_contents_stays(convert: Convert) -> None
     html = '<h2><a class="toc-backref" href="#i" role="doc-backlink">Head</a></h2><p>Text.</p>'
 
     assert convert(f"<body>{html}</body>").markdown == "## Head\n\nText."
+
+
+INTERLEAVED = {
+    "doxygen": '<div class="fragment"><div class="line"><a id="l1"></a><span class="lineno">    1</span>'
+    '&#160;int first(<span class="keywordtype">void</span>);</div><div class="line"><span class="lineno">'
+    '<a class="line" href="#l2">    2</a></span>&#160;int second();</div><div class="line">'
+    '<span class="lineno">    3</span>&#160;</div><div class="line"><span class="lineno">    4</span>'
+    "&#160;int third();</div></div>",
+    "pygments inline": '<div class="highlight"><pre><span></span><span class="linenos">1</span>'
+    'int first(void);\n<span class="linenos">2</span>int second();\n<span class="linenos">3</span>\n'
+    '<span class="linenos">4</span>int third();\n</pre></div>',
+    "old pygments": '<pre><span class="lineno">1 </span>int first(void);\n<span class="lineno">2 </span>'
+    'int second();\n<span class="lineno">3 </span>\n<span class="lineno">4 </span>int third();</pre>',
+    "highlight.js": '<pre><code class="hljs"><table class="hljs-ln"><tr><td class="hljs-ln-numbers">1</td>'
+    '<td class="hljs-ln-code">int first(void);</td></tr><tr><td class="hljs-ln-numbers">2</td><td>'
+    'int second();</td></tr><tr><td class="hljs-ln-numbers">3</td><td>\n</td></tr><tr><td class='
+    '"hljs-ln-numbers">4</td><td>int third();</td></tr></table></code></pre>',
+    "chroma": '<pre class="chroma"><code><span class="line"><span class="ln">1</span><span>int first(void);'
+    '\n</span></span><span class="line"><span class="ln">2</span><span>int second();\n</span></span>'
+    '<span class="line"><span class="ln">3</span><span>\n</span></span><span class="line">'
+    '<span class="ln">4</span><span>int third();</span></span></code></pre>',
+    "react": '<pre><code><span><span class="react-syntax-highlighter-line-number">1\n</span>int first(void);'
+    '\n</span><span><span class="react-syntax-highlighter-line-number">2</span>int second();\n</span><span>'
+    '<span class="react-syntax-highlighter-line-number">3</span>\n</span><span><span class='
+    '"react-syntax-highlighter-line-number">4</span>int third();</span></code></pre>',
+}
+COLUMNS = {
+    "sphinx": '<table class="highlighttable"><tr><td class="linenos"><div class="linenodiv"><pre>1\n2\n3\n4'
+    '</pre></div></td><td class="code"><div class="highlight"><pre>int first(void);\nint second();\n\n'
+    "int third();\n</pre></div></td></tr></table>",
+    "rouge": '<div class="highlight"><pre class="highlight"><code><table class="rouge-table"><tbody><tr>'
+    '<td class="rouge-gutter gl"><pre class="lineno">1\n2\n3\n4\n</pre></td><td class="rouge-code"><pre>'
+    "int first(void);\nint second();\n\nint third();\n</pre></td></tr></tbody></table></code></pre></div>",
+    "hexo": '<figure class="highlight"><table><tr><td class="gutter"><pre>1<br>2<br>3<br>4<br></pre></td>'
+    '<td class="code"><pre>int first(void);<br>int second();<br><br>int third();<br></pre></td></tr>'
+    "</table></figure>",
+    "no numbers": "<pre>int first(void);\nint second();\n\nint third();</pre>",
+}
+
+
+def _code(convert: Convert, html: str) -> tuple[str, list[str]]:
+    text = convert(f"<h1>Header file</h1><p>What it declares is below.</p>{html}").markdown
+    return text, [text[start:end] for start, end, kind in quotable_units(text) if kind == "code"]
+
+
+@pytest.mark.parametrize("html", INTERLEAVED.values(), ids=INTERLEAVED)
+def test_quotation_stays_between_two_line_numbers(convert: Convert, html: str) -> None:
+    text, units = _code(convert, html)
+    assert units == ["int first(void);", "int second();", "int third();"]
+    for question in ("first second third", "int", "second int third"):
+        start, end = finest_quote(text[text.index("int first") - 4 :], 0, question, {}) or (0, 0)
+        assert "\n" not in text[text.index("int first") - 4 :][start:end]
+
+
+@pytest.mark.parametrize("html", INTERLEAVED.values(), ids=INTERLEAVED)
+def test_line_numbers_are_not_in_the_text_of_a_listing(convert: Convert, html: str) -> None:
+    text, _ = _code(convert, html)
+    body = text.partition("```")[2].partition("\n")[2].rpartition("```")[0]
+    lines = [line.strip() for line in body.rstrip().split("\n")]
+    assert lines == ["int first(void);", "int second();", "", "int third();"]
+
+
+@pytest.mark.parametrize("html", COLUMNS.values(), ids=COLUMNS)
+def test_listing_without_numbers_between_its_lines_is_quoted_whole(
+    convert: Convert, html: str
+) -> None:
+    _, units = _code(convert, html)
+    assert units == ["int first(void);\nint second();\n\nint third();"]
+
+
+@pytest.mark.parametrize("html", INTERLEAVED.values(), ids=INTERLEAVED)
+def test_part_of_a_listing_that_begins_inside_it_is_quoted_by_lines(
+    convert: Convert, html: str
+) -> None:
+    text, _ = _code(convert, html)
+    part = text[text.index("int second") :]
+    spans = [span for start, end, _ in quotable_units(part) for span in [part[start:end]]]
+    assert all("\n" not in span for span in spans)

@@ -1,10 +1,11 @@
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.retrieval.quotes import finest_quote
+from webrag.retrieval.quotes import finest_quote, quotable_units
 
 PAGE = """# Ports
 
@@ -171,3 +172,28 @@ def test_header_row_is_quoted_where_the_body_of_its_table_is_missing() -> None:
     header = "".join(HIVES.splitlines(keepends=True)[:2])
 
     assert quote("weight of a Dadant hive", header) == "Type | Frames | Weight"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> *a one.\n> b two* and\n> more",
+        "> x **a\n> b** c. D e",
+        "> [a b\n> c d](u) e",
+        "> ~~a\n> b~~ *c\n> d*",
+        "> **a *b\n> c* d**\n> e",
+        "> - *a\n>   b*",
+        "- x\n\n  > *a\n  > b* `c\n  > d` e",
+        "> > *a\n> > b*\n> c",
+    ],
+)
+def test_units_of_markup_that_goes_on_in_the_next_line_do_not_overlap(text: str) -> None:
+    units = [(start, end) for start, end, _ in quotable_units(text)]
+    assert all(end <= start for (_, end), (start, _) in pairwise(units))
+    assert all(text[start:end].strip() for start, end in units)
+
+
+@given(text=st.text(alphabet="ab.*_`~[]()>|- \n#<\\", max_size=60))
+def test_units_never_overlap(text: str) -> None:
+    units = [(start, end) for start, end, _ in quotable_units(text)]
+    assert all(end <= start for (_, end), (start, _) in pairwise(units))

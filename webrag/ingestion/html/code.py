@@ -2,9 +2,12 @@
 
 import itertools
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
 
+from webrag.ingestion.html.marks import LINE_NUMBER
 from webrag.ingestion.html.tree import ancestors, attribute, drop, select
 
 __all__ = ["rewrite_code"]
@@ -15,6 +18,9 @@ _LINE_NUMBERS = (
     " pre .line-number, [class^=codeLineNumber], .ec-line .gutter, .src-line-numbers,"
     " .line-numbers-wrapper"
 )
+# Shorter code with numbers is an example, read and quoted as one.
+_LEAST_NUMBERED = 3
+_NUMBER = re.compile(r"\s*[0-9]{1,7}[\s:.|]*")
 # Elements that hold one line of code each, some with a line break after them, some without.
 _SECTIONS = frozenset({"article", "body", "html", "main", "section"})
 _LINES = "div, p, tr, li"
@@ -38,10 +44,16 @@ _LANGUAGES = frozenset(
 
 def rewrite_code(root: LexborNode) -> None:
     """Give every `<pre>` plain text and the class the converter reads a fence's language from."""
-    drop(select(root, _LINE_NUMBERS))
+    numbers = select(root, _LINE_NUMBERS)
+    _mark_numbered_lines(numbers)
+    drop(numbers)
     # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence.
     for outer in _outer_pres(root):
         outer.unwrap()
+    # Rouge sets the table of its numbers and lines into the code.
+    for around in reversed(select(root, "code")):
+        if around.css_first("pre") is not None:
+            around.unwrap()
     for pre in select(root, "pre"):
         language = _language_of(pre)
         _break_lines(pre)
@@ -51,6 +63,22 @@ def rewrite_code(root: LexborNode) -> None:
             target.attrs["class"] = f"language-{language}"
         elif "class" in target.attrs:
             del target.attrs["class"]
+
+
+def _mark_numbered_lines(numbers: Iterable[LexborNode]) -> None:
+    """Remember where a number stands between lines: what spans it is not on the page in one piece.
+
+    Numbers in a column of their own leave the lines together.
+    """
+    found: defaultdict[int, list[LexborNode]] = defaultdict(list)
+    for number in numbers:
+        around = next((node for node in ancestors(number) if node.tag == "pre"), None)
+        if around is not None and _NUMBER.fullmatch(number.text()):
+            found[around.mem_id].append(number)
+    for inside in found.values():
+        if len(inside) >= _LEAST_NUMBERED:
+            for number in inside[1:]:
+                number.insert_before(LINE_NUMBER)
 
 
 def _outer_pres(root: LexborNode) -> list[LexborNode]:

@@ -6,7 +6,7 @@ import pyromark
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
 from webrag.ingestion.characters import normalize_characters
-from webrag.ingestion.html.marks import BACKSLASH, QUOTE, TERM_END, TERM_START
+from webrag.ingestion.html.marks import BACKSLASH, LINE_NUMBER, QUOTE, TERM_END, TERM_START
 
 __all__ = ["html_from_markdown", "marked_markdown"]
 
@@ -46,6 +46,8 @@ _TERM_MARKS = re.compile(f"{TERM_END}[ \t]*{TERM_START}")
 # The converter forgets the blank line between a paragraph and a quotation.
 _GLUED_QUOTE = re.compile(f"([^\\s>][ \t]*)\n([ \t]*(?:>[ \t]*)+){QUOTE}")
 _LONE_MARKS = re.compile("^([\ue003\U000f0000-\U0010ffff]+)[ \t]*\n+(?!```)", re.MULTILINE)
+# What separates numbered lines of code in the stored text: a quotation stays on one side of it.
+_NUMBERED_LINE = re.compile(f"\n([ \t>]*){LINE_NUMBER}")
 _ENDING_BREAK = re.compile(r"(?<![ \t])[ \t]++(?:\n(?=[ \t>]*\n)|\Z)")
 
 
@@ -62,7 +64,8 @@ def marked_markdown(html: str) -> str:
     text = _JOINED_TERM.sub(r"  \n\1", text)
     text = _TERM_MARKS.sub(" ", text).replace(TERM_END, "").replace(TERM_START, "")
     text = _LONE_MARKS.sub(r"\1", normalize_characters(text))
-    return _ENDING_BREAK.sub(lambda match: "\n" if match.group().endswith("\n") else "", text)
+    text = _ENDING_BREAK.sub(lambda match: "\n" if match.group().endswith("\n") else "", text)
+    return _NUMBERED_LINE.sub(r" \n\1", text).replace(LINE_NUMBER, "")
 
 
 def html_from_markdown(markdown: str) -> str:

@@ -13,6 +13,7 @@ from webrag.ingestion.html.tree import BLOCK_TAGS
 __all__ = [
     "BACKSLASH",
     "HEADING",
+    "LINE_NUMBER",
     "MAX_LINKS",
     "QUOTE",
     "TERM_END",
@@ -30,6 +31,8 @@ TERM_END = "\ue005"
 TERM_START = "\ue006"
 HEADING = "\ue003"
 QUOTE = "\ue007"
+# Stands where the page shows a number between two lines of code.
+LINE_NUMBER = "\ue008"
 _LINK_END_BASE = 0x100000
 _LINK_BASE = 0xF0000
 MAX_LINKS = 20_000

@@ -4,6 +4,7 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from webrag.ingestion.html.hidden import remove_unseen
 from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, select
 
 __all__ = ["main_content", "remove_chrome", "remove_hidden", "remove_machinery"]
@@ -39,17 +40,7 @@ _CONTENT_ASIDE = re.compile(
 _MAIN = "main, [role=main], article"
 _LEAST_SHARE = 0.4
 
-_HIDDEN_ATTRIBUTES = "[hidden], [aria-hidden=true], [style], .sr-only, .visually-hidden"
-_HIDDEN_STYLE = re.compile(
-    r"display:none|visibility:(?:hidden|collapse)|opacity:0(?:\.0+)?(?:;|$|!)"
-    r"|text-indent:-\d{3,}|(?:left|top|right):-\d{4,}px|clip:rect\(0|clip-path:inset\((?:50|100)%"
-    r"|transform:scale\(0|(?<![-\w])(?:width|height):0(?:px)?;.*overflow:hidden"
-    r"|(?<![-\w])color:transparent"
-)
-_FONT_SIZE = re.compile(r"font-size:([\d.]+)(px|pt|em|rem|%)?")
-_COLOR = re.compile(r"(?<![-\w])color:(#?\w+)")
-_BACKGROUND = re.compile(r"background(?:-color)?:(#?\w+)")
-_WHITE = frozenset({"white", "#fff", "#ffff", "#ffffff", "#ffffffff"})
+_HIDDEN = "[hidden], [aria-hidden=true], .sr-only, .visually-hidden"
 
 
 def remove_machinery(tree: LexborHTMLParser) -> None:
@@ -65,55 +56,25 @@ def remove_machinery(tree: LexborHTMLParser) -> None:
     drop(form for form in select(body, "form") if len(form.text()) < whole * _LEAST_SHARE)
 
 
-def remove_hidden(body: LexborNode) -> None:
+def remove_hidden(tree: LexborHTMLParser) -> None:
     """Remove what a browser does not show; text hidden from people may address machines.
 
-    Inactive tab panels and text that search reveals are one click away and stay.
+    Inactive tab panels and text that search reveals are one click away and stay. To be called
+    before scripts and style sheets are removed, which say what is hidden.
+
+    Raises:
+        MarkupBomb: The page's style sheets are too large to be followed.
     """
+    body = tree.body
+    if body is None:
+        return
     for node in select(body, "[role=tabpanel][hidden], [hidden=until-found]"):
         del node.attrs["hidden"]
     # Seen by readers, and read out by the box around it instead.
     for title in select(body, ".starlight-aside__title[aria-hidden]"):
         del title.attrs["aria-hidden"]
-    drop(node for node in select(body, _HIDDEN_ATTRIBUTES) if _is_hidden(node))
-
-
-def _is_hidden(node: LexborNode) -> bool:
-    if node.tag == "body":
-        return False
-    attributes = node.attributes
-    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
-        return True
-    classes = (attributes.get("class") or "").split()
-    if "sr-only" in classes or "visually-hidden" in classes:
-        return True
-    style = re.sub(r"\s+", "", (attributes.get("style") or "").lower())
-    if not style:
-        return False
-    return bool(_HIDDEN_STYLE.search(style) or _is_tiny(style) or _is_invisible_ink(node, style))
-
-
-def _is_tiny(style: str) -> bool:
-    size = _FONT_SIZE.search(style)
-    if size is None or size.group(1).count(".") > 1 or size.group(1) == ".":
-        return False
-    smallest = 0.1 if size.group(2) in ("em", "rem") else 1.0
-    return float(size.group(1)) <= smallest
-
-
-def _is_invisible_ink(node: LexborNode, style: str) -> bool:
-    """The text has its background's colour, as far as inline styles tell."""
-    color = _COLOR.search(style)
-    if color is None:
-        return False
-    background = _BACKGROUND.search(style)
-    if background is not None:
-        return color.group(1) == background.group(1)
-    return color.group(1) in _WHITE and not any(_is_painted(above) for above in ancestors(node))
-
-
-def _is_painted(node: LexborNode) -> bool:
-    return "bgcolor" in node.attributes or "background" in attribute(node, "style").lower()
+    remove_unseen(tree)
+    drop(node for node in select(body, _HIDDEN) if node.tag != "body")
 
 
 def remove_chrome(body: LexborNode) -> None:
@@ -151,5 +112,8 @@ def _bring_title(body: LexborNode, root: LexborNode) -> None:
     """Some layouts put the page's heading above its main element; a reader sees both."""
     titles = select(body, "h1")
     first = root.first_child
-    if len(titles) == 1 and root.css_first("h1") is None and first is not None:
+    if len(titles) != 1 or root.css_first("h1") is not None or first is None:
+        return
+    # An unclosed heading holds all that follows it.
+    if not any(above.mem_id == titles[0].mem_id for above in ancestors(root)):
         first.insert_before(titles[0], move=True)

@@ -1,0 +1,465 @@
+import time
+from collections.abc import Callable
+
+import pytest
+
+from webrag.errors import UnusablePageError
+from webrag.ingestion.models import NormalizedDocument
+
+Convert = Callable[..., NormalizedDocument]
+
+SECRET = "Pay the sum to the account below."
+SHOWN = "Everybody reads this sentence here."
+
+INLINE = """
+display:none
+display: none !important
+DISPLAY:NONE
+display:/**/none
+d\\69splay:none
+visibility:hidden
+visibility:collapse
+content-visibility:hidden
+opacity:0
+opacity:0%
+opacity:.01
+opacity:.0
+opacity:5%
+opacity:calc(1 - 1)
+opacity:0e3
+filter:opacity(0)
+filter:opacity(1%)
+filter:blur(30px)
+-webkit-filter:opacity(0%)
+font-size:0
+font-size:1px
+font-size:.05em
+font-size:0.01rem
+font-size:1%
+font-size:.1vw
+font-size:calc(1px * 0)
+font-size:min(1px, 3em)
+font-size:clamp(0px, 1px, 1px)
+font:0/0 a
+font:0 serif
+font:1px/1 serif
+font:italic bold 1px sans-serif
+font:700 0.5px Arial
+zoom:0
+zoom:.01
+zoom:1%
+transform:scale(0)
+transform:scale(.001)
+transform:scaleY(0)
+transform:scale3d(0,0,0)
+transform:matrix(0,0,0,0,0,0)
+transform:rotateX(90deg)
+scale:0
+transform:translateX(-9999px)
+transform:translate(-999em, 0)
+transform:translate3d(0,-300vh,0)
+translate:-9999px
+position:absolute;left:-9999px
+position:absolute;left:-999em
+position:absolute;left:-200vw
+position:fixed;top:-100%
+position:absolute;top:-1000%
+position:absolute;top:-999rem
+position:absolute;top:calc(-1 * 5000px)
+position:absolute;right:-9999px
+position:absolute;left:9999px
+position:fixed;top:200vh
+position:absolute;inset:-9999px auto auto -9999px
+position:absolute;inset-inline-start:-9999px
+margin-left:-9999px
+margin:-9999px 0 0 0
+margin-inline-start:-999em
+text-indent:-9999px
+text-indent:-999em
+text-indent:-100%
+clip-path:inset(50%)
+clip-path:inset(100%)
+clip-path:inset(0 100% 0 0)
+clip-path:circle(0)
+clip-path:ellipse(0 0)
+clip-path:polygon(0 0, 0 0, 0 0)
+-webkit-clip-path:inset(100%)
+position:absolute;clip:rect(0,0,0,0)
+position:absolute;clip:rect(1px,1px,1px,1px)
+height:0;overflow:hidden
+overflow:hidden;height:1px
+max-height:0;overflow:hidden
+max-height:1px;overflow:hidden
+max-height:.1em;overflow:clip
+width:0;height:0;overflow:hidden
+max-width:1px;overflow:hidden
+block-size:0;overflow:hidden
+height:0;overflow-y:hidden
+line-height:0;overflow:hidden
+color:transparent
+color:#0000
+color:rgba(0,0,0,0)
+color:rgb(0 0 0 / 1%)
+color:hsla(0,0%,0%,0)
+color:#fff
+color:white
+color:rgb(255,255,255)
+color:hsl(0 0% 100%)
+color:#fefefe
+color:#eee;background:#eee
+color:rgb(10,10,10);background-color:#0a0a0a
+color:red;background:red
+-webkit-text-fill-color:transparent
+--x:none;display:var(--x)
+display:var(--missing, none)
+--a:0;opacity:var(--a)
+""".strip().splitlines()
+
+SHEETS = """
+.x{display:none}
+.x{display:none!important}
+p.x{display:none}
+div .x{display:none}
+#c > .x{display:none}
+#c>p:nth-child(2){display:none}
+.before ~ .x{display:none}
+.before + .x{display:none}
+[data-k=v]{display:none}
+[data-k^="v"]{display:none}
+.x:not(.y){display:none}
+:is(.x,.y){display:none}
+:where(p.x){display:none}
+p:has(b){display:none}
+body p.x:last-of-type{display:none}
+.y,.x{display:none}
+.x{color:red}.x{display:none}
+.x{display:none}.y{display:block}
+p.x{display:none}.x{display:block}
+.x{display:none!important}#i{display:block}
+#i{display:none}.x{display:block}
+@media screen{.x{display:none}}
+@media all{.x{display:none}}
+@media (min-width:1px){.x{display:none}}
+@media screen and (min-width:600px){.x{display:none}}
+@media not print{.x{display:none}}
+@media (prefers-color-scheme:light){.x{display:none}}
+@media (width >= 500px){.x{display:none}}
+@supports (display:grid){.x{display:none}}
+@layer a{.x{display:none}}
+#c{.x{display:none}}
+#c{& .x{display:none}}
+.x{&#i{display:none}}
+@scope (#c){.x{display:none}}
+@container (min-width:1px){.x{display:none}}
+.x{visibility:hidden}
+#c{visibility:hidden}.before,h1{visibility:visible}
+.x{opacity:.01}
+.x{font-size:1px}
+.x{font:0/0 a}
+.x{position:absolute;left:-999em}
+.x{position:absolute;top:-300%}
+.x{text-indent:-9999px}
+.x{clip-path:inset(100%)}
+.x{max-height:1px;overflow:hidden}
+.x{color:#fff}
+body{background:#222}.x{color:#222}
+#c{background:#ffe}.x{color:#ffffed}
+:root{--bg:#fff}.x{color:var(--bg)}
+:root{--hide:none}.x{display:var(--hide)}
+.x{transform:scale(0)}
+.x{zoom:.01}
+.x{filter:opacity(0)}
+.x:hover{display:block}.x{display:none}
+.x{opacity:0}.x:hover{opacity:1}
+.x{animation:a 1s forwards}@keyframes a{to{opacity:0}}
+.x{display:none}.x.on{display:block}
+@import url("data:text/css,.x%7Bdisplay:none%7D");
+/* c */.x/* d */{display/**/:none}
+<!-- .x{display:none} -->
+.x{bogus;display:none}
+:root .x{display:none}
+.x:lang(en){display:none}
+""".strip().splitlines()
+
+INNOCENT_INLINE = """
+opacity:.9
+opacity:100%
+opacity:.38
+left:0
+position:relative;left:-2px
+position:absolute;left:0
+position:absolute;top:5000px
+position:absolute;left:-20px
+position:absolute;left:50%;transform:translate(-50%,-50%)
+margin-left:-15px
+margin:0 -9999px;padding:0 9999px
+margin-bottom:-9999px;padding-bottom:9999px
+text-indent:2em
+text-indent:-2em;padding-left:2em
+font-size:8px
+font-size:.7em
+font-size:clamp(1rem, 2vw, 2rem)
+font:12px/1.5 serif
+font:italic 700 small-caps 14px/2 sans-serif
+font-size:smaller
+color:#fff;background:#000
+color:white;background-image:url(x.png)
+color:#fff;background:linear-gradient(red, blue)
+color:#eee
+color:#777
+color:currentColor
+color:transparent;background-clip:text;background-image:linear-gradient(red,blue)
+color:transparent;text-shadow:0 0 5px #000
+height:100px;overflow:hidden
+height:0
+max-height:300px;overflow:auto
+height:0;padding-bottom:56%;overflow:hidden
+width:100%;overflow:hidden
+line-height:0
+transform:none
+transform:rotate(90deg)
+transform:rotateY(180deg)
+transform:scale(.9)
+transform:translateX(-50%)
+filter:blur(0)
+filter:opacity(80%)
+zoom:1
+clip-path:circle(50%)
+clip-path:inset(0)
+clip:auto
+visibility:visible
+display:block
+display:contents
+--x:none
+display:inherit
+opacity:inherit
+content:"display:none"
+background:url("data:text/plain,display:none")
+x-display:none
+""".strip().splitlines()
+
+INNOCENT_SHEETS = """
+.x{color:#333}
+@media print{.x{display:none}}
+@media (max-width:600px){.x{display:none}}
+@media (prefers-color-scheme:dark){body{color:#fff;background:#000}}
+@media (prefers-reduced-motion:reduce){.x{display:none}}
+@media not screen{.x{display:none}}
+@media (width < 500px){.x{display:none}}
+@supports not (display:grid){.x{display:none}}
+@page{margin:0}
+.y{display:none}
+.x{display:none}.x{display:block}
+.x{display:none}#i{display:block}
+.x{display:block!important}#i{display:none}
+@layer a{.x{display:none}}.x{display:block}
+.x::before{display:none}
+.x::after{content:"";opacity:0}
+.x::selection{color:transparent}
+.x:hover{display:none}
+.x:not(:hover):hover{opacity:0}
+.x:active,.x:focus{visibility:hidden}
+a .x{display:none}
+h2 + .x{display:none}
+#c > b{display:none}
+.x.no{display:none}
+.no-js .x{display:none}
+html.dark .x{color:#fff}
+body{background:#111}p{color:#fff}
+.x{color:#fff;background:var(--brand)}
+#c{background:url(x.png)}.x{color:#fff}
+#c{background:#000}#c p{color:#fefefe}
+@keyframes a{from{opacity:0}to{opacity:1}}.x{animation:a 1s}
+@keyframes a{from{opacity:0}to{opacity:1}}.x{opacity:0;animation:a 1s forwards}
+@keyframes a{to{opacity:0}}.x{animation:a 1s infinite}
+@font-face{font-family:x;src:url(x)}
+#c{visibility:hidden}.x,.x b{visibility:visible}
+#c{font-size:0}.x{font-size:16px}
+#c{text-indent:-9999px}.x{text-indent:0}
+#c{color:transparent}.x{color:#000}
+body{opacity:0}
+html{visibility:visible}
+body{display:none}
+.x{bad selector{display:none}
+.x:bogus{display:none}
+.x{display:"none"}
+.x{font-size:62.5%}
+html{font-size:10px}.x{font-size:1.6rem}
+.x{max-height:20em;overflow:auto}
+.x{position:absolute;left:-9999px;position:static}
+.x{display:none
+""".strip().splitlines()[:-1]
+
+
+def page(css: str = "", *, style: str = "", body: str = "") -> str:
+    attribute = f' style="{style.replace(chr(34), "&quot;")}"' if style else ""
+    text = body or (
+        f'<div id="c" class="d"><p class="before">{SHOWN}</p>'
+        f'<p class="x" id="i" data-k="v" lang="en"{attribute}>{SECRET}<b>!</b></p></div>'
+    )
+    return f"<html><head><style>{css}</style></head><body><h1>Top</h1>{text}</body></html>"
+
+
+@pytest.mark.parametrize("style", INLINE)
+def test_text_that_an_inline_style_hides_is_not_stored(convert: Convert, style: str) -> None:
+    document = convert(page(style=style))
+    assert (SECRET in document.markdown, SHOWN in document.markdown) == (False, True)
+
+
+@pytest.mark.parametrize("css", SHEETS)
+def test_text_that_a_style_sheet_of_the_page_hides_is_not_stored(
+    convert: Convert, css: str
+) -> None:
+    document = convert(page(css))
+    assert (SECRET in document.markdown, SHOWN in document.markdown) == (False, True)
+
+
+@pytest.mark.parametrize("css", SHEETS)
+def test_text_that_a_style_sheet_hides_is_not_in_the_html_either(
+    convert: Convert, css: str
+) -> None:
+    assert SECRET not in convert(page(css)).html
+
+
+@pytest.mark.parametrize("style", INNOCENT_INLINE)
+def test_text_that_an_inline_style_leaves_visible_is_stored(convert: Convert, style: str) -> None:
+    assert SECRET in convert(page(style=style)).markdown
+
+
+@pytest.mark.parametrize("css", INNOCENT_SHEETS)
+def test_text_that_style_sheets_leave_visible_is_stored(convert: Convert, css: str) -> None:
+    assert SECRET in convert(page(css)).markdown
+
+
+@pytest.mark.parametrize(
+    ("css", "body"),
+    [
+        ("", "<p role=tabpanel hidden>{}</p>"),
+        (".t{{display:none}}", "<div role=tabpanel class=t>{}</div>"),
+        (".t{{display:none}}", "<a href='#two'>Two</a><div id=two class=t>{}</div>"),
+        (
+            ".t{{display:none}}",
+            "<button aria-controls=two>Two</button><div id=two class=t>{}</div>",
+        ),
+        (
+            ".t{{display:none}}",
+            "<button onclick=\"openTab(event, 'two')\">Two</button><div id=two class=t>{}</div>",
+        ),
+        (".t{{max-height:0;overflow:hidden}}", "<button>More</button><div class=t>{}</div>"),
+        (".t{{display:none}}", "<h3><button>More</button></h3><div class=t>{}</div>"),
+        (
+            ".t{{display:none}} input:checked ~ .t{{display:block}}",
+            "<input type=radio id=r><label for=r>R</label><div class=t>{}</div>",
+        ),
+        (
+            ".t{{opacity:0;transition:1s}} .t.shown{{opacity:1}}",
+            "<div class=t>{}</div><script>each.classList.add('shown')</script>",
+        ),
+        (
+            ".t{{display:none}} .t.active{{display:block}}",
+            '<div class=t>{}</div><script>t.classList.toggle("active")</script>',
+        ),
+        (
+            "details:not([open]) > p{{display:block}}",
+            "<details><summary>S</summary><p>{}</p></details>",
+        ),
+    ],
+)
+def test_text_one_click_away_is_stored(convert: Convert, css: str, body: str) -> None:
+    text = f"<p>{SHOWN}</p>{body.format(SECRET)}"
+    assert SECRET in convert(page(css.replace("{{", "{").replace("}}", "}"), body=text)).markdown
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<div style='visibility:hidden'>{SECRET}<p style='visibility:visible'>{SHOWN}</p></div>",
+        f"<div style='font-size:0'>{SECRET}<p style='font-size:16px'>{SHOWN}</p></div>",
+        f"<div style='color:#fff'>{SECRET}<p style='color:#000'>{SHOWN}</p></div>",
+        f"<p>{SHOWN}</p><font color=white>{SECRET}</font>",
+        f"<p>{SHOWN}</p><table bgcolor=#222222><tr><td style='color:#222'>{SECRET}</table>",
+        f"<p>{SHOWN}</p><div style='opacity:.3'><p style='opacity:.3'>{SECRET}</p></div>",
+        f"<p>{SHOWN}</p><div style='font-size:4px'><p style='font-size:.3em'>{SECRET}</p></div>",
+        f"<p>{SHOWN}</p><link rel=stylesheet href='data:text/css,.q%7Bdisplay:none%7D'>"
+        f"<p class=q>{SECRET}</p>",
+        f"<p>{SHOWN}</p><link rel=stylesheet href='data:text/css;base64,LnF7ZGlzcGxheTpub25lfQ=='>"
+        f"<p class=q>{SECRET}</p>",
+        f"<p>{SHOWN}</p><style media=screen>.q{{display:none}}</style><p class=q>{SECRET}</p>",
+        f"<p>{SHOWN}</p><svg><style>.q{{display:none}}</style></svg><p class=q>{SECRET}</p>",
+    ],
+)
+def test_only_the_hidden_part_of_an_element_is_left_out(convert: Convert, body: str) -> None:
+    document = convert(page(body=body))
+    assert (SECRET in document.markdown, SHOWN in document.markdown) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<style media=print>.q{{display:none}}</style><p class=q>{SECRET}</p>",
+        f"<noscript><style>.q{{display:none}}</style></noscript><p class=q>{SECRET}</p>",
+        f"<template><style>.q{{display:none}}</style></template><p class=q>{SECRET}</p>",
+        f"<style type=text/x-other>.q{{display:none}}</style><p class=q>{SECRET}</p>",
+        f"<table bgcolor=black><tr><td><font color=white>{SECRET}</font></table>",
+        f"<body bgcolor=black text=white><p>{SECRET}</p>",
+        f"<pre>.q{{display:none}}</pre><p class=q>{SECRET}</p>",
+        f"<link rel=stylesheet media=print href='data:text/css,.q%7Bdisplay:none%7D'>"
+        f"<p class=q>{SECRET}</p>",
+    ],
+)
+def test_sheet_that_a_screen_does_not_use_hides_nothing(convert: Convert, body: str) -> None:
+    assert SECRET in convert(page(body=body)).markdown
+
+
+MANY = "".join(f"<p class='a b{number}'>Sentence {number}.</p>" for number in range(3_000))
+HOSTILE = {
+    "chains": ".a .a .a .a .a .a .a .a .zzz i{display:none}",
+    "siblings": ".a ~ .a ~ .a ~ .a{opacity:1}",
+    "counted": "p:nth-child(3n+7):nth-last-of-type(2n){opacity:.5}" * 20,
+    "has": ":not(:has(:not(:has(*)))){opacity:1}" * 50,
+    "rules": "".join(f".b{number}{{display:block}}" for number in range(9_000)),
+    "universal": "* * * * *{opacity:1}" * 300,
+    "variables": ":root{--a0:x x;"
+    + "".join(f"--a{n}:var(--a{n - 1}) var(--a{n - 1});" for n in range(1, 40))
+    + "}p{font-size:var(--a39)}",
+    "circle": ":root{--a:var(--b);--b:var(--a)}p{display:var(--a)}",
+    "calculation": "p{font-size:calc(" + "(" * 30 + "1px" + ")" * 30 + ")}",
+    "numbers": "p{font-size:1e999px;opacity:1e999;zoom:calc(1/0)}",
+    "imports": "@import 'data:text/css,@import %27data:text/css,p{}%27;';" * 200,
+    "unclosed": "p{" * 38,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_style_sheet_neither_stops_nor_empties_the_page(
+    convert: Convert, kind: str
+) -> None:
+    started = time.perf_counter()
+    document = convert(page(HOSTILE[kind], body=f"<div id=q>{MANY}</div>"))
+    assert "Sentence 2999." in document.markdown
+    assert time.perf_counter() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("css", "reason"),
+    [
+        (".a{color:red}" * 90_000, "more than 1,000,000 characters"),
+        ("@media all{" * 3_000, "levels deep"),
+        ("p{" * 3_000, "levels deep"),
+        ("p:is(" * 3_000 + ")" * 3_000 + "{}", "levels deep"),
+        (".a:not(.z){opacity:1}" * 20_000, "more rules than can be followed"),
+        (
+            f"{','.join(['.a'] * 60)}{{{','.join(['.b'] * 60)}{{display:none}}}}",
+            "nest more selectors",
+        ),
+    ],
+)
+def test_style_sheets_beyond_every_page_are_named(convert: Convert, css: str, reason: str) -> None:
+    with pytest.raises(UnusablePageError, match=reason) as caught:
+        convert(page(css, body=f"<div id=q>{MANY}</div>"))
+    assert caught.value.kind == "unsafe_markup"
+
+
+def test_pictures_written_into_a_sheet_do_not_count(convert: Convert) -> None:
+    css = f".y{{background:url(data:image/png;base64,{'A' * 3_000_000})}} .x{{display:none}}"
+    assert SECRET not in convert(page(css)).markdown
