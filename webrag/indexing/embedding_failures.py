@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from webrag.errors import ProviderError
 from webrag.ingestion.http.status import retry_after_s
+from webrag.redaction import redacted_failure
 
 __all__ = ["Attempts", "ServiceName", "refused", "unreachable", "unusable"]
 
@@ -26,17 +27,15 @@ _ABOUT_THE_KEY = frozenset({401, 403})
 
 
 class ServiceName(NamedTuple):
-    """How a service is called in messages, and what must not be in them.
+    """How a service is called in messages.
 
     Attributes:
         model: Name of the model.
         host: Host and port.
-        key: Taken out of whatever the service says.
     """
 
     model: str
     host: str
-    key: str
 
 
 class Attempts:
@@ -78,7 +77,7 @@ class _PassingError(ProviderError):
 
 def refused(service: ServiceName, status: int, body: Any) -> ProviderError:
     """The error for an answer with an HTTP status that is not 200."""
-    detail = "" if status in _ABOUT_THE_KEY else _detail(service, body)
+    detail = "" if status in _ABOUT_THE_KEY else _detail(body)
     kind = ProviderError
     hint = "Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_BASE_URL."
     if _is_quota(body):
@@ -98,7 +97,7 @@ def refused(service: ServiceName, status: int, body: Any) -> ProviderError:
 def unreachable(service: ServiceName, error: Exception) -> ProviderError:
     """The error for a service that gave no answer."""
     reason = error.__cause__ or error
-    text = str(reason).strip().rstrip(".") or type(reason).__name__
+    text = redacted_failure(str(reason)).strip().rstrip(".") or type(reason).__name__
     return _error(
         service,
         f"could not be reached or broke the call off ({text[:_MOST_DETAIL]})",
@@ -147,13 +146,12 @@ def _is_quota(body: Any) -> bool:
     )
 
 
-def _detail(service: ServiceName, body: Any) -> str:
+def _detail(body: Any) -> str:
     """What the service says for itself, on one line and without the key."""
     if isinstance(body, dict):
         error = body.get("error", body)
         said = error.get("message") if isinstance(error, dict) else error
         body = said if isinstance(said, str) else json.dumps(body)
     text = " ".join(str(body or "").split())
-    if len(service.key) > len("none"):
-        text = text.replace(service.key, "***")
+    text = redacted_failure(text)
     return f": {text[:_MOST_DETAIL].rstrip('.')}" if text and not text.startswith("<") else ""

@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from webrag.errors import ProviderError
 from webrag.indexing.embedding_failures import Attempts, ServiceName, refused, unreachable, unusable
+from webrag.redaction import remember_secrets
 
 __all__ = ["ServedEmbedding", "read_vectors"]
 
@@ -51,6 +52,7 @@ class ServedEmbedding(OpenAIEmbedding):
         # `model_name` because `model` allows only names OpenAI had when the class was written.
         given: dict[str, Any] = {"model_name": model, "timeout": _ATTEMPT_TIMEOUT_S} | settings
         super().__init__(**given, max_retries=0)
+        remember_secrets(self.api_key)
 
     @classmethod
     @override
@@ -126,7 +128,7 @@ class ServedEmbedding(OpenAIEmbedding):
 
     def _service(self) -> ServiceName:
         host = urlsplit(self.api_base or "").netloc.rpartition("@")[2]  # without a user's password
-        return ServiceName(self.model_name, host, self.api_key)
+        return ServiceName(self.model_name, host)
 
     def _failure(self, error: openai.APIError) -> ProviderError:
         if isinstance(error, openai.APIStatusError):

@@ -11,12 +11,14 @@ from mcp.server.mcpserver import MCPServer
 
 from webrag.mcp_server.assembly import AssembledServer, assemble_server
 from webrag.mcp_server.runtime import LoadMemory, Runtime
+from webrag.redaction import RedactingFormatter
 from webrag.settings import Settings
 
 __all__ = ["build_server", "serve"]
 
 logger = logging.getLogger(__name__)
 
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _TERMINATED = 143  # 128 + SIGTERM, as shells report it
 
 
@@ -33,9 +35,10 @@ def serve(settings: Settings) -> None:
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         force=True,
     )
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(RedactingFormatter(_LOG_FORMAT))
     # Only our own logger: other libraries write request headers, keys included, at DEBUG.
     logging.getLogger("webrag").setLevel(settings.mcp_log_level)
     try:

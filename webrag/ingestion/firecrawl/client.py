@@ -20,6 +20,7 @@ from webrag.ingestion.firecrawl.circuit import CircuitBreaker
 from webrag.ingestion.firecrawl.errors import Failure, failure_of, silence
 from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
 from webrag.ingestion.models import MappedLink
+from webrag.redaction import Redactor, remember_secrets
 
 __all__ = ["FirecrawlClient"]
 
@@ -53,6 +54,9 @@ class FirecrawlClient:
 
     def __init__(self, config: FirecrawlConfig) -> None:
         self.config = config
+        key = config.api_key.get_secret_value() if config.api_key else ""
+        remember_secrets(key)
+        self.redactor = Redactor([key])
         self._slots = asyncio.Semaphore(config.concurrency)
         self._breaker: CircuitBreaker[Failure] = CircuitBreaker(
             failures=config.failures, pause_s=config.pause_s
@@ -77,7 +81,7 @@ class FirecrawlClient:
 
         async def ask(sdk: Any, left_s: float) -> ScrapedPage:
             options = self.scrape_options(left_s, fresh=fresh)
-            return scraped_page(await sdk.scrape(url, auto_resume=False, **options))
+            return scraped_page(await sdk.scrape(url, auto_resume=False, **options), self.redactor)
 
         return await self.call(ask, url=url, timeout_s=self.config.timeout_s)
 
@@ -98,7 +102,7 @@ class FirecrawlClient:
             answer = await sdk.map(
                 url, search=search, limit=limit, sitemap="include", timeout=_milliseconds(left_s)
             )
-            return mapped_links(answer)[:limit]
+            return mapped_links(answer, self.redactor)[:limit]
 
         return await self.call(ask, url=url, timeout_s=self.config.map_timeout_s)
 
