@@ -153,7 +153,8 @@ def child_nodes(result: RetrievalResult) -> list[NodeWithScore]:
 def _node(chunk: RetrievedChunk, match: ChildMatch, term_idf: dict[str, float]) -> TextNode:
     metadata: dict[str, Any] = {
         "title": chunk.title or "",
-        "heading_path": list(match.heading_path or chunk.heading_path),
+        # As text: rerankers read the metadata as it prints.
+        "heading_path": " > ".join(match.heading_path or chunk.heading_path),
         "source_url": chunk.source_url,
         "document_id": str(chunk.document_id),
         "depth": chunk.depth,

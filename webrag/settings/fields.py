@@ -22,6 +22,7 @@ __all__ = [
     "LogLevel",
     "OriginList",
     "PostgresUrl",
+    "ProxyUrl",
     "Seconds",
     "SecondsOrNever",
     "Secret",
@@ -208,6 +209,15 @@ def _postgres_url(value: SecretStr) -> SecretStr:
     return SecretStr(text)
 
 
+def _proxy(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value().strip()
+    parts = urlsplit(text)
+    is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    if text != "environment" and not is_address:
+        raise ValueError("not a proxy")
+    return SecretStr(text)
+
+
 def _secret(value: SecretStr) -> SecretStr:
     text = value.get_secret_value().strip()
     if not re.fullmatch(r"[!-~]+", text):
@@ -232,6 +242,7 @@ HttpUrl = Annotated[str, AfterValidator(_http_url)]
 LogLevel = Annotated[str, BeforeValidator(_level)]
 OriginList = Annotated[CommaList, AfterValidator(_origins)]
 PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres_url)]
+ProxyUrl = Annotated[SecretStr, AfterValidator(_proxy)]
 Seconds = Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 SecondsOrNever = Annotated[float | None, BeforeValidator(_never)]

@@ -39,7 +39,7 @@ __all__ = ["Settings", "load_settings"]
 # pydantic-settings asks a class method for its sources; this tells it which file to read.
 _VARIABLES: ContextVar[Variables] = ContextVar("webrag_variables")
 # Shown with what is secret in them masked.
-_SECRET_URLS = frozenset({"database_url"})
+_SECRET_URLS = frozenset({"database_url", "proxy"})
 _NO_WORD = re.compile(r"[0-9]")
 _PROFILE_FIELDS = (
     "score_cliff_threshold",
@@ -142,6 +142,11 @@ class Settings(
             return mask_url(value.get_secret_value()) if field in _SECRET_URLS else MASK
         return mask_url(value) if isinstance(value, str) and "://" in value else value
 
+    @property
+    def service_proxy(self) -> str | None:
+        """`WEBRAG_PROXY` as clients of services take it; None for direct connections."""
+        return self.proxy.get_secret_value() if self.proxy else None
+
     def allowing(self, hosts: Sequence[str]) -> Self:
         """These settings with more hosts allowed although their address may be private.
 
@@ -190,6 +195,7 @@ class Settings(
         return FirecrawlConfig(
             api_url=self.firecrawl_api_url,
             api_key=self.firecrawl_api_key,
+            proxy=self.proxy,
             allowed_hosts=self.allow_hosts,
             timeout_s=self.firecrawl_timeout,
             max_age_s=self.recrawl_after,
