@@ -14,7 +14,7 @@ from typing_extensions import override
 __all__ = ["CohereRerank"]
 
 
-class CohereRerank(RemoteRerank, stock.CohereRerank):
+class CohereRerank(RemoteRerank, stock.CohereRerank):  # type: ignore[misc] # top_n may be None
     """Orders nodes by Cohere's relevance: LlamaIndex's class over Cohere's asynchronous client.
 
     The stock class (0.10.0) asks with a blocking client, which would hold the event loop, and
