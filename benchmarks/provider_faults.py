@@ -40,7 +40,7 @@ async def outcome(provider: str, fault: str) -> tuple[str, str]:
             shown = "".join(traceback.format_exception(error, limit=0))
             leaks = KEY in shown or redacted(shown) != shown
             return "KEY SHOWN" if leaks else "error", f"{type(error).__name__}: {error}"
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - what it looks for
             return "UNNAMED", f"{type(error).__name__}: {error}"
     return "NO ERROR", said[:100]
 
