@@ -38,6 +38,8 @@ WITHOUT_MODULE = {
     "tests/webrag/orchestration/test_firecrawl_runs.py",
     "tests/webrag/orchestration/test_link_following.py",
     "tests/webrag/orchestration/test_repeated_crawls.py",
+    "tests/webrag/providers/test_provider_faults.py",
+    "tests/webrag/providers/test_proxies.py",
     "tests/webrag/retrieval/test_questions.py",
 }
 

@@ -19,6 +19,8 @@ WebRAGError
 from collections.abc import Sequence
 from typing import Literal
 
+from webrag.redaction import redacted
+
 __all__ = [
     "ConfigurationError",
     "DatabaseUnavailableError",
@@ -43,13 +45,15 @@ __all__ = [
 class WebRAGError(Exception):
     """Base of every error below; catch it to handle anything WebRAG reports.
 
+    Neither message nor hint holds a secret that WebRAG was given, whoever repeated it.
+
     Attributes:
         hint: What the user can do about it, one sentence, or None.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(redacted(message))
+        self.hint = None if hint is None else redacted(hint)
 
 
 class InputError(WebRAGError):

@@ -26,7 +26,7 @@ PROVIDERS: dict[str, tuple[type[RemoteRerank], str]] = {
 _FIELDS = {
     "/v1/models/rerank": (
         {"model", "query", "documents"},
-        {"top_n", "latency", "instruction"},
+        {"top_n", "latency"},
     ),
     "/v2/rerank": ({"model", "query", "documents"}, {"top_n", "max_tokens_per_doc", "priority"}),
     "/v1/rerank": ({"model", "query", "documents"}, {"top_n", "return_documents"}),

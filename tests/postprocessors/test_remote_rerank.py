@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.postprocessor.cohere_rerank import CohereRerank as StockCohereRerank
 from llama_index.postprocessor.webrag import (
     CohereRerank,
     RerankError,
@@ -291,6 +292,20 @@ async def test_title_is_sent_with_the_text_and_long_texts_are_cut(
     (document,) = rerank_server.asked[0].body["documents"]
     assert document.startswith("title: Ports")
     assert len(document) <= 30
+
+
+@EVERY_PROVIDER
+async def test_headings_are_sent_as_text(rerank_server: Any, provider: str) -> None:
+    nodes = [node("rank 1", heading_path=["Guide", "It's here"])]
+
+    await rerank_server.rerank(provider).apostprocess_nodes(nodes, query_str=QUERY)
+
+    (document,) = rerank_server.asked[0].body["documents"]
+    assert document == "heading_path: Guide > It's here\n\nrank 1"
+
+
+def test_cohere_reranker_is_llama_index_s_own() -> None:
+    assert isinstance(CohereRerank(api_key=KEY), StockCohereRerank)
 
 
 async def test_text_no_service_accepts_is_repaired(rerank_server: RerankServer) -> None:

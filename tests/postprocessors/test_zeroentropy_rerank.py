@@ -24,14 +24,19 @@ async def test_request_has_the_published_form(rerank_server: RerankServer) -> No
     }
 
 
-async def test_instruction_has_its_own_field(rerank_server: RerankServer) -> None:
-    sent = await body(rerank_server, instruction="Prefer code.")
+async def test_instruction_can_have_a_field_where_a_service_has_one(
+    rerank_server: RerankServer,
+) -> None:
+    results = [{"index": index, "relevance_score": 0.5} for index in range(2)]
+    rerank_server.answer({"results": results})
+
+    sent = await body(rerank_server, instruction="Prefer code.", instruction_field="instruction")
 
     assert (sent["instruction"], sent["query"]) == ("Prefer code.", "why?")
 
 
-async def test_instruction_can_go_before_the_question(rerank_server: RerankServer) -> None:
-    sent = await body(rerank_server, instruction="Prefer code.", instruction_field=None)
+async def test_instruction_goes_before_the_question(rerank_server: RerankServer) -> None:
+    sent = await body(rerank_server, instruction="Prefer code.")
 
     assert "instruction" not in sent
     assert sent["query"] == "Prefer code.\nwhy?"

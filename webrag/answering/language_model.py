@@ -6,6 +6,7 @@ from typing import Any
 from llama_index.core.llms import LLM, ChatMessage, MessageRole
 
 from webrag.errors import ProviderError, WebRAGError
+from webrag.redaction import RedactingStream, redacted, remember_secrets, safe_cause
 
 __all__ = ["as_clause", "ask", "stream", "with_temperature"]
 
@@ -22,16 +23,19 @@ async def stream(llm: LLM, messages: Sequence[tuple[str, str]]) -> AsyncIterator
     Raises:
         ProviderError: The model failed; what was yielded before stands.
     """
+    _remember_key(llm)
+    shown = RedactingStream()
     try:
         chunks = await llm.astream_chat(_chat(messages))
         async for chunk in chunks:
-            yield chunk.delta or ""
+            yield shown.pass_on(chunk.delta or "")
+        yield shown.rest()
     except (WebRAGError, GeneratorExit):
         raise
     # The model is whatever LlamaIndex class the user configured; each raises its own SDK's
     # errors, which share no base.
-    except Exception as error:
-        raise _failed(error) from error
+    except Exception as error:  # noqa: BLE001 - foreign code
+        raise _failed(error) from safe_cause(error)
 
 
 async def ask(llm: LLM, messages: Sequence[tuple[str, str]]) -> str:
@@ -40,13 +44,14 @@ async def ask(llm: LLM, messages: Sequence[tuple[str, str]]) -> str:
     Raises:
         ProviderError: The model failed.
     """
+    _remember_key(llm)
     try:
         response = await llm.achat(_chat(messages))
     except WebRAGError:
         raise
-    except Exception as error:  # as above
-        raise _failed(error) from error
-    return response.message.content or ""
+    except Exception as error:  # noqa: BLE001 - as above
+        raise _failed(error) from safe_cause(error)
+    return redacted(response.message.content or "")
 
 
 def with_temperature(llm: LLM, temperature: float) -> LLM:
@@ -54,6 +59,12 @@ def with_temperature(llm: LLM, temperature: float) -> LLM:
     if "temperature" not in type(llm).model_fields:
         return llm
     return llm.model_copy(update={"temperature": temperature})
+
+
+def _remember_key(llm: LLM) -> None:
+    """A model that a program made itself has a key that no setting names."""
+    key: Any = getattr(llm, "api_key", None)
+    remember_secrets(key if isinstance(key, str) else None)
 
 
 def _chat(messages: Sequence[tuple[str, str]]) -> list[ChatMessage]:

@@ -30,6 +30,7 @@ from webrag.cli.status_command import status_command
 from webrag.cli.transfer_commands import export_command, import_command
 from webrag.cli.verify_command import verify_command
 from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
+from webrag.redaction import redacted_failure
 
 __all__ = ["main"]
 
@@ -126,7 +127,7 @@ def _defect(error: Exception) -> WebRAGError:
 
 def _report(error: WebRAGError, options: RunOptions) -> None:
     if options.verbose > 1 or (options.verbose and type(error) is WebRAGError):
-        click.echo(traceback.format_exc().rstrip(), err=True)
+        click.echo(redacted_failure(traceback.format_exc().rstrip()), err=True)
     if options.json:
         where = {"url": error.url, "status": error.status} if isinstance(error, FetchError) else {}
         value = error_value(type(error).__name__, str(error), hint=error.hint, **where)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import override
 
+from webrag.redaction import redacted_failure
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -43,7 +45,8 @@ class _EchoHandler(logging.Handler):
     @override
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            click.echo(f"{record.levelname.capitalize()}: {record.getMessage()}", err=True)
+            message = redacted_failure(record.getMessage())
+            click.echo(f"{record.levelname.capitalize()}: {message}", err=True)
         except (TypeError, ValueError, OSError):
             self.handleError(record)
 

@@ -23,6 +23,11 @@ __all__ = [
 ]
 
 _CONNECT_TIMEOUT_S = 10
+# libpq repeats these when it cannot use them.
+_SHOWN_PARTS = (
+    "host", "hostaddr", "port", "dbname", "sslmode", "connect_timeout", "channel_binding",
+    "target_session_attrs", "gssencmode", "sslnegotiation", "client_encoding",
+)  # fmt: skip
 _NO_SPACE = os.strerror(errno.ENOSPC)
 # Postgres stops when it cannot add a segment of 16 MB to its log.
 _LEAST_FREE_BYTES = 32_000_000
@@ -128,8 +133,8 @@ def checked_dsn(url: str) -> str:
         # The parser's message quotes parts of the DSN, the password among them.
         raise unreadable from None
     # An unescaped password ends up in the other parts, and they are shown in messages.
-    shown = [str(given.get(part, "")) for part in ("host", "port", "dbname")]
-    if any("@" in part for part in shown) or re.search(r"[^\d,]", shown[1]):
+    shown = [str(given.get(part) or "") for part in _SHOWN_PARTS]
+    if any("@" in part for part in shown) or re.search(r"[^\d,]", str(given.get("port") or "")):
         raise unreadable
     given.setdefault("connect_timeout", _CONNECT_TIMEOUT_S)
     given.setdefault("application_name", "webrag")
@@ -140,8 +145,9 @@ def unreachable_error(conninfo: str, error: psycopg.Error) -> DatabaseUnavailabl
     """The server did not let us in; says where and why."""
     given = conninfo_to_dict(conninfo)
     reason = _first_line(error).rstrip(".")
-    if given.get("password"):
-        reason = reason.replace(str(given["password"]), "***")
+    for name in ("password", "sslpassword", "oauth_client_secret"):
+        if given.get(name):
+            reason = reason.replace(str(given[name]), "***")
     host = given.get("host") or "the default host"
     if _NO_SPACE in str(error):
         return _full_disk(f"PostgreSQL on {host}", reason)

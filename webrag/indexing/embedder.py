@@ -5,6 +5,7 @@ Chooses no model and stores nothing.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from webrag.errors import InputError, ProviderError, WebRAGError
 from webrag.indexing.embedding_batches import EmbeddingLimits, plan_batches
+from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
 __all__ = ["Embedder"]
 
@@ -42,6 +44,8 @@ class Embedder:
         timeout_s: float | None = None,
     ) -> None:
         self.model = model
+        key: Any = getattr(model, "api_key", None)  # of a model that a program made itself
+        remember_secrets(key if isinstance(key, str) else None)
         self.dimensions = dimensions
         self._limits = limits
         self._batch_size = min(limits.texts or model.embed_batch_size, model.embed_batch_size)
@@ -123,10 +127,11 @@ class Embedder:
             raise self._error(f"did not answer within {timeout_s:g} s") from error
         except WebRAGError:
             raise  # says all there is to say
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - foreign code
             status = getattr(error, "status_code", None)
-            message = f"failed: {error or type(error).__name__}"
-            raise self._error(message, status if isinstance(status, int) else None) from error
+            said = redacted_failure(str(error)) or type(error).__name__
+            known = status if isinstance(status, int) else None
+            raise self._error(f"failed: {said}", known) from safe_cause(error)
         return self._as_array(vectors, expected)
 
     def _as_array(self, vectors: _Vectors, expected: int) -> NDArray[np.float32]:

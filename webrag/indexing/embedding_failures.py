@@ -1,17 +1,15 @@
 """What a failed call of an embedding service means, and whether to call again; calls nothing."""
 
 import json
-import random
-import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webrag.errors import ProviderError
 from webrag.ingestion.http.status import retry_after_s
+from webrag.redaction import redacted_failure
 
-__all__ = ["Attempts", "ServiceName", "refused", "unreachable", "unusable"]
+__all__ = ["PassingError", "ServiceName", "refused", "unreachable", "unusable"]
 
-_MOST_ATTEMPTS = 4
 _RETRIED = frozenset({408, 409, 425, 429})
 _MOST_DETAIL = 200
 _REFUSALS = {
@@ -26,84 +24,62 @@ _ABOUT_THE_KEY = frozenset({401, 403})
 
 
 class ServiceName(NamedTuple):
-    """How a service is called in messages, and what must not be in them.
+    """How a service is called in messages.
 
     Attributes:
         model: Name of the model.
         host: Host and port.
-        key: Taken out of whatever the service says.
     """
 
     model: str
     host: str
-    key: str
 
 
-class Attempts:
-    """The requests of one call: counted, spaced with full jitter, and within a deadline.
+class PassingError(ProviderError):
+    """A failure that another request may not meet.
 
-    Args:
-        deadline: `time.monotonic` value at which the call is given up.
-        backoff_s: Longest pause before the second request; doubled for each further one.
+    Attributes:
+        asked_pause_s: Seconds for which the service wants to be left alone.
     """
 
-    def __init__(self, deadline: float, backoff_s: float) -> None:
-        self._deadline = deadline
-        self._backoff_s = backoff_s
-        self._made = 0
-
-    def pause_after(self, failure: ProviderError, headers: Mapping[str, str]) -> float:
-        """Seconds to wait before the next request.
-
-        Args:
-            failure: Of the last request.
-            headers: Of its answer, names in lower case.
-
-        Raises:
-            ProviderError: The failure itself, where another request is of no use or too late.
-        """
-        self._made += 1
-        longest = self._backoff_s * 2 ** (self._made - 1)
-        pause = random.uniform(0, longest) + _asked_pause_s(headers)  # noqa: S311
-        is_in_time = time.monotonic() + pause < self._deadline
-        wanted = _is_passing(failure) and headers.get("x-should-retry") != "false"
-        if not (wanted and is_in_time and self._made < _MOST_ATTEMPTS):
-            raise failure
-        return pause
+    asked_pause_s = 0.0
 
 
-class _PassingError(ProviderError):
-    """A failure that another request may not meet."""
-
-
-def refused(service: ServiceName, status: int, body: Any) -> ProviderError:
+def refused(
+    service: ServiceName, status: int, body: Any, headers: Mapping[str, str]
+) -> ProviderError:
     """The error for an answer with an HTTP status that is not 200."""
-    detail = "" if status in _ABOUT_THE_KEY else _detail(service, body)
-    kind = ProviderError
+    detail = "" if status in _ABOUT_THE_KEY else _detail(body)
+    kind: type[ProviderError] = ProviderError
     hint = "Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_BASE_URL."
     if _is_quota(body):
         what, hint = "has no quota left for this key", "Check plan and billing of the account."
     elif status == 429:
-        kind, what = _PassingError, "refused the request because of its rate limit"
+        kind, what = PassingError, "refused the request because of its rate limit"
         hint = "Wait a little, then try again."
     elif status >= 500 or status in _RETRIED:
-        kind, what, hint = _PassingError, "failed", "Try again later."
+        kind, what, hint = PassingError, "failed", "Try again later."
     else:
         what = _REFUSALS.get(status, "refused the request")
     if status in _ABOUT_THE_KEY:
         hint = "Check EMBEDDING_API_KEY or OPENAI_API_KEY."
-    return _error(service, f"{what} (HTTP {status}){detail}", status=status, hint=hint, kind=kind)
+    if headers.get("x-should-retry") == "false":
+        kind = ProviderError
+    error = _error(service, f"{what} (HTTP {status}){detail}", status=status, hint=hint, kind=kind)
+    if isinstance(error, PassingError):
+        error.asked_pause_s = _asked_pause_s(headers)
+    return error
 
 
 def unreachable(service: ServiceName, error: Exception) -> ProviderError:
     """The error for a service that gave no answer."""
     reason = error.__cause__ or error
-    text = str(reason).strip().rstrip(".") or type(reason).__name__
+    text = redacted_failure(str(reason)).strip().rstrip(".") or type(reason).__name__
     return _error(
         service,
         f"could not be reached or broke the call off ({text[:_MOST_DETAIL]})",
         hint="Check EMBEDDING_BASE_URL and that the server runs.",
-        kind=_PassingError,
+        kind=PassingError,
     )
 
 
@@ -128,10 +104,6 @@ def _error(
     return kind(message, provider=service.model, status=status, hint=hint)
 
 
-def _is_passing(failure: ProviderError) -> bool:
-    return isinstance(failure, _PassingError)
-
-
 def _asked_pause_s(headers: Mapping[str, str]) -> float:
     milliseconds = headers.get("retry-after-ms", "")
     if milliseconds.isascii() and milliseconds.isdigit():
@@ -147,13 +119,12 @@ def _is_quota(body: Any) -> bool:
     )
 
 
-def _detail(service: ServiceName, body: Any) -> str:
+def _detail(body: Any) -> str:
     """What the service says for itself, on one line and without the key."""
     if isinstance(body, dict):
         error = body.get("error", body)
         said = error.get("message") if isinstance(error, dict) else error
         body = said if isinstance(said, str) else json.dumps(body)
     text = " ".join(str(body or "").split())
-    if len(service.key) > len("none"):
-        text = text.replace(service.key, "***")
+    text = redacted_failure(text)
     return f": {text[:_MOST_DETAIL].rstrip('.')}" if text and not text.startswith("<") else ""

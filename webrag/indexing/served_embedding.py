@@ -16,14 +16,23 @@ import openai
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.openai import OpenAIEmbedding
+from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
 from typing_extensions import override
 
 from webrag.errors import ProviderError
-from webrag.indexing.embedding_failures import Attempts, ServiceName, refused, unreachable, unusable
+from webrag.indexing.embedding_failures import (
+    PassingError,
+    ServiceName,
+    refused,
+    unreachable,
+    unusable,
+)
+from webrag.redaction import remember_secrets, safe_cause
 
 __all__ = ["ServedEmbedding", "read_vectors"]
 
 _ATTEMPT_TIMEOUT_S = 30.0
+_MOST_ATTEMPTS = 4
 
 
 class ServedEmbedding(OpenAIEmbedding):
@@ -39,11 +48,14 @@ class ServedEmbedding(OpenAIEmbedding):
         call_timeout_s: Time of one call, retries included.
         backoff_s: Longest pause before the second request; doubled for each further one.
         as_base64: Ask for vectors in the short form, which OpenAI knows and many others do not.
+        proxy: Address of a proxy, or `environment` for those that variables name; None asks the
+            service directly.
     """
 
     call_timeout_s: float = Field(default=60.0, gt=0)
     backoff_s: float = Field(default=0.5, gt=0)
     as_base64: bool = False
+    proxy: str | None = Field(default=None, exclude=True, repr=False)
 
     _loop: asyncio.AbstractEventLoop | None = PrivateAttr(default=None)
 
@@ -51,6 +63,7 @@ class ServedEmbedding(OpenAIEmbedding):
         # `model_name` because `model` allows only names OpenAI had when the class was written.
         given: dict[str, Any] = {"model_name": model, "timeout": _ATTEMPT_TIMEOUT_S} | settings
         super().__init__(**given, max_retries=0)
+        remember_secrets(self.api_key)
 
     @classmethod
     @override
@@ -71,27 +84,27 @@ class ServedEmbedding(OpenAIEmbedding):
 
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
-        attempts = self._attempts()
         create = self._get_client().embeddings.with_raw_response.create
-        while True:
+
+        def ask() -> bytes:
             try:
-                answer = create(input=texts, **self._arguments())
+                return create(input=texts, **self._arguments()).content
             except openai.APIError as error:
-                time.sleep(attempts.pause_after(self._failure(error), _headers(error)))
-            else:
-                return self._read(answer.content, len(texts))
+                raise self._failure(error) from safe_cause(error)
+
+        return self._read(self._retries().run_sync(ask), len(texts))
 
     @override
     async def _aget_text_embeddings(self, texts: list[str]) -> list[Embedding]:
-        attempts = self._attempts()
         create = self._get_aclient().embeddings.with_raw_response.create
-        while True:
+
+        async def ask() -> bytes:
             try:
-                answer = await create(input=texts, **self._arguments())
+                return (await create(input=texts, **self._arguments())).content
             except openai.APIError as error:
-                await asyncio.sleep(attempts.pause_after(self._failure(error), _headers(error)))
-            else:
-                return self._read(answer.content, len(texts))
+                raise self._failure(error) from safe_cause(error)
+
+        return self._read(await self._retries().run(ask), len(texts))
 
     @override
     def _get_text_embedding(self, text: str) -> Embedding:
@@ -110,6 +123,14 @@ class ServedEmbedding(OpenAIEmbedding):
         return (await self._aget_text_embeddings([query]))[0]
 
     @override
+    def _get_credential_kwargs(self, is_async: bool = False) -> dict[str, Any]:
+        given: dict[str, Any] = super()._get_credential_kwargs(is_async)
+        if given["http_client"] is None:
+            kind = openai.DefaultAsyncHttpxClient if is_async else openai.DefaultHttpxClient
+            given["http_client"] = kind(**client_options(self.proxy))
+        return given
+
+    @override
     def _get_aclient(self) -> openai.AsyncOpenAI:
         # Connections belong to the event loop that opened them.
         loop = asyncio.get_running_loop()
@@ -117,8 +138,14 @@ class ServedEmbedding(OpenAIEmbedding):
             self._loop, self._aclient = loop, None
         return super()._get_aclient()
 
-    def _attempts(self) -> Attempts:
-        return Attempts(time.monotonic() + self.call_timeout_s, self.backoff_s)
+    def _retries(self) -> RetryPolicy:
+        return RetryPolicy(
+            attempts=_MOST_ATTEMPTS,
+            backoff_s=self.backoff_s,
+            deadline=time.monotonic() + self.call_timeout_s,
+            is_passing=lambda error: isinstance(error, PassingError),
+            asked_pause_s=lambda error: getattr(error, "asked_pause_s", 0.0),
+        )
 
     def _arguments(self) -> dict[str, Any]:
         form = "base64" if self.as_base64 else "float"
@@ -126,11 +153,12 @@ class ServedEmbedding(OpenAIEmbedding):
 
     def _service(self) -> ServiceName:
         host = urlsplit(self.api_base or "").netloc.rpartition("@")[2]  # without a user's password
-        return ServiceName(self.model_name, host, self.api_key)
+        return ServiceName(self.model_name, host)
 
     def _failure(self, error: openai.APIError) -> ProviderError:
         if isinstance(error, openai.APIStatusError):
-            return refused(self._service(), error.status_code, error.body)
+            headers = dict(error.response.headers)
+            return refused(self._service(), error.status_code, error.body, headers)
         return unreachable(self._service(), error)
 
     def _read(self, body: bytes, expected: int) -> list[Embedding]:
@@ -169,7 +197,3 @@ def _vector(value: str | list[float]) -> Embedding:
         numbers: Embedding = np.frombuffer(base64.b64decode(value, validate=True), "<f4").tolist()
         return numbers
     return [float(number) for number in value]
-
-
-def _headers(error: openai.APIError) -> dict[str, str]:
-    return dict(error.response.headers) if isinstance(error, openai.APIStatusError) else {}

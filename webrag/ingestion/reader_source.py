@@ -18,6 +18,7 @@ from webrag.ingestion.http.guard import Resolver, resolve
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchedPage, Validators
 from webrag.ingestion.page_shell import PageFacts, page_html
+from webrag.redaction import redacted_failure, safe_cause
 
 __all__ = ["ReaderSource"]
 
@@ -112,10 +113,12 @@ class ReaderSource:
                 f"{self.name} did not give {url} within {self._timeout_s:g} seconds.", url=url
             ) from error
         # Readers are other people's code and raise whatever the libraries under them raise.
-        except Exception as error:
-            said = collapse(normalize_characters(str(error)))[:_MAX_SAID].rstrip(".")
-            reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
-            raise FetchError(f"{self.name} could not read {url} ({reason}).", url=url) from error
+        except Exception as error:  # noqa: BLE001 - foreign code
+            said = collapse(normalize_characters(redacted_failure(str(error))))[:_MAX_SAID]
+            kind, said = type(error).__name__, said.rstrip(".")
+            reason = f"{kind}: {said}" if said else kind
+            message = f"{self.name} could not read {url} ({reason})."
+            raise FetchError(message, url=url) from safe_cause(error)
 
     async def _ask(self, url: str) -> Iterable[Document]:
         if self._load is not None:

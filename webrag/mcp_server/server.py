@@ -12,6 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from webrag.mcp_server.assembly import AssembledServer, assemble_server
 from webrag.mcp_server.runtime import LoadMemory, Runtime
 from webrag.mcp_server.stdio import serve_stdio
+from webrag.redaction import RedactingFormatter
 from webrag.settings import Settings
 
 __all__ = ["build_server", "serve"]
@@ -19,6 +20,7 @@ __all__ = ["build_server", "serve"]
 logger = logging.getLogger(__name__)
 
 _ENDINGS = ((signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted"))
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def build_server(settings: Settings, *, load: LoadMemory | None = None) -> MCPServer[Runtime]:
@@ -34,9 +36,10 @@ def serve(settings: Settings) -> None:
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         force=True,
     )
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(RedactingFormatter(_LOG_FORMAT))
     # Only our own logger: other libraries write request headers, keys included, at DEBUG.
     logging.getLogger("webrag").setLevel(settings.mcp_log_level)
     try:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from llama_index.core.llms import LLM, ChatMessage, MessageRole
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from webrag.errors import ProviderError
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.orchestration.models import QueryType
+from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
 
 __all__ = ["AnalysisRequest", "ModelAnswer", "ask_model"]
 
@@ -116,16 +117,19 @@ def _again(text: str, problem: ProviderError) -> Sequence[ChatMessage]:
 
 
 async def _chat(llm: LLM, messages: Sequence[ChatMessage]) -> str:
+    key: Any = getattr(llm, "api_key", None)
+    remember_secrets(key if isinstance(key, str) else None)
     try:
         response = await llm.achat(messages)
     except TimeoutError:
         raise
     # The model is whatever LlamaIndex class the user configured; each raises its own SDK's
     # errors, which share no base.
-    except Exception as error:
-        reason = _clean(f"{type(error).__name__}: {error}")[:_MAX_REASON_CHARS]
-        raise ProviderError(reason, provider=_PROVIDER) from error
-    return response.message.content or ""
+    except Exception as error:  # noqa: BLE001 - foreign code
+        said = redacted_failure(f"{type(error).__name__}: {error}")
+        reason = _clean(said)[:_MAX_REASON_CHARS]
+        raise ProviderError(reason, provider=_PROVIDER) from safe_cause(error)
+    return redacted(response.message.content or "")
 
 
 def _parse(text: str) -> ModelAnswer:

@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from pydantic import SecretStr
 
 from webrag.orchestration.models import RankedChunk, ScoreProfile
 from webrag.orchestration.score_profiles import SIMILARITY
+from webrag.redaction import redacted_failure, remember_secrets
 from webrag.retrieval.models import ChildMatch, RetrievalResult, RetrievedChunk
 
 __all__ = ["ChunkReranker", "child_nodes"]
@@ -47,6 +49,7 @@ class ChunkReranker:
             confidence_key: Metadata key under which the postprocessor leaves its confidence.
         """
         self._postprocessor = postprocessor
+        remember_secrets(_key_of(postprocessor))
         self._top_n = top_n
         self._confidence_key = confidence_key
         self.profile = profile
@@ -82,7 +85,7 @@ class ChunkReranker:
             )
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
         except Exception as error:  # noqa: BLE001
-            cause = f"{type(error).__name__}: {error}".rstrip(".: ")
+            cause = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
             return self._without_scores(result, f"failed ({cause})", top_n)
         outside = next((item.score for item in scored if not _is_usable(item.score)), None)
         if outside is not None:
@@ -150,7 +153,8 @@ def child_nodes(result: RetrievalResult) -> list[NodeWithScore]:
 def _node(chunk: RetrievedChunk, match: ChildMatch, term_idf: dict[str, float]) -> TextNode:
     metadata: dict[str, Any] = {
         "title": chunk.title or "",
-        "heading_path": list(match.heading_path or chunk.heading_path),
+        # As text: rerankers read the metadata as it prints.
+        "heading_path": " > ".join(match.heading_path or chunk.heading_path),
         "source_url": chunk.source_url,
         "document_id": str(chunk.document_id),
         "depth": chunk.depth,
@@ -169,6 +173,13 @@ def _node(chunk: RetrievedChunk, match: ChildMatch, term_idf: dict[str, float]) 
         start_char_idx=match.char_start,
         end_char_idx=match.char_end,
     )
+
+
+def _key_of(postprocessor: BaseNodePostprocessor | None) -> str | None:
+    """A reranker that a program made itself has a key that no setting names."""
+    key: Any = getattr(postprocessor, "api_key", None)
+    key = key.get_secret_value() if isinstance(key, SecretStr) else key
+    return key if isinstance(key, str) else None
 
 
 def _with_instruction(

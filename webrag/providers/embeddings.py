@@ -110,6 +110,7 @@ def _served(
             dimensions=requested,
             embed_batch_size=limits.texts,
             as_base64=is_openai,
+            proxy=settings.service_proxy,
         )
 
     return EmbeddingChoice(f"{provider}/{model}", size, load, limits)

@@ -6,6 +6,8 @@ from typing import Any, Final, Literal
 
 from langsmith import Client, traceable
 from langsmith.run_helpers import tracing_context
+from llama_index.postprocessor.webrag.service_calls import session_proxies
+from requests import Session  # noqa: TID251 - langsmith takes no other client
 
 __all__ = ["LangSmithTracer"]
 
@@ -24,8 +26,14 @@ class LangSmithTracer:
     scores: page text stays here.
     """
 
-    def __init__(self, *, endpoint: str, api_key: str, project: str) -> None:
-        self._client = Client(api_url=endpoint, api_key=api_key, auto_batch_tracing=True)
+    def __init__(
+        self, *, endpoint: str, api_key: str, project: str, proxy: str | None = None
+    ) -> None:
+        session = Session()
+        session.trust_env, session.proxies = session_proxies(proxy)
+        self._client = Client(
+            api_url=endpoint, api_key=api_key, auto_batch_tracing=True, session=session
+        )
         self._project = project
 
     async def run(

@@ -19,7 +19,7 @@ def choose_orchestration_llm(settings: "Settings") -> "LLM | None":
     key = settings.orchestration_llm_api_key
     if key is None and _is_default(settings, "orchestration_llm_base_url"):
         return None
-    return _served(base, key, settings.orchestration_llm_model)
+    return _served(settings, base, key, settings.orchestration_llm_model)
 
 
 def choose_answer_llm(settings: "Settings") -> "LLM | None":
@@ -39,17 +39,18 @@ def choose_answer_llm(settings: "Settings") -> "LLM | None":
     )
     if key is None and unset:
         return None
-    return _served(base, key, settings.answer_llm_model or settings.orchestration_llm_model)
+    model = settings.answer_llm_model or settings.orchestration_llm_model
+    return _served(settings, base, key, model)
 
 
 def _is_default(settings: "Settings", name: str) -> bool:
     return bool(getattr(settings, name) == type(settings).model_fields[name].default)
 
 
-def _served(base: str, key: "SecretStr | None", model: str) -> "LLM":
-    from llama_index.llms.openai_like import OpenAILike
+def _served(settings: "Settings", base: str, key: "SecretStr | None", model: str) -> "LLM":
+    from webrag.providers.served_language_model import ServedLanguageModel
 
-    return OpenAILike(
+    return ServedLanguageModel(
         model=model,
         api_base=base,
         api_key=key.get_secret_value() if key else "none",
@@ -57,4 +58,5 @@ def _served(base: str, key: "SecretStr | None", model: str) -> "LLM":
         temperature=0.0,
         timeout=_TIMEOUT_S,
         max_retries=2,
+        proxy=settings.service_proxy,
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from llama_index.postprocessor.webrag.service_calls import session_proxies
 from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
@@ -96,15 +97,18 @@ def listening_spans(provider: TracerProvider | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def collector_provider(endpoint: str) -> Iterator[TracerProvider]:
+def collector_provider(endpoint: str, proxy: str | None = None) -> Iterator[TracerProvider]:
     """A tracer provider that sends to a collector over HTTP, flushed when the block ends."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace import TracerProvider as SdkProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from requests import Session  # noqa: TID251 - the exporter takes no other client
 
     provider = SdkProvider(resource=Resource.create({SERVICE_NAME: "webrag"}))
-    exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")
+    session = Session()
+    session.trust_env, session.proxies = session_proxies(proxy)
+    exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", session=session)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     try:
         yield provider

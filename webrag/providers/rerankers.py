@@ -22,7 +22,11 @@ __all__ = ["choose_reranker"]
 _log = logging.getLogger(__name__)
 
 # In the order in which `auto` looks for their keys.
-_RERANK_SERVICES = ("zeroentropy", "cohere", "jina")
+_RERANK_SERVICES = {
+    "zeroentropy": "ZeroEntropyRerank",
+    "cohere": "CohereRerank",
+    "jina": "JinaRerank",
+}
 
 
 def choose_reranker(
@@ -104,7 +108,7 @@ def _local_rerank(bundled: "BundledEmbedding") -> "BaseNodePostprocessor":
 
 
 def _remote_rerank(settings: "Settings", provider: str) -> "BaseNodePostprocessor":
-    from llama_index.postprocessor.webrag import CohereRerank, JinaRerank, ZeroEntropyRerank
+    import llama_index.postprocessor.webrag as rerankers
 
     own = _own_key(settings, provider)
     key = (settings.reranker_api_key if settings.reranker_provider == provider else None) or own
@@ -113,10 +117,7 @@ def _remote_rerank(settings: "Settings", provider: str) -> "BaseNodePostprocesso
             f"RERANKER_PROVIDER={provider} needs a key: set {provider.upper()}_API_KEY or "
             "RERANKER_API_KEY, or use RERANKER_PROVIDER=local, which needs none."
         )
-    kinds: dict[str, Callable[..., RemoteRerank]] = {
-        "zeroentropy": ZeroEntropyRerank,
-        "cohere": CohereRerank,
-        "jina": JinaRerank,
-    }
+    # Only the one that was chosen: the packages of the services take seconds to load.
+    kind: Callable[..., RemoteRerank] = getattr(rerankers, _RERANK_SERVICES[provider])
     model = {} if settings.reranker_model is None else {"model": settings.reranker_model}
-    return kinds[provider](api_key=key, **model)
+    return kind(api_key=key, proxy=settings.service_proxy, **model)

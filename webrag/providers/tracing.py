@@ -45,7 +45,9 @@ def _open_telemetry(settings: "Settings", stack: AsyncExitStack) -> None:
     endpoint = settings.otel_exporter_otlp_endpoint
     if endpoint is not None:
         _need("opentelemetry.exporter.otlp.proto.http", settings)
-    provider = None if endpoint is None else stack.enter_context(collector_provider(endpoint))
+    provider = None
+    if endpoint is not None:
+        provider = stack.enter_context(collector_provider(endpoint, settings.service_proxy))
     stack.enter_context(listening_spans(provider))
 
 
@@ -61,6 +63,7 @@ def _langsmith(settings: "Settings", stack: AsyncExitStack) -> "LangSmithTracer"
         endpoint=settings.langsmith_endpoint,
         api_key=settings.langsmith_api_key.get_secret_value(),
         project=settings.langsmith_project,
+        proxy=settings.service_proxy,
     )
     stack.push_async_callback(tracer.aclose)
     return tracer

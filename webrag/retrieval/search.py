@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 from webrag.errors import ProviderError
 from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
+from webrag.redaction import redacted_failure, safe_cause
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult
 from webrag.retrieval.plans import Found, Plan, find_chunks, read_totals, read_whole
@@ -137,10 +138,11 @@ class Searcher:
         model = self._embedder.model_name
         try:
             vector = self._embedder.model.get_query_embedding(text)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - foreign code
+            said = redacted_failure(str(error)) or type(error).__name__
             raise ProviderError(
-                f"The embedding model {model} failed: {error}", provider=model
-            ) from error
+                f"The embedding model {model} failed: {said}", provider=model
+            ) from safe_cause(error)
         if len(vector) != self._embedder.dimensions or not all(map(math.isfinite, vector)):
             raise ProviderError(
                 f"The embedding model {model} returned {len(vector)} numbers, or some that are not"

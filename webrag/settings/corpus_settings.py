@@ -18,6 +18,7 @@ from webrag.settings.fields import (
     HttpUrl,
     LogLevel,
     PostgresUrl,
+    ProxyUrl,
     Seconds,
     SecondsOrNever,
     Secret,
@@ -227,6 +228,16 @@ class FetchSettings(BaseModel):
         env="WEBRAG_FIRECRAWL_TIMEOUT",
         read_by="Firecrawl client",
         unit="seconds",
+    )
+    proxy: ProxyUrl | None = setting(
+        None,
+        "Proxy for every service that gets a key (Firecrawl, embeddings, language models, "
+        "rerankers, tracing), but not for servers on this machine; `environment` takes what "
+        "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say. Pages are always fetched directly.",
+        env="WEBRAG_PROXY",
+        read_by="clients of services",
+        allowed="`environment`, or a URL that starts with http:// or https://",
+        default_text="not set: direct connections, whatever the environment says",
     )
 
 

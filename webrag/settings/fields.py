@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
@@ -22,12 +22,14 @@ __all__ = [
     "LogLevel",
     "OriginList",
     "PostgresUrl",
+    "ProxyUrl",
     "Seconds",
     "SecondsOrNever",
     "Secret",
     "Share",
     "Weights",
     "checked_hosts",
+    "hidden_parts",
     "mask_url",
     "setting",
 ]
@@ -37,6 +39,26 @@ HTTP_URL_TEXT = "an http:// or https:// URL without a user name or password"
 KEY_TEXT = "printable ASCII characters without spaces"
 LEVELS_TEXT = "one of DEBUG, INFO, WARNING, ERROR, CRITICAL"
 MASK = "********"
+# A user with or without a password, one @, hosts with or without ports, a path, a query.
+_WITH_USER = re.compile(
+    r"([a-z][a-z0-9+.-]{0,30}://)([^:@/?#\s]*)(?::([^:@/?#\s]*))?@"
+    r"((?:(?:[\w.-]*|\[[0-9a-f:.]+\])(?::\d{0,5})?)"
+    r"(?:,(?:[\w.-]*|\[[0-9a-f:.]+\])(?::\d{0,5})?)*"
+    r"(?:/[^@?#\s]*)?(?:\?[^@#?/\s]*)?)",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"[a-z][a-z0-9+-]{0,30}://", re.IGNORECASE)
+_QUERY_PART = re.compile(r"(?<=[?&;])([^=&;\s#]{0,100})=([^&;\s#]{1,2000})")
+_SECRET_NAME = re.compile(
+    r"(?i)(?:password|passwd|passphrase|pwd|secret|token|credentials?|key)[\"']?\s{0,4}[=:]\s{0,4}"
+)
+# Options of libpq and of HTTP endpoints that hold no secret.
+_HARMLESS = frozenset(
+    {
+        "application_name", "channel_binding", "connect_timeout", "dbname", "host", "hostaddr",
+        "keepalives", "keepalives_idle", "port", "sslmode", "target_session_attrs", "api-version",
+    }
+)  # fmt: skip
 
 _HOST = re.compile(
     r"(?:\[[0-9a-f:.]+\]|[^\s/:@\[\]?#,]+)(?::[0-9]{1,5})?\Z", re.IGNORECASE | re.ASCII
@@ -108,9 +130,42 @@ def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
 
 
 def mask_url(text: str) -> str:
-    """The text with passwords of URLs in it replaced."""
-    text = re.sub(r"(://[^/?#\s:@]*):[^/?#\s]*@", rf"\1:{MASK}@", text)
-    return re.sub(r"(?i)([?&](?:ssl)?password=)[^&\s]*", rf"\1{MASK}", text)
+    """The text as it may be shown, when it is or should have been a URL or a connection string.
+
+    A password that was not percent-encoded can end anywhere, so whatever is not written as the
+    standard says is hidden from the scheme on. Values in a query are hidden unless they are known
+    to be harmless.
+    """
+    if "://" not in text:
+        named = _SECRET_NAME.search(text)
+        return (
+            text[: named.end()] + MASK if named else re.sub(r":[^:\s]{1,200}@", f":{MASK}@", text)
+        )
+    if "@" not in text:
+        return _mask_queries(text)
+    found = _WITH_USER.fullmatch(text)
+    if found is None:
+        begun = _SCHEME.match(text)
+        return (begun[0] if begun else "") + MASK
+    scheme, user, password, rest = found.groups()
+    return f"{scheme}{user}{'' if password is None else ':' + MASK}@{_mask_queries(rest)}"
+
+
+def hidden_parts(text: str) -> tuple[str, ...]:
+    """What `mask_url` hides of a URL because it is a password or a key, decoded."""
+    found = _WITH_USER.fullmatch(text)
+    given = [found[3]] if found and found[3] else []
+    given += [value for name, value in _QUERY_PART.findall(text) if name.lower() not in _HARMLESS]
+    return tuple(unquote(each) for each in given)
+
+
+def _mask_queries(text: str) -> str:
+    before, mark, _ = text.partition("#")
+
+    def masked(found: re.Match[str]) -> str:
+        return found[0] if found[1].lower() in _HARMLESS else found[0][: -len(found[2])] + MASK
+
+    return _QUERY_PART.sub(masked, before) + (mark and mark + MASK)
 
 
 def _split(value: Any) -> Any:
@@ -140,6 +195,8 @@ def _http_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ValueError("not an http(s) URL")
+    if parts.port == 0:  # reading it refuses what is no number, such as a part of a password
+        raise ValueError("names an impossible port")
     if re.search(r"[\s\x00-\x1f\x7f]", value):
         raise ValueError("holds white space")
     return value.rstrip("/")
@@ -149,6 +206,15 @@ def _postgres_url(value: SecretStr) -> SecretStr:
     text = value.get_secret_value().strip()
     if urlsplit(text).scheme not in ("postgresql", "postgres") or "://" not in text:
         raise ValueError("not a Postgres URL")
+    return SecretStr(text)
+
+
+def _proxy(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value().strip()
+    parts = urlsplit(text)
+    is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    if text != "environment" and not is_address:
+        raise ValueError("not a proxy")
     return SecretStr(text)
 
 
@@ -176,6 +242,7 @@ HttpUrl = Annotated[str, AfterValidator(_http_url)]
 LogLevel = Annotated[str, BeforeValidator(_level)]
 OriginList = Annotated[CommaList, AfterValidator(_origins)]
 PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres_url)]
+ProxyUrl = Annotated[SecretStr, AfterValidator(_proxy)]
 Seconds = Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 SecondsOrNever = Annotated[float | None, BeforeValidator(_never)]

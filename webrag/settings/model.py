@@ -1,6 +1,7 @@
 """The whole configuration, and the configurations of the layers below made from it."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,6 +18,7 @@ from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.models import ScoreProfile
 from webrag.presentation.models import BriefConfig
+from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.corpus_settings import EmbeddingSettings, FetchSettings, StorageSettings
 from webrag.settings.evidence_settings import (
@@ -27,7 +29,7 @@ from webrag.settings.evidence_settings import (
 )
 from webrag.settings.expansion_settings import ExpansionSettings
 from webrag.settings.explain import explain
-from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, mask_url
+from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, hidden_parts, mask_url
 from webrag.settings.serving_settings import AnswerSettings, McpSettings, TracingSettings
 from webrag.settings.sources import Variables, VariablesSource
 
@@ -36,6 +38,9 @@ __all__ = ["Settings", "load_settings"]
 
 # pydantic-settings asks a class method for its sources; this tells it which file to read.
 _VARIABLES: ContextVar[Variables] = ContextVar("webrag_variables")
+# Shown with what is secret in them masked.
+_SECRET_URLS = frozenset({"database_url", "proxy"})
+_NO_WORD = re.compile(r"[0-9]")
 _PROFILE_FIELDS = (
     "score_cliff_threshold",
     "plateau_variance_threshold",
@@ -89,6 +94,7 @@ class Settings(
         finally:
             _VARIABLES.reset(token)
         self.origins.update(dict.fromkeys(values, "argument"))
+        remember_secrets(*self._secrets())
 
     @override
     @classmethod
@@ -115,6 +121,16 @@ class Settings(
         """Address that Streamable HTTP listens on: public only with a token, unless set."""
         return self.mcp_host or ("0.0.0.0" if self.mcp_auth_token else "127.0.0.1")  # noqa: S104
 
+    def _secrets(self) -> Iterator[str]:
+        for field in type(self).model_fields:
+            value = getattr(self, field)
+            if isinstance(value, SecretStr) and field not in _SECRET_URLS:
+                yield value.get_secret_value()
+            elif isinstance(value, SecretStr | str):
+                text = value.get_secret_value() if isinstance(value, SecretStr) else value
+                # Passwords of databases are often words such as "postgres".
+                yield from (part for part in hidden_parts(text) if _NO_WORD.search(part))
+
     def origin(self, field: str) -> str:
         """Where a value came from: `default`, a variable and its place, or `argument`."""
         return self.origins.get(field, "default")
@@ -123,8 +139,13 @@ class Settings(
         """A value as it may be printed: secrets masked, passwords in URLs too."""
         value = getattr(self, field)
         if isinstance(value, SecretStr):
-            return mask_url(value.get_secret_value()) if field == "database_url" else MASK
-        return value
+            return mask_url(value.get_secret_value()) if field in _SECRET_URLS else MASK
+        return mask_url(value) if isinstance(value, str) and "://" in value else value
+
+    @property
+    def service_proxy(self) -> str | None:
+        """`WEBRAG_PROXY` as clients of services take it; None for direct connections."""
+        return self.proxy.get_secret_value() if self.proxy else None
 
     def allowing(self, hosts: Sequence[str]) -> Self:
         """These settings with more hosts allowed although their address may be private.
@@ -174,6 +195,7 @@ class Settings(
         return FirecrawlConfig(
             api_url=self.firecrawl_api_url,
             api_key=self.firecrawl_api_key,
+            proxy=self.proxy,
             allowed_hosts=self.allow_hosts,
             timeout_s=self.firecrawl_timeout,
             max_age_s=self.recrawl_after,

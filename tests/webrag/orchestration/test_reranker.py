@@ -176,7 +176,7 @@ def test_nodes_show_title_and_headings_but_no_numbers() -> None:
     text = item.node.get_content(MetadataMode.EMBED)
 
     assert "Manual" in text
-    assert "Lag" in text
+    assert "heading_path: Guide > Lag" in text
     assert "similarity" not in text
     assert item.node.get_content(MetadataMode.LLM) == "the passage"
 

@@ -1,6 +1,7 @@
 """Reads the SDK's answers, trusting nothing about their shape; it asks nothing."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from webrag.errors import InputError
@@ -9,52 +10,59 @@ from webrag.ingestion.firecrawl.errors import clean_text
 from webrag.ingestion.firecrawl.models import ScrapedPage
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import MappedLink
+from webrag.redaction import Redactor
 
 __all__ = ["mapped_links", "scraped_page"]
 
 _MAX_FIELD_CHARS = 1_000
 
 
-def scraped_page(document: Any) -> ScrapedPage:
+def scraped_page(document: Any, redactor: Redactor) -> ScrapedPage:
     """Read one document.
+
+    Args:
+        document: What the SDK made of the answer.
+        redactor: Hides the key, should the service repeat it in what becomes a stored page.
 
     Raises:
         ValueError: It has neither content nor anything said about the page.
     """
     facts = document.metadata_typed
+    text, line = partial(_plain, redactor), partial(_one_line, redactor)
     page = ScrapedPage(
-        markdown=_text(document.markdown),
-        html=_text(document.html),
-        raw_html=_text(document.raw_html),
-        links=tuple(_text(link) for link in document.links or ()),
-        title=_line(facts.title or facts.og_title),
-        description=_line(facts.description or facts.og_description),
-        language=_line(facts.language),
-        published_at=_line(facts.published_time),
-        modified_at=_line(facts.modified_time),
-        requested_url=_text(facts.source_url),
-        url=_text(facts.url or facts.source_url),
+        markdown=text(document.markdown),
+        html=text(document.html),
+        raw_html=text(document.raw_html),
+        links=tuple(text(link) for link in document.links or ()),
+        title=line(facts.title or facts.og_title),
+        description=line(facts.description or facts.og_description),
+        language=line(facts.language),
+        published_at=line(facts.published_time),
+        modified_at=line(facts.modified_time),
+        requested_url=text(facts.source_url),
+        url=text(facts.url or facts.source_url),
         status=facts.status_code,
-        content_type=_text(facts.content_type),
-        error=clean_text(_text(facts.error)),
-        warning=clean_text(_text(document.warning)),
+        content_type=text(facts.content_type),
+        error=clean_text(text(facts.error)),
+        warning=clean_text(text(document.warning)),
     )
     if page == ScrapedPage():
         raise ValueError("the answer holds nothing")
     return page
 
 
-def mapped_links(answer: Any) -> list[MappedLink]:
+def mapped_links(answer: Any, redactor: Redactor) -> list[MappedLink]:
     """Read a list of a site's pages; what is no web address is left out."""
+    text, line = partial(_plain, redactor), partial(_one_line, redactor)
     found: dict[str, MappedLink] = {}
     for item in _items(answer.links):
         try:
-            url = canonical_url(_text(item.url))
+            url = canonical_url(text(item.url))
         except InputError:
             continue
         found.setdefault(
             url,
-            MappedLink(url=url, title=_line(item.title), description=_line(item.description)),
+            MappedLink(url=url, title=line(item.title), description=line(item.description)),
         )
     return list(found.values())
 
@@ -63,9 +71,9 @@ def _items(links: Any) -> Iterable[Any]:
     return links if isinstance(links, list) else ()
 
 
-def _text(value: Any) -> str:
-    return storable(value) if isinstance(value, str) else ""
+def _plain(redactor: Redactor, value: Any) -> str:
+    return redactor.hide_whole(storable(value)) if isinstance(value, str) else ""
 
 
-def _line(value: Any) -> str:
-    return collapse(normalize_characters(_text(value)))[:_MAX_FIELD_CHARS]
+def _one_line(redactor: Redactor, value: Any) -> str:
+    return collapse(normalize_characters(_plain(redactor, value)))[:_MAX_FIELD_CHARS]

@@ -101,7 +101,7 @@ class BatchRun:
     def _collect(self, documents: Sequence[Any]) -> None:
         for document in documents:
             try:
-                page = scraped_page(document)
+                page = scraped_page(document, self._client.redactor)
             except ValueError:
                 continue
             url = _canonical(page.requested_url or page.url)

@@ -5,21 +5,22 @@ It judges no address and turns nothing into a page; `source` does.
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
 import httpx
+from llama_index.postprocessor.webrag.circuit_breaker import CircuitBreaker
+from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
 
 from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.firecrawl.answers import mapped_links, scraped_page
 from webrag.ingestion.firecrawl.batch import BatchRun
-from webrag.ingestion.firecrawl.circuit import CircuitBreaker
 from webrag.ingestion.firecrawl.errors import Failure, failure_of, silence
 from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
 from webrag.ingestion.models import MappedLink
+from webrag.redaction import Redactor, remember_secrets
 
 __all__ = ["FirecrawlClient"]
 
@@ -53,9 +54,12 @@ class FirecrawlClient:
 
     def __init__(self, config: FirecrawlConfig) -> None:
         self.config = config
+        key = config.api_key.get_secret_value() if config.api_key else ""
+        remember_secrets(key)
+        self.redactor = Redactor([key])
         self._slots = asyncio.Semaphore(config.concurrency)
         self._breaker: CircuitBreaker[Failure] = CircuitBreaker(
-            failures=config.failures, pause_s=config.pause_s
+            threshold=config.failures, open_s=config.pause_s
         )
         self._starting = asyncio.Lock()
         self._sdk: Any = None
@@ -77,7 +81,7 @@ class FirecrawlClient:
 
         async def ask(sdk: Any, left_s: float) -> ScrapedPage:
             options = self.scrape_options(left_s, fresh=fresh)
-            return scraped_page(await sdk.scrape(url, auto_resume=False, **options))
+            return scraped_page(await sdk.scrape(url, auto_resume=False, **options), self.redactor)
 
         return await self.call(ask, url=url, timeout_s=self.config.timeout_s)
 
@@ -98,7 +102,7 @@ class FirecrawlClient:
             answer = await sdk.map(
                 url, search=search, limit=limit, sitemap="include", timeout=_milliseconds(left_s)
             )
-            return mapped_links(answer)[:limit]
+            return mapped_links(answer, self.redactor)[:limit]
 
         return await self.call(ask, url=url, timeout_s=self.config.map_timeout_s)
 
@@ -151,8 +155,8 @@ class FirecrawlClient:
         """
         sdk = await self._opened()
         async with self._slots:
-            reason = self._breaker.blocking
-            if reason is not None:
+            reason = self._breaker.reason
+            if self._breaker.seconds_left() > 0 and reason is not None:
                 raise _provider_error(reason)
             answer = await self._attempts(ask, sdk, time.monotonic() + timeout_s, timeout_s)
         if isinstance(answer, Failure):
@@ -173,36 +177,45 @@ class FirecrawlClient:
         deadline: float,
         timeout_s: float,
     ) -> _T | Failure:
-        failure = silence(timeout_s)
-        for attempt in range(self.config.attempts):
+        last = silence(timeout_s)
+
+        async def attempt() -> _T:
+            nonlocal last
             wait_s = self._quiet_until - time.monotonic()
             if self._limit is not None and time.monotonic() + wait_s >= deadline:
-                return self._limit
+                last = self._limit
+                raise _FailedError(last)
             await asyncio.sleep(max(wait_s, 0.0))
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
                     return await ask(sdk, deadline - time.monotonic())
-            except TimeoutError:
-                return failure
             except self._sdk_errors as error:
-                failure = failure_of(error)
-            wait_s = self._wait_s(failure, attempt)
-            is_last = attempt + 1 == self.config.attempts
-            if is_last or not failure.may_retry or time.monotonic() + wait_s >= deadline:
-                break
-            _log.info("%s Asking again in %.1f s.", failure.sentence, wait_s)
-            await asyncio.sleep(wait_s)
-        return failure
+                last = failure_of(error)
+                self._note_limit(last)
+                raise _FailedError(last) from None
 
-    def _wait_s(self, failure: Failure, attempt: int) -> float:
-        jitter = random.uniform(0.5, 1.0)  # noqa: S311
-        backoff_s: float = self.config.backoff_s * 2**attempt * jitter
-        if failure.wait_s is None:
-            return backoff_s
+        policy = RetryPolicy(
+            attempts=self.config.attempts,
+            backoff_s=self.config.backoff_s,
+            deadline=deadline,
+            is_passing=lambda error: isinstance(error, _FailedError) and error.failure.may_retry,
+            # What the service asks for is waited for before the next request, whoever makes it;
+            # here it only decides whether there is time for one.
+            asked_pause_s=lambda _: max(self._quiet_until - time.monotonic(), 0.0),
+            on_pause=lambda _, wait_s: _log.info(
+                "%s Asking again in %.1f s.", last.sentence, wait_s
+            ),
+        )
+        try:
+            return await policy.run(attempt)
+        except (_FailedError, TimeoutError):
+            return last
+
+    def _note_limit(self, failure: Failure) -> None:
         # The limit is the account's: everybody waits, not only this call.
-        self._limit = failure
-        self._quiet_until = max(self._quiet_until, time.monotonic() + failure.wait_s)
-        return failure.wait_s + backoff_s
+        if failure.wait_s is not None:
+            self._limit = failure
+            self._quiet_until = max(self._quiet_until, time.monotonic() + failure.wait_s)
 
     def _noted(self, failure: Failure, url: str) -> FetchError | ProviderError:
         """Count a failure, and give the error to raise."""
@@ -212,6 +225,8 @@ class FirecrawlClient:
         if failure.kind == "service":
             pause_s = None if failure.pause_s is None else min(failure.pause_s, _MOST_PAUSE_S)
             self._breaker.failed(failure, pause_s=pause_s)
+        else:
+            self._breaker.succeeded()  # it answers, if only with a refusal
         return _provider_error(failure)
 
     async def _opened(self) -> Any:
@@ -227,7 +242,26 @@ class FirecrawlClient:
                     api_url=self.config.api_url.rstrip("/"),
                     max_retries=1,
                 )
+                await self._connect_as_set()
             return self._sdk
+
+    async def _connect_as_set(self) -> None:
+        """Give the SDK, which takes no client, one that heeds the environment only if told to."""
+        http = self._sdk._v2_client.async_http_client
+        stock, proxy = http._client, self.config.proxy
+        http._client = httpx.AsyncClient(
+            base_url=stock.base_url,
+            headers=stock.headers,
+            limits=httpx.Limits(max_keepalive_connections=0),
+            **client_options(proxy.get_secret_value() if proxy else None),
+        )
+        await stock.aclose()
+
+
+class _FailedError(Exception):
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.sentence)
+        self.failure = failure
 
 
 def _provider_error(failure: Failure) -> ProviderError:

@@ -1,6 +1,5 @@
 """What Firecrawl's failures mean: for the page, for this request or for the service as a whole."""
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -8,12 +7,12 @@ import httpx
 
 from webrag.ingestion.characters import collapse, normalize_characters
 from webrag.ingestion.http.status import retry_after_s
+from webrag.redaction import redacted_failure
 
 __all__ = ["Failure", "clean_text", "failure_of", "silence"]
 
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 _MAX_SAID = 200
-_KEY = re.compile(r"\bfc-[\w-]{4,}|(?<=Bearer )\S+", re.IGNORECASE)
 _REFUSED_KEY_PAUSE_S = 300.0
 _CHECK_URL = "Check FIRECRAWL_API_URL: it must lead to a Firecrawl server of version 2."
 _CHECK_KEY = "Check FIRECRAWL_API_KEY, or take it out to use the built-in fetcher."
@@ -154,7 +153,7 @@ def _said(error: Exception) -> str:
 
 def clean_text(text: str) -> str:
     """A service's words on one short line, without anything that looks like a key."""
-    line = collapse(normalize_characters(_KEY.sub("***", text)))
+    line = collapse(normalize_characters(redacted_failure(text)))
     return line[:_MAX_SAID].rstrip(". ")
 
 

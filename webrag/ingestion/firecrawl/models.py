@@ -14,6 +14,8 @@ class FirecrawlConfig(BaseModel):
     Attributes:
         api_url: The service, or a server of the user's own.
         api_key: Sent with each request; a server of one's own may need none.
+        proxy: Address of a proxy, or `environment` for those that variables name; None asks the
+            service directly.
         allowed_hosts: `host` or `host:port` entries that a server of one's own may be sent to
             although their address is private; the public service never is.
         timeout_s: One page, retries included.
@@ -34,6 +36,7 @@ class FirecrawlConfig(BaseModel):
 
     api_url: str = FIRECRAWL_CLOUD_URL
     api_key: SecretStr | None = None
+    proxy: SecretStr | None = None
     allowed_hosts: tuple[str, ...] = ()
     timeout_s: float = Field(default=30.0, gt=0)
     map_timeout_s: float = Field(default=15.0, gt=0)

@@ -1,26 +1,33 @@
-"""Node postprocessors: rerankers with and without a service, and filters that need neither."""
+"""Node postprocessors: rerankers with and without a service, and filters that need neither.
 
-from llama_index.postprocessor.webrag.adjacent_context import AdjacentContext
-from llama_index.postprocessor.webrag.cohere_rerank import CohereRerank
-from llama_index.postprocessor.webrag.depth_decay import DepthDecay
-from llama_index.postprocessor.webrag.jina_rerank import JinaRerank
-from llama_index.postprocessor.webrag.local_rerank import LocalRerank
-from llama_index.postprocessor.webrag.recency import RecencyBoost
-from llama_index.postprocessor.webrag.redundancy import RedundancyFilter
-from llama_index.postprocessor.webrag.remote_rerank import RemoteRerank
-from llama_index.postprocessor.webrag.rerank_errors import (
-    RerankCircuitOpenError,
-    RerankError,
-    RerankInputError,
-    RerankRefusedError,
-    RerankResponseError,
-    RerankTimeoutError,
-    RerankUnavailableError,
-)
-from llama_index.postprocessor.webrag.scaled_scores import ScaledScores
-from llama_index.postprocessor.webrag.token_budget import TokenBudget
-from llama_index.postprocessor.webrag.token_encoder import TokenEncoder
-from llama_index.postprocessor.webrag.zeroentropy_rerank import ZeroEntropyRerank
+Each is imported when it is asked for: the packages of the services take seconds to load.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from llama_index.postprocessor.webrag.adjacent_context import AdjacentContext
+    from llama_index.postprocessor.webrag.cohere_rerank import CohereRerank
+    from llama_index.postprocessor.webrag.depth_decay import DepthDecay
+    from llama_index.postprocessor.webrag.jina_rerank import JinaRerank
+    from llama_index.postprocessor.webrag.local_rerank import LocalRerank
+    from llama_index.postprocessor.webrag.recency import RecencyBoost
+    from llama_index.postprocessor.webrag.redundancy import RedundancyFilter
+    from llama_index.postprocessor.webrag.remote_rerank import RemoteRerank
+    from llama_index.postprocessor.webrag.rerank_errors import (
+        RerankCircuitOpenError,
+        RerankError,
+        RerankInputError,
+        RerankRefusedError,
+        RerankResponseError,
+        RerankTimeoutError,
+        RerankUnavailableError,
+    )
+    from llama_index.postprocessor.webrag.scaled_scores import ScaledScores
+    from llama_index.postprocessor.webrag.token_budget import TokenBudget
+    from llama_index.postprocessor.webrag.token_encoder import TokenEncoder
+    from llama_index.postprocessor.webrag.zeroentropy_rerank import ZeroEntropyRerank
 
 __all__ = [
     "AdjacentContext",
@@ -43,3 +50,25 @@ __all__ = [
     "TokenEncoder",
     "ZeroEntropyRerank",
 ]
+
+_HOMES = {
+    "AdjacentContext": "adjacent_context",
+    "CohereRerank": "cohere_rerank",
+    "DepthDecay": "depth_decay",
+    "JinaRerank": "jina_rerank",
+    "LocalRerank": "local_rerank",
+    "RecencyBoost": "recency",
+    "RedundancyFilter": "redundancy",
+    "RemoteRerank": "remote_rerank",
+    "ScaledScores": "scaled_scores",
+    "TokenBudget": "token_budget",
+    "TokenEncoder": "token_encoder",
+    "ZeroEntropyRerank": "zeroentropy_rerank",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module(f"{__name__}.{_HOMES.get(name, 'rerank_errors')}")
+    return getattr(home, name)

@@ -3,14 +3,22 @@
 import threading
 import time
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 __all__ = ["CircuitBreaker"]
 
+_Reason = TypeVar("_Reason")
 
-class CircuitBreaker:
+
+class CircuitBreaker(Generic[_Reason]):
     """Stops calls for a while after several failures in a row, then lets one through to try.
 
     Thread-safe.
+
+    Args:
+        threshold: Failures in a row that begin a pause.
+        open_s: Length of a pause.
+        clock: Seconds that only grow.
     """
 
     def __init__(
@@ -26,6 +34,12 @@ class CircuitBreaker:
         self._lock = threading.Lock()
         self._failures = 0
         self._retry_at = 0.0
+        self._reason: _Reason | None = None
+
+    @property
+    def reason(self) -> _Reason | None:
+        """What was given with the last failure."""
+        return self._reason
 
     def seconds_left(self) -> float:
         """Seconds until a call may be made; 0.0 admits the caller, alone if it is a trial."""
@@ -42,9 +56,18 @@ class CircuitBreaker:
         """Forget the failures."""
         with self._lock:
             self._failures = 0
+            self._reason = None
 
-    def failed(self) -> None:
-        """Count a failure; from the threshold on, calls stop from now."""
+    def failed(self, reason: _Reason | None = None, *, pause_s: float | None = None) -> None:
+        """Count a failure; from the threshold on, calls stop from now.
+
+        Args:
+            reason: Kept until something else happens.
+            pause_s: Stop calls for so long at once, whatever the count.
+        """
         with self._lock:
             self._failures += 1
-            self._retry_at = self._clock() + self._open_s
+            self._reason = reason
+            if pause_s is not None:
+                self._failures = max(self._failures, self._threshold)
+            self._retry_at = self._clock() + (self._open_s if pause_s is None else pause_s)

@@ -2,18 +2,24 @@
 
 from typing import Any, ClassVar
 
+import httpx
+from cohere import AsyncClientV2
 from llama_index.core.bridge.pydantic import Field
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.postprocessor import cohere_rerank as stock
 from llama_index.postprocessor.webrag.remote_rerank import RemoteRerank
+from llama_index.postprocessor.webrag.rerank_service import Send
 from typing_extensions import override
 
 __all__ = ["CohereRerank"]
 
 
-class CohereRerank(RemoteRerank):
-    """Orders nodes by Cohere's relevance.
+class CohereRerank(RemoteRerank, stock.CohereRerank):  # type: ignore[misc] # top_n may be None
+    """Orders nodes by Cohere's relevance: LlamaIndex's class over Cohere's asynchronous client.
 
-    The instruction is put before the question, as Cohere has no field for it. Everything else is
-    as `RemoteRerank` describes it.
+    The stock class (0.10.0) asks with a blocking client, which would hold the event loop, and
+    retries ten times with pauses of four seconds and more. The instruction is put before the
+    question, as Cohere has no field for it. Everything else is as `RemoteRerank` describes it.
 
     Example:
         >>> rerank = CohereRerank(api_key=key, top_n=5)
@@ -31,6 +37,13 @@ class CohereRerank(RemoteRerank):
         default=4096, ge=1, description="Tokens of one node that Cohere reads."
     )
 
+    # Asked for again by the policy of `RemoteRerank` alone.
+    max_retries: int = Field(default=0, ge=0, le=0, description="Retries of the package: none.")
+
+    def __init__(self, **fields: Any) -> None:
+        # Not the stock class's, which makes a client from the environment.
+        BaseNodePostprocessor.__init__(self, **fields)
+
     @classmethod
     @override
     def class_name(cls) -> str:
@@ -45,3 +58,18 @@ class CohereRerank(RemoteRerank):
             "top_n": top_n,
             "max_tokens_per_doc": self.max_tokens_per_doc,
         }
+
+    @override
+    def _sender(self, payload: dict[str, Any]) -> Send:
+        key = self.api_key.get_secret_value()
+
+        async def send(client: httpx.AsyncClient) -> None:
+            service = AsyncClientV2(
+                key,
+                base_url=self.base_url,
+                httpx_client=client,
+                log_warning_experimental_features=False,
+            )
+            await service.rerank(**payload, request_options={"max_retries": 0})
+
+        return send

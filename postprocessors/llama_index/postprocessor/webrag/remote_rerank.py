@@ -20,7 +20,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.blocking import run_blocking
 from llama_index.postprocessor.webrag.node_copies import rescored
 from llama_index.postprocessor.webrag.rerank_errors import RerankInputError
-from llama_index.postprocessor.webrag.rerank_service import Call, RerankService
+from llama_index.postprocessor.webrag.rerank_service import Call, RerankService, Send
 from typing_extensions import override
 
 __all__ = ["RemoteRerank", "Scored", "read_results"]
@@ -85,6 +85,14 @@ class RemoteRerank(BaseNodePostprocessor):
         default=5_000_000, ge=1, description="Size of one request, counted as providers count."
     )
 
+    proxy: str | None = Field(
+        default=None,
+        exclude=True,
+        repr=False,
+        description="Address of a proxy, or `environment` for those that variables name; None asks "
+        "the service directly.",
+    )
+
     _service: RerankService = PrivateAttr()
 
     @field_validator("api_key")
@@ -108,7 +116,7 @@ class RemoteRerank(BaseNodePostprocessor):
     @override
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._service = RerankService(self.provider)
+        self._service = RerankService(self.provider, proxy=self.proxy)
 
     async def __aenter__(self) -> Self:
         await self._service.keep_connection()
@@ -124,6 +132,11 @@ class RemoteRerank(BaseNodePostprocessor):
     @abstractmethod
     def _payload(self, query: str, documents: list[str], top_n: int) -> dict[str, Any]:
         """The request as the provider wants it."""
+
+    def _sender(self, payload: dict[str, Any]) -> Send | None:
+        """Makes the request with the provider's own package; None where it has none."""
+        del payload
+        return None
 
     @override
     def _postprocess_nodes(
@@ -149,7 +162,11 @@ class RemoteRerank(BaseNodePostprocessor):
         # A node with nothing but metadata has nothing to be relevant.
         if not item.node.get_content(MetadataMode.NONE).strip():
             return ""
-        return item.node.get_content(self.metadata_mode)[: self.max_document_chars].strip()
+        shown = item.node.get_content(self.metadata_mode)
+        for key, value in item.node.metadata.items():
+            if isinstance(value, list | tuple):  # headings, which print as Python's list
+                shown = shown.replace(f"{key}: {value}", f"{key}: {' > '.join(map(str, value))}", 1)
+        return shown[: self.max_document_chars].strip()
 
     async def _scores(self, query: str, documents: list[str]) -> list[Scored]:
         """Index, score and confidence of the best documents, at most `top_n` of each request."""
@@ -158,13 +175,14 @@ class RemoteRerank(BaseNodePostprocessor):
         for first, last in list(self._batches(query, documents)):
             part = documents[first:last]
             wanted = min(self.top_n or len(part), len(part))
-            payload = self._payload(query, part, wanted)
+            payload = json.loads(_encode(self._payload(query, part, wanted)))
             call = Call(
                 url=self.base_url + self.path,
                 key=self.api_key.get_secret_value(),
                 body=_encode(payload),
                 deadline=deadline,
                 backoff_s=self.backoff_s,
+                send=self._sender(payload),
             )
             read = partial(read_results, documents=len(part), wanted=wanted)
             results = await self._service.ask(call, read)

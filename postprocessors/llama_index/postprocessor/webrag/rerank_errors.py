@@ -20,6 +20,7 @@ class RerankError(Exception):
         provider: Name of the service, for example "Cohere".
         status: HTTP status, if an answer came.
         attempts: Requests made for this call.
+        asked_pause_s: Seconds for which the service wants to be left alone.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class RerankError(Exception):
         self.provider = provider
         self.status = status
         self.attempts = attempts
+        self.asked_pause_s = 0.0
 
 
 class RerankInputError(RerankError, ValueError):

@@ -1,19 +1,23 @@
 """How a reranking service is called: deadline, retries, circuit breaker; it knows no provider."""
 
 import asyncio
+import base64
+import binascii
 import contextlib
 import email.utils
 import functools
 import json
 import logging
-import random
+import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote
 
-import httpx2
+import httpx
 from llama_index.postprocessor.webrag.circuit_breaker import CircuitBreaker
 from llama_index.postprocessor.webrag.rerank_errors import (
     RerankCircuitOpenError,
@@ -23,8 +27,10 @@ from llama_index.postprocessor.webrag.rerank_errors import (
     RerankTimeoutError,
     RerankUnavailableError,
 )
+from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
+from typing_extensions import override
 
-__all__ = ["Call", "RerankService", "retry_after_s"]
+__all__ = ["Call", "RerankService", "Send", "retry_after_s"]
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +40,9 @@ _MAX_ATTEMPTS: Final = 3
 _RETRIED: Final = frozenset({408, 409, 425, 429})
 _MAX_ANSWER_BYTES: Final = 4_000_000
 _MAX_DETAIL_CHARS: Final = 200
+_LONG_WORD: Final = 32
+_KEY_PIECE: Final = 5
+_LEFT_OUT: Final = re.compile(r"[*•●█]{2,}|…|\.{3}")
 _REFUSALS: Final[Mapping[int, str]] = {
     401: "refused the key",
     402: "wants payment for the account of this key",
@@ -44,6 +53,10 @@ _REFUSALS: Final[Mapping[int, str]] = {
 }
 # What these answer may repeat the key, in full or in part.
 _ABOUT_THE_KEY: Final = frozenset({401, 403, 498})
+
+# Makes one request with the client it is given; what it returns or raises about the answer does
+# not count, as the answer itself is judged.
+Send = Callable[[httpx.AsyncClient], Awaitable[object]]
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,7 @@ class Call:
         body: JSON.
         deadline: `time.monotonic` value at which the caller stops waiting.
         backoff_s: Longest pause before the second request; twice that before the third.
+        send: Makes the request with a provider's own package; None to post `body` to `url`.
     """
 
     url: str
@@ -63,6 +77,7 @@ class Call:
     body: bytes = field(repr=False)
     deadline: float
     backoff_s: float
+    send: Send | None = field(default=None, repr=False)
 
 
 class RerankService:
@@ -71,18 +86,30 @@ class RerankService:
     At most three requests a call, only after 408, 409, 425, 429, 5xx or a broken connection,
     with full jitter between them; `Retry-After` is waited for if it fits the deadline, else the
     call fails at once. Five failed calls in a row stop all calls for 30 s. Redirects are not
-    followed and proxies are not used. Thread-safe, and usable from any number of event loops.
+    followed. Thread-safe, and usable from any number of event loops.
+
+    Args:
+        provider: Named in errors.
+        breaker: Shared with others, or with a clock of its own.
+        proxy: As `client_options` takes it.
     """
 
-    def __init__(self, provider: str, breaker: CircuitBreaker | None = None) -> None:
+    def __init__(
+        self,
+        provider: str,
+        breaker: CircuitBreaker[None] | None = None,
+        *,
+        proxy: str | None = None,
+    ) -> None:
         self.provider = provider
         self._breaker = breaker or CircuitBreaker()
-        self._kept: tuple[asyncio.AbstractEventLoop, httpx2.AsyncClient] | None = None
+        self._proxy = proxy
+        self._kept: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
 
     async def keep_connection(self) -> None:
         """Keep connections open between calls of the running event loop, until `aclose`."""
         if self._kept is None:
-            self._kept = (asyncio.get_running_loop(), _client())
+            self._kept = (asyncio.get_running_loop(), _AnswerClient(self._proxy))
 
     async def aclose(self) -> None:
         """Close what `keep_connection` opened."""
@@ -127,28 +154,49 @@ class RerankService:
                 provider=self.provider,
             ) from error
 
-    async def _attempts(self, client: httpx2.AsyncClient, call: Call) -> bytes:
-        for attempt in range(1, _MAX_ATTEMPTS + 1):
-            try:
-                status, headers, body = await _post(client, call)
-                if status == 200:
-                    return body
-                error = self._failure(status, body, call.key)
-                wait = _pause(call.backoff_s * attempt, headers)
-            except httpx2.TransportError as broken:
-                error = self._unreachable(broken)
-                wait = _pause(call.backoff_s * attempt, {})
-            except httpx2.DecodingError as broken:
-                raise _unusable(self.provider, "a body that cannot be unpacked") from broken
-            error.attempts = attempt
-            if not _worth_another(error, attempt, wait, call.deadline):
-                raise error
-            _log.debug("%s Attempt %d of %d.", error, attempt, _MAX_ATTEMPTS)
-            await asyncio.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
+    async def _attempts(self, client: httpx.AsyncClient, call: Call) -> bytes:
+        made = 0
 
-    def _failure(self, status: int, body: bytes, key: str) -> RerankError:
-        detail = "" if status in _ABOUT_THE_KEY else _detail(body, key)
+        async def attempt() -> bytes:
+            nonlocal made
+            made += 1
+            try:
+                return await self._one(client, call)
+            except RerankError as error:
+                error.attempts = made
+                raise
+
+        policy = RetryPolicy(
+            attempts=_MAX_ATTEMPTS,
+            backoff_s=call.backoff_s,
+            deadline=call.deadline,
+            is_passing=lambda error: isinstance(error, RerankUnavailableError),
+            asked_pause_s=lambda error: getattr(error, "asked_pause_s", 0.0),
+            on_pause=lambda error, _: _log.debug("%s Attempt %d failed.", error, made),
+        )
+        return await policy.run(attempt)
+
+    async def _one(self, client: httpx.AsyncClient, call: Call) -> bytes:
+        try:
+            answer = await _answer_of(call.send or functools.partial(_post, call), client)
+        except httpx.DecodingError as broken:
+            raise _unusable(self.provider, "a body that cannot be unpacked") from broken
+        except httpx.HTTPError as broken:
+            raise self._unreachable(broken, call.key) from None
+        except httpx.InvalidURL:
+            raise RerankRefusedError(
+                f"{self.provider} has an address that cannot be asked.", provider=self.provider
+            ) from None
+        if answer is None:
+            message = f"{self.provider} was not asked: its package failed before."
+            raise RerankError(message, provider=self.provider)
+        if answer.status_code == 200:
+            return answer.content
+        raise self._failure(answer, call.key)
+
+    def _failure(self, answer: httpx.Response, key: str) -> RerankError:
+        status = answer.status_code
+        detail = "" if status in _ABOUT_THE_KEY else _detail(answer.content, key)
         said = f": {detail}" if detail else ""
         kind: type[RerankError] = RerankRefusedError
         if status == 429:
@@ -160,26 +208,25 @@ class RerankService:
         else:
             kind, what = RerankResponseError, "answered without a ranking"
         message = f"{self.provider} {what} (HTTP {status}){said}."
-        return kind(message, provider=self.provider, status=status)
+        error = kind(message, provider=self.provider, status=status)
+        error.asked_pause_s = retry_after_s(answer.headers) or 0.0
+        return error
 
-    def _unreachable(self, error: Exception) -> RerankUnavailableError:
-        what = (
-            "could not be reached"
-            if isinstance(error, httpx2.ConnectError)
-            else "broke the call off"
-        )
-        reason = str(error).strip().rstrip(".") or type(error).__name__
+    def _unreachable(self, error: Exception, key: str) -> RerankUnavailableError:
+        is_absent = isinstance(error, httpx.ConnectError)
+        what = "could not be reached" if is_absent else "broke the call off"
+        reason = _without_key(str(error), key).strip().rstrip(".") or type(error).__name__
         return RerankUnavailableError(
             f"{self.provider} {what} ({reason[:_MAX_DETAIL_CHARS]}).", provider=self.provider
         )
 
     @contextlib.asynccontextmanager
-    async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
+    async def _client(self) -> AsyncIterator[httpx.AsyncClient]:
         kept = self._kept
         if kept is not None and kept[0] is asyncio.get_running_loop():
             yield kept[1]
             return
-        async with _client() as client:
+        async with _AnswerClient(self._proxy) as client:
             yield client
 
 
@@ -193,6 +240,93 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     except ValueError:
         return None
     return max(until.timestamp() - time.time(), 0.0)
+
+
+_answers: ContextVar[list[httpx.Response] | None] = ContextVar("rerank_answers", default=None)
+
+
+class _AnswerClient(httpx.AsyncClient):
+    """Reads answers to a limit, and keeps the last for whoever judges it.
+
+    The packages of the services read any answer to its end, and take much for a ranking that is
+    none.
+    """
+
+    def __init__(self, proxy: str | None) -> None:
+        options = client_options(proxy)
+        # The deadline of a call covers connecting, sending and reading together.
+        super().__init__(
+            verify=_ssl_context(options["trust_env"]),
+            timeout=None,
+            follow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
+            **options,
+        )
+
+    @override
+    async def send(
+        self, request: httpx.Request, *, stream: bool = False, **options: Any
+    ) -> httpx.Response:
+        del stream  # everything is read here
+        response = await super().send(request, stream=True, **options)
+        body = bytearray()
+        try:
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > _MAX_ANSWER_BYTES:
+                    break  # what is cut off is not JSON any more
+        finally:
+            await response.aclose()
+        headers = {
+            name: value
+            for name, value in response.headers.items()
+            if name not in ("content-encoding", "content-length", "transfer-encoding")
+        }
+        answer = httpx.Response(
+            response.status_code, headers=headers, content=bytes(body), request=request
+        )
+        kept = _answers.get()
+        if kept is not None:
+            kept.append(answer)
+        return answer
+
+
+@functools.cache
+def _ssl_context(trust_env: bool) -> ssl.SSLContext:
+    """Loading the system's certificates takes about 0.1 s; one context serves every client."""
+    return httpx.create_ssl_context(trust_env=trust_env)
+
+
+async def _answer_of(send: Send, client: httpx.AsyncClient) -> httpx.Response | None:
+    """The answer to one request, whatever the package that made it thinks of it.
+
+    Returns:
+        None when the package made no request.
+
+    Raises:
+        httpx.HTTPError: There is none.
+    """
+    answers: list[httpx.Response] = []
+    token = _answers.set(answers)
+    try:
+        await send(client)
+    except (httpx.HTTPError, httpx.InvalidURL):
+        raise
+    # Each package has errors of its own, which share no base.
+    except Exception as error:  # noqa: BLE001
+        broken = _network_error(error)
+        if broken is not None and not answers:
+            raise broken from None
+        _log.debug("The package of the service raised %s.", type(error).__name__)
+    finally:
+        _answers.reset(token)
+    return answers[-1] if answers else None
+
+
+def _network_error(error: BaseException | None) -> httpx.HTTPError | None:
+    while error is not None and not isinstance(error, httpx.HTTPError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _read_answer(provider: str, body: bytes, read: Callable[[Any], T]) -> T:
@@ -212,46 +346,16 @@ def _read_answer(provider: str, body: bytes, read: Callable[[Any], T]) -> T:
         raise _unusable(provider, str(error)) from error
 
 
-def _client() -> httpx2.AsyncClient:
-    # The deadline of a call covers connecting, sending and reading together.
-    return httpx2.AsyncClient(
-        verify=_ssl_context(), timeout=None, follow_redirects=False, trust_env=False
-    )
-
-
-@functools.cache
-def _ssl_context() -> ssl.SSLContext:
-    """Loading the system's certificates takes about 0.1 s; one context serves every client."""
-    return httpx2.create_ssl_context(trust_env=False)
-
-
-async def _post(client: httpx2.AsyncClient, call: Call) -> tuple[int, Mapping[str, str], bytes]:
+async def _post(call: Call, client: httpx.AsyncClient) -> None:
     headers = {
         "Authorization": f"Bearer {call.key}",
         "Content-Type": "application/json",
         "Accept": "application/json",
     }
-    async with client.stream("POST", call.url, content=call.body, headers=headers) as response:
-        body = bytearray()
-        async for part in response.aiter_bytes():
-            body += part
-            if len(body) > _MAX_ANSWER_BYTES:
-                break  # what is cut off is not JSON any more
-        return response.status_code, response.headers, bytes(body)
+    await client.post(call.url, content=call.body, headers=headers)
 
 
-def _pause(longest: float, headers: Mapping[str, str]) -> float:
-    jitter = random.uniform(0, longest)  # noqa: S311
-    return jitter + (retry_after_s(headers) or 0.0)
-
-
-def _worth_another(error: RerankError, attempt: int, wait: float, deadline: float) -> bool:
-    if attempt == _MAX_ATTEMPTS or not isinstance(error, RerankUnavailableError):
-        return False
-    return time.monotonic() + wait < deadline
-
-
-def _count(breaker: CircuitBreaker, error: RerankError) -> None:
+def _count(breaker: CircuitBreaker[None], error: RerankError) -> None:
     # A service that finds fault with one request is well, and the next may be better.
     if error.status in (400, 413, 422):
         breaker.succeeded()
@@ -276,5 +380,28 @@ def _detail(body: bytes, key: str) -> str:
         said = said[0].get("msg")
     if not isinstance(said, str):
         return ""
-    words = " ".join("".join(c if c.isprintable() else " " for c in said).split())
-    return words.replace(key, "***")[:_MAX_DETAIL_CHARS].rstrip(".")
+    words = "".join(c if c.isprintable() else " " for c in said)
+    return _without_key(words, key)[:_MAX_DETAIL_CHARS].rstrip(".")
+
+
+def _without_key(said: str, key: str) -> str:
+    """A service's words with each that may hold the key, a part of it or a code of it left out."""
+    pieces = {key[at : at + _KEY_PIECE] for at in range(max(len(key) - _KEY_PIECE, 0) + 1)}
+    words = said[: 10 * _MAX_DETAIL_CHARS].replace(key, "***").split()
+    return " ".join("***" if _is_suspicious(word, pieces) else word for word in words)
+
+
+def _is_suspicious(word: str, pieces: set[str]) -> bool:
+    if word.strip("\"'`.,:;!?()") == "***":
+        return False
+    if len(word) > _LONG_WORD or _LEFT_OUT.search(word):
+        return True
+    known = word + unquote(word) + _decoded(word)
+    return any(piece in known for piece in pieces)
+
+
+def _decoded(word: str) -> str:
+    try:
+        return base64.b64decode(word.strip("\"'`.,:;!?()") + "===").decode("latin-1")
+    except (ValueError, binascii.Error):
+        return ""

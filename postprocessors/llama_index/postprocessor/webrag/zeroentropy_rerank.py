@@ -2,9 +2,12 @@
 
 from typing import Any, ClassVar, Literal
 
+import httpx
 from llama_index.core.bridge.pydantic import Field
 from llama_index.postprocessor.webrag.remote_rerank import RemoteRerank
+from llama_index.postprocessor.webrag.rerank_service import Send
 from typing_extensions import override
+from zeroentropy import AsyncZeroEntropy
 
 __all__ = ["ZeroEntropyRerank"]
 
@@ -12,7 +15,8 @@ __all__ = ["ZeroEntropyRerank"]
 class ZeroEntropyRerank(RemoteRerank):
     """Orders nodes by ZeroEntropy's calibrated relevance: .8 means relevant in 80 % of cases.
 
-    Everything else is as `RemoteRerank` describes it.
+    The instruction is put before the question, as ZeroEntropy has no field for it. Everything else
+    is as `RemoteRerank` describes it.
 
     Example:
         >>> rerank = ZeroEntropyRerank(api_key=key, top_n=5, instruction="Prefer code examples")
@@ -34,8 +38,9 @@ class ZeroEntropyRerank(RemoteRerank):
         "None falls back to slow.",
     )
     instruction_field: str | None = Field(
-        default="instruction",
-        description="Field of the request for the instruction; None puts it before the question.",
+        default=None,
+        description="Field of the request for the instruction, where a service has one; the "
+        "published interface has none.",
     )
 
     @classmethod
@@ -53,3 +58,17 @@ class ZeroEntropyRerank(RemoteRerank):
         if self.instruction:
             payload[self.instruction_field] = self.instruction
         return {**payload, "query": query}
+
+    @override
+    def _sender(self, payload: dict[str, Any]) -> Send:
+        key = self.api_key.get_secret_value()
+        own = {name: value for name, value in payload.items() if name == self.instruction_field}
+        published = {name: value for name, value in payload.items() if name not in own}
+
+        async def send(client: httpx.AsyncClient) -> None:
+            service = AsyncZeroEntropy(
+                api_key=key, base_url=self.base_url, http_client=client, max_retries=0, timeout=None
+            )
+            await service.models.rerank(**published, extra_body=own or None)
+
+        return send
