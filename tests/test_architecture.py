@@ -40,6 +40,7 @@ WITHOUT_MODULE = {
     "tests/webrag/orchestration/test_link_following.py",
     "tests/webrag/orchestration/test_repeated_crawls.py",
     "tests/webrag/retrieval/test_questions.py",
+    "tests/webrag/test_stored_corpora.py",
 }
 
 
