@@ -24,7 +24,7 @@ from webrag.indexing.embedded_postgres import EmbeddedPostgres
 from webrag.indexing.models import CorpusStatus
 from webrag.indexing.postgres_binaries import find_programs
 from webrag.indexing.schema import SCHEMA_VERSION
-from webrag.ingestion.models import FetchedPage, NotModified, Validators
+from webrag.ingestion.models import FetchedPage
 from webrag.settings import Settings
 
 DATA = Path(__file__).parent / "data"
@@ -55,9 +55,7 @@ class KilnSite:
         self.asked: list[str] = []
         self.gone = {MISSING}
 
-    async def fetch(
-        self, url: str, *, validators: Validators | None = None, fresh: bool = False
-    ) -> FetchedPage | NotModified:
+    async def fetch(self, url: str, **_: Any) -> FetchedPage:
         path = urlsplit(url).path
         self.asked.append(path)
         if path in self.gone:

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from webrag.concurrency import settled
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extraction_worker import LENGTH, READY
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
@@ -208,8 +209,10 @@ class ExtractionPool:
         except BaseException:
             worker.kill()
             # The kill ends the thread's read at once; waiting here leaves nothing behind.
-            await asyncio.shield(asyncio.gather(running, return_exceptions=True))
-            worker.close()
+            try:
+                await settled([running])
+            finally:
+                worker.close()
             raise
         finally:
             self._busy.discard(worker)
