@@ -58,9 +58,10 @@ class KilnSite:
     async def fetch(self, url: str, **_: Any) -> FetchedPage:
         path = urlsplit(url).path
         self.asked.append(path)
-        if path in self.gone:
+        file = self.folder / f"{path.strip('/') or 'index'}.html"
+        if path in self.gone or not file.exists():
             raise PageGoneError("The page does not exist.", url=url, status=404)
-        text = (self.folder / f"{path.strip('/') or 'index'}.html").read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
         return FetchedPage(
             requested_url=url,
             url=url,

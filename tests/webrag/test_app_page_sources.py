@@ -173,8 +173,8 @@ async def test_callers_who_share_a_fetch_are_all_told_that_another_source_was_us
         )
 
     assert site.paths == ["/limits"]
-    for degraded in (evidence.degraded, report.degraded, answer.degraded):
-        assert "Pages were fetched by the built-in fetcher instead." in " ".join(degraded)
+    told = [" ".join(each.degraded) for each in (evidence, report, answer)]
+    assert [text.count("fetched by the built-in fetcher instead") for text in told] == [1, 1, 1]
 
 
 async def test_page_is_there_although_firecrawl_refuses_the_key_and_everybody_is_told(
