@@ -342,6 +342,16 @@ def called(tool: str, arguments: dict[str, Any]) -> Observe:
     return observe
 
 
+async def structured_reply(lab: Lab, settings: Settings) -> Any:
+    await restore(folders()[-1], lab.database)
+    memory = WebRAG(settings, page_source=KilnSite(folders()[-1]))
+    async with Client(build_server(settings, load=lambda: memory)) as client:
+        result = await client.call_tool("search", {"query": QUESTION})
+    async with memory:
+        await memory.drop_collection()
+    return result.structured_content is None
+
+
 def config(name: str, field: str, **options: Any) -> Observe:
     return built(lambda settings: getattr(getattr(settings, f"{name}_config")(**options), field))
 
@@ -564,7 +574,7 @@ ROWS = (
     Row("mcp_soft_deadline", (0.1, 20.0), called("ingest", {"url": [START]})),
     Row("mcp_log_level", ("ERROR", "INFO"), refused_to_serve,
         {"mcp_transport": "streamable-http"}),
-    Row("mcp_structured_output", (False, True), called("ingest", {"url": [START]})),
+    Row("mcp_structured_output", (False, True), structured_reply),
     Row("mcp_enable_forget", (False, True), tools_of),
     # Answers and tracing.
     Row("answer_llm_base_url", (None, "http://b.example/v1"), WRITING),

@@ -122,7 +122,7 @@ class Relay:
         finally:
             del self._hearers[hearer]
 
-    def _pass_on(self, aside: _Aside[T], value: T) -> None:
+    def _pass_on(self, aside: _Aside[Any], value: Any) -> None:
         self._told.append((aside, value))
         for hearer in self._hearers.values():
             hearer.run(aside.tell, value)
