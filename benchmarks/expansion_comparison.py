@@ -56,7 +56,7 @@ class Bench:
 
     def engine(self, weights: dict[str, float] | None = None) -> OrchestratorEngine:
         reranker, profile = choose_reranker(self._settings, self._bundled)
-        config = self._settings.orchestration_config(profile, soft_deadline_s=None)
+        config = self._settings.orchestration_config()
         if weights is not None:
             expansion = config.expansion.model_copy(update={"signal_weights": weights})
             config = config.model_copy(update={"expansion": expansion})
@@ -67,7 +67,11 @@ class Bench:
             searcher=ReplaySearcher(
                 self._parts.database, embedder, self._settings.retrieval_config()
             ),
-            reranker=ChunkReranker(reranker, profile, top_n=self._settings.reranker_top_n),
+            reranker=ChunkReranker(
+                reranker,
+                self._settings.thresholds(profile),
+                top_n=self._settings.reranker_top_n,
+            ),
             analyzer=QueryAnalyzer(mode="rule_based"),
             encoder=self._bundled,
             config=config,

@@ -41,6 +41,7 @@ WITHOUT_MODULE = {
     "tests/webrag/providers/test_provider_faults.py",
     "tests/webrag/providers/test_proxies.py",
     "tests/webrag/retrieval/test_questions.py",
+    "tests/webrag/test_stored_corpora.py",
 }
 
 

@@ -33,7 +33,7 @@ OTHERS = {
     "git clone": "the continuous integration begins with it",
     "pip install uv": "the continuous integration begins with it",
     "python3 -m venv": "the continuous integration begins with it",
-    "uv run pytest": "it is what runs this",
+    "uv run --group dev pytest": "it is what runs this",
     "bash .ci/run": "it is what runs this",
     "python3 -m http.server": "Python's own",
     "python benchmarks/": "they measure for minutes; a test below looks for their options",

@@ -28,5 +28,5 @@ class WebRAG(Asking, Ingesting, StoredPages, LlamaIndexComponents):
         reranker: Any LlamaIndex postprocessor that scores from 0 to 1; None for the one the
             settings name.
         score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
-            those of cross-encoders.
+            those of cross-encoders. Thresholds that the settings name replace them.
     """

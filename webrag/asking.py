@@ -38,6 +38,7 @@ class Asking(Lifetime):
         expansion_budget: int | None = None,
         research_mode: Literal["fast", "deep"] = "fast",
         retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        max_pages: int | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> OrchestrationResult:
         """Find evidence for a question, starting from one or more pages.
@@ -54,6 +55,8 @@ class Asking(Lifetime):
                 the evidence is too thin.
             retrieval_mode: `chunk` selects passages, `full_context` returns everything stored
                 for the pages, `auto` decides by size.
+            max_pages: Pages obtained at most after the named ones, 0 to 25; None for
+                `MAX_PAGES_PER_RUN`.
             on_progress: Told what is being done.
 
         Raises:
@@ -78,6 +81,7 @@ class Asking(Lifetime):
             expansion_budget=expansion_budget,
             research_mode=research_mode,
             retrieval_mode=retrieval_mode,
+            max_pages=max_pages,
             on_progress=on_progress,
         )
 

@@ -126,7 +126,9 @@ async def assemble(
     ranks, profile = choose_reranker(settings, bundled, *reranker)
     await _entered(stack, ranks)
     searcher = Searcher(database, embedder, settings.retrieval_config())
-    chunk_reranker = ChunkReranker(ranks, profile, top_n=settings.reranker_top_n)
+    chunk_reranker = ChunkReranker(
+        ranks, settings.thresholds(profile), top_n=settings.reranker_top_n
+    )
     analyzer = await asyncio.to_thread(_analyzer, settings)
     engine = OrchestratorEngine(
         acquirer=acquirer,
@@ -135,7 +137,7 @@ async def assemble(
         reranker=chunk_reranker,
         analyzer=analyzer,
         encoder=bundled,
-        config=settings.orchestration_config(profile, soft_deadline_s=soft_deadline_s),
+        config=settings.orchestration_config(soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
     )
     finder = EvidenceFinder(
@@ -272,7 +274,7 @@ def _ingestion(
     # Sitemaps are always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)
-    service = IngestionService(pages.source, pool)
+    service = IngestionService(pages.source, pool, prefer_markdown=config.prefer_markdown)
     stack.push_async_callback(service.aclose)
     return service, SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps), pages
 

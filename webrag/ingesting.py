@@ -1,11 +1,11 @@
 """Pages and sites into WebRAG, without a question."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from webrag.concurrency import all_of
 from webrag.errors import WebRAGError
 from webrag.indexing.models import AcquiredPage
 from webrag.ingestion.asides import listening
@@ -14,8 +14,6 @@ from webrag.lifetime import Lifetime
 from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 
 __all__ = ["IngestReport", "Ingesting"]
-
-T = TypeVar("T")
 
 _INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
 
@@ -90,7 +88,7 @@ class Ingesting(Lifetime):
 
         notes: dict[str, None] = {}
         with listening(lambda sentence: notes.update({sentence: None})):
-            results = await _gather(one(url) for url in wanted)
+            results = await all_of(one(url) for url in wanted)
         outcomes = list(zip(wanted, results, strict=True))
         return IngestReport(
             pages=tuple(page for _, page in outcomes if isinstance(page, AcquiredPage)),
@@ -125,14 +123,3 @@ class Ingesting(Lifetime):
         return await (await self._current_parts()).crawler.crawl(
             url, options or CrawlOptions(), on_progress=on_progress
         )
-
-
-async def _gather(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results in order; when one fails the others are cancelled and its own error is raised."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

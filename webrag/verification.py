@@ -1,11 +1,12 @@
 """Checks quotations against the stored pages and the live ones; compares nothing itself."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from webrag.background import in_background
+from webrag.concurrency import all_of, within
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
@@ -28,6 +29,7 @@ __all__ = ["Verifier"]
 # Per host the fetcher is stricter.
 _FETCH_CONCURRENCY = 8
 
+_Fetched = Mapping[str, NormalizedDocument | WebRAGError]
 OnChecked = Callable[[CitationCheck, int, int], None]
 
 
@@ -76,20 +78,13 @@ class Verifier:
         """
         claims = [await self._claim(citation) for citation in citations]
         claims = [await self._with_stored(claim) for claim in claims]
-        fetches = self._fetches(claims) if live else {}
-        try:
-            if fetches:
-                await asyncio.wait(fetches.values(), timeout=deadline_s)
-            checks: list[CitationCheck] = []
-            for claim in claims:
-                checks.append(await _compared(claim, fetches.get(claim.url)))
-                if on_checked is not None:
-                    on_checked(checks[-1], len(checks), len(claims))
-            return checks
-        finally:
-            for task in fetches.values():
-                task.cancel()
-            await asyncio.gather(*fetches.values(), return_exceptions=True)
+        fetched = await self._fetched(claims, deadline_s) if live else None
+        checks: list[CitationCheck] = []
+        for claim in claims:
+            checks.append(await _compared(claim, fetched))
+            if on_checked is not None:
+                on_checked(checks[-1], len(checks), len(claims))
+        return checks
 
     async def _claim(self, citation: Citation) -> _Claim:
         check_citation(citation)
@@ -114,34 +109,39 @@ class Verifier:
             return claim
         return replace(claim, page=page, stored=await _found(claim, markdown, page.fetched_at))
 
-    def _fetches(self, claims: Sequence[_Claim]) -> dict[str, asyncio.Task[NormalizedDocument]]:
+    async def _fetched(self, claims: Sequence[_Claim], deadline_s: float | None) -> _Fetched:
+        """What came of each live page; those that did not come in time are missing."""
         slots = asyncio.Semaphore(_FETCH_CONCURRENCY)
         pages = {claim.url: claim.page for claim in claims}
-        return {
-            url: asyncio.create_task(self._live(page.url if page else url, slots))
-            for url, page in pages.items()
-        }
+        outcomes: dict[str, NormalizedDocument | WebRAGError] = {}
 
-    async def _live(self, url: str, slots: asyncio.Semaphore) -> NormalizedDocument:
-        async with slots:
-            document = await self._ingestion.ingest(url)
-        # Only a request with validators can be answered with "not modified".
-        assert isinstance(document, NormalizedDocument)
-        return document
+        async def one(url: str, page: StoredPage | None) -> None:
+            try:
+                async with slots:
+                    document = await self._ingestion.ingest(page.url if page else url)
+            except WebRAGError as error:
+                outcomes[url] = error
+                return
+            # Only a request with validators can be answered with "not modified".
+            assert isinstance(document, NormalizedDocument)
+            outcomes[url] = document
+
+        async with within(deadline_s):
+            await all_of(one(url, page) for url, page in pages.items())
+        return outcomes
 
 
-async def _compared(claim: _Claim, fetch: asyncio.Task[NormalizedDocument] | None) -> CitationCheck:
-    if fetch is None:
+async def _compared(claim: _Claim, fetched: _Fetched | None) -> CitationCheck:
+    if fetched is None:
         return _check(claim, Finding(state="unchecked", reason="The live page was not asked for."))
-    if not fetch.done():
+    outcome = fetched.get(claim.url)
+    if outcome is None:
         return _check(claim, Finding(state="unchecked", reason="Time ran out; verify it again."))
-    try:
-        document = fetch.result()
-    except PageGoneError as error:
-        return _check(claim, Finding(state="gone", reason=str(error)))
-    except WebRAGError as error:
-        return _check(claim, Finding(state="unreachable", reason=str(error)))
-    return _check(claim, await _found(claim, document.markdown, document.fetched_at))
+    if isinstance(outcome, PageGoneError):
+        return _check(claim, Finding(state="gone", reason=str(outcome)))
+    if isinstance(outcome, WebRAGError):
+        return _check(claim, Finding(state="unreachable", reason=str(outcome)))
+    return _check(claim, await _found(claim, outcome.markdown, outcome.fetched_at))
 
 
 async def _found(claim: _Claim, text: str, seen_at: datetime) -> Finding:

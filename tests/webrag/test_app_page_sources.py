@@ -1,3 +1,4 @@
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -156,6 +157,24 @@ async def test_quotation_of_a_pdf_links_to_its_page(
         brief = rag.brief(result)
 
     assert f"passage: {site}/manual.pdf#page=2" in brief
+
+
+async def test_callers_who_share_a_fetch_are_all_told_that_another_source_was_used(
+    opened: Open, firecrawl: FakeFirecrawl, static_site: Callable[..., Any]
+) -> None:
+    site = static_site({"/limits": PAGE})
+    firecrawl.queue("scrape", *[failing(401, "Unauthorized: Invalid token")] * 5)
+    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+    url = f"{site}/limits"
+
+    async with opened(**settings) as rag:
+        evidence, report, answer = await asyncio.gather(
+            rag.answer(url, QUESTION), rag.ingest(url), rag.ask(QUESTION, url=url)
+        )
+
+    assert site.paths == ["/limits"]
+    told = [" ".join(each.degraded) for each in (evidence, report, answer)]
+    assert [text.count("fetched by the built-in fetcher instead") for text in told] == [1, 1, 1]
 
 
 async def test_page_is_there_although_firecrawl_refuses_the_key_and_everybody_is_told(

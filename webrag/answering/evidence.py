@@ -1,6 +1,5 @@
 """Retrieves and ranks the passages an answer is made from; it writes nothing."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from webrag.answering.models import AnswerConfig, ExecutionPlan, RetrieveStep
 from webrag.answering.recency import boosted, freshness
 from webrag.answering.screening import Barred, barred_spans
+from webrag.concurrency import all_of
 from webrag.orchestration.confidence import confidence, coverage
 from webrag.orchestration.models import RankedChunk, ScoreProfile
 from webrag.orchestration.reranker import ChunkReranker
@@ -114,7 +114,7 @@ class EvidenceFinder:
             source_urls=None if urls is None else tuple(urls), years=tuple(years) or None
         )
         queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
-        legs = await asyncio.gather(*(self._leg(query, filters) for query in queries))
+        legs = await all_of(self._leg(query, filters) for query in queries)
         failed = any(leg.degraded for leg in legs)
         profile = self._reranker.fallback_profile if failed else self._reranker.profile
         found = self._evidence(legs, profile)

@@ -4,7 +4,6 @@ Plan, retrieve, rerank, synthesise, reflect; no step is repeated, and the confid
 how a coherent question ends.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, runtime_checkable
@@ -34,6 +33,7 @@ from webrag.answering.synthesizer import Draft, Synthesizer
 from webrag.answering.tracing import Tracer
 from webrag.answering.units import Similarity, read_units
 from webrag.background import in_background
+from webrag.concurrency import all_of
 from webrag.errors import GuardrailsViolationError
 from webrag.indexing.models import CorpusStatus
 
@@ -178,7 +178,7 @@ class Manager:
     async def _desk(self, run: Run, gathered: Gathered) -> CitationDesk:
         # Read again, after retrieval: what is cited must be what is stored now.
         urls = list(dict.fromkeys(each.chunk.source_url for each in gathered.evidence))
-        texts = await asyncio.gather(*(self._pages.markdown(url) for url in urls))
+        texts = await all_of(self._pages.markdown(url) for url in urls)
         stored = {url: text for url, text in zip(urls, texts, strict=True) if text is not None}
 
         def accepted(part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:

@@ -1,12 +1,13 @@
 """Gets the pages a question names into the corpus; it searches nothing."""
 
-import asyncio
 from collections.abc import Sequence
 
 from webrag.answering.models import AnswerRequest
+from webrag.concurrency import all_of
 from webrag.errors import FetchError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.models import AcquiredPage
+from webrag.ingestion.asides import listening
 from webrag.orchestration.engine import OrchestratorEngine
 
 __all__ = ["NamedPages"]
@@ -27,7 +28,7 @@ class NamedPages:
     async def __call__(
         self, request: AnswerRequest
     ) -> tuple[Sequence[str] | None, tuple[str, ...]]:
-        """Addresses to search, None for all that is stored, and what did not work.
+        """Addresses to search, None for all that is stored, and what did not work as configured.
 
         Raises:
             FetchError: None of the pages could be obtained.
@@ -38,12 +39,14 @@ class NamedPages:
             return None, ()
         if request.deep:
             return await self._deep(request)
-        outcomes = await asyncio.gather(*map(self._one, request.urls))
+        notes: dict[str, None] = {}
+        with listening(lambda sentence: notes.update({sentence: None})):
+            outcomes = await all_of(self._one(url) for url in request.urls)
         pages = [each.url for each in outcomes if isinstance(each, AcquiredPage)]
         failures = [each for each in outcomes if isinstance(each, FetchError)]
         if not pages:
             raise failures[0]
-        return pages, tuple(f"{each.url} could not be read: {each}" for each in failures)
+        return pages, (*notes, *(f"{each.url} could not be read: {each}" for each in failures))
 
     async def _one(self, url: str) -> AcquiredPage | FetchError:
         try:

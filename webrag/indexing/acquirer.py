@@ -5,10 +5,11 @@ Neither fetches nor indexes itself; it decides when to.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from webrag.concurrency import ended
 from webrag.errors import (
     DatabaseUnavailableError,
     FetchError,
@@ -22,6 +23,7 @@ from webrag.errors import (
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.indexer import Indexer, acquired_page
 from webrag.indexing.models import AcquiredPage, StoredPage
+from webrag.ingestion.asides import Relay
 from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 
@@ -60,13 +62,20 @@ class _Key(NamedTuple):
 class _Flight:
     """One acquisition several callers wait for; it is cancelled when the last one leaves."""
 
-    def __init__(self, task: asyncio.Task[AcquiredPage]) -> None:
-        self.task = task
+    def __init__(self, work: Callable[[], Awaitable[AcquiredPage]]) -> None:
+        self.relay = Relay()
+        self.task = asyncio.create_task(self._overheard(work))
         self.waiting = 0
+
+    async def _overheard(self, work: Callable[[], Awaitable[AcquiredPage]]) -> AcquiredPage:
+        with self.relay.overhearing():
+            return await work()
 
 
 class PageAcquirer:
     """Gets pages into the corpus; concurrent calls for one URL share one request.
+
+    What a page source tells meanwhile (`webrag.ingestion.asides`) reaches each of these callers.
 
     Args:
         ingestion: Fetches pages.
@@ -150,17 +159,17 @@ class PageAcquirer:
         key = _Key(id(asyncio.get_running_loop()), request)
         flight = self._flights.get(key)
         if flight is None:
-            task = asyncio.create_task(self._acquire(request, depth))
-            flight = self._flights[key] = _Flight(task)
+            flight = self._flights[key] = _Flight(lambda: self._acquire(request, depth))
         flight.waiting += 1
-        try:
-            return await asyncio.shield(flight.task)
-        finally:
-            flight.waiting -= 1
-            if flight.waiting == 0:
-                self._flights.pop(key, None)
-                flight.task.cancel()
-                await _ended(flight.task)
+        # What was read counts also for a caller who gives up, so the end is inside the block.
+        with flight.relay.hearing():
+            try:
+                return await asyncio.shield(flight.task)
+            finally:
+                flight.waiting -= 1
+                if flight.waiting == 0:
+                    self._flights.pop(key, None)
+                    await ended([flight.task])
 
     async def _acquire(self, request: _Request, depth: int) -> AcquiredPage:
         try:
@@ -283,15 +292,3 @@ def _validators(stored: StoredPage | None, url: str) -> Validators | None:
     if stored.etag is None and stored.last_modified is None:
         return None
     return Validators(etag=stored.etag, last_modified=stored.last_modified)
-
-
-async def _ended(task: asyncio.Task[AcquiredPage]) -> None:
-    """Wait until the task is over, even when the waiting is cancelled meanwhile."""
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        raise asyncio.CancelledError

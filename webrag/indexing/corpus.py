@@ -5,8 +5,6 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from psycopg import AsyncConnection, sql
 
 from webrag.errors import ConfigurationError
@@ -17,7 +15,6 @@ from webrag.indexing.database import Database
 from webrag.indexing.models import StoredPage
 from webrag.indexing.outcomes import Attempt, clear_attempts, note_attempt
 from webrag.indexing.page_queries import StoredParent
-from webrag.indexing.page_rows import PageRows
 from webrag.indexing.page_versions import KnownChunks, read_chunks
 from webrag.indexing.page_writer import EmbeddedPage, lock_pages, write_pages
 from webrag.indexing.schema import read_embedding, table
@@ -46,23 +43,15 @@ class Corpus(CorpusReader):
         super().__init__(database)
         self._embedding = embedding
 
-    async def replace_page(self, rows: PageRows, embeddings: NDArray[np.float32]) -> StoredPage:
-        """Store a page in place of its previous version, completely or not at all.
+    async def replace_pages(self, pages: Sequence[EmbeddedPage]) -> list[StoredPage]:
+        """Store pages in place of their previous versions, in one transaction: all or none.
 
-        Concurrent calls for one page take turns. The smallest depth seen is kept.
+        Concurrent calls for one page take turns. The smallest depth seen is kept. Loading many
+        pages this way costs a third of one transaction for each.
 
         Args:
-            rows: The page.
-            embeddings: One row per child, shape (children, dimensions).
-        """
-        (page,) = await self.replace_pages([(rows, embeddings)])
-        return page
-
-    async def replace_pages(self, pages: Sequence[EmbeddedPage]) -> list[StoredPage]:
-        """Store several pages in one transaction, each as `replace_page` does.
-
-        All are stored or none. Loading many pages this way costs a third of one transaction for
-        each. No two of them may have a URL in common.
+            pages: Each with its embeddings, one row per child, shape (children, dimensions). No
+                two may have a URL in common.
         """
 
         async def work(connection: _Connection) -> list[StoredPage]:
@@ -172,21 +161,6 @@ class Corpus(CorpusReader):
     async def lower_depth(self, url: str, depth: int) -> None:
         """Note that a page is at most this many links away from a named page."""
         await self._update(url, "depth = least(depth, %(depth)s)", depth=depth)
-
-    async def forget(self, url: str) -> bool:
-        """Delete a page with everything made from it; False when it is not stored."""
-
-        async def work(connection: _Connection) -> bool:
-            page = (await queries.find_pages(connection, self._collection, [url])).get(url)
-            if page is None:
-                return False
-            await run_steps(connection, lock_pages(self._collection, [page.url]))
-            known = {page.url, page.requested_url, url}
-            await run_steps(connection, clear_attempts(self._collection, known))
-            statement = sql.SQL("delete from {} where url = %s").format(self._table("documents"))
-            return (await connection.execute(statement, (page.url,))).rowcount > 0
-
-        return await self._database.run(work)
 
     def _table(self, name: str) -> sql.Composed:
         return table(self._collection, name)

@@ -11,6 +11,7 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
 
+from webrag.concurrency import all_of
 from webrag.errors import InputError, ProviderError, WebRAGError
 from webrag.indexing.embedding_batches import EmbeddingLimits, plan_batches
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
@@ -82,7 +83,7 @@ class Embedder:
 
         plan = plan_batches(sizes, most_texts=self._batch_size, most_tokens=self._limits.tokens)
         batches = [list(texts[part]) for part in plan]
-        return np.concatenate(await _all_or_cancel([embed(batch) for batch in batches]))
+        return np.concatenate(await all_of(embed(batch) for batch in batches))
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed a question, as an array of shape (dimensions,).
@@ -154,20 +155,6 @@ class Embedder:
             status=status,
             hint="Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS.",
         )
-
-
-async def _all_or_cancel(
-    work: Sequence[Awaitable[NDArray[np.float32]]],
-) -> list[NDArray[np.float32]]:
-    """Await all; when one fails, cancel the rest and raise its error as it is."""
-    tasks = [asyncio.ensure_future(each) for each in work]
-    try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
 
 
 def _embeds_batches_async(model: BaseEmbedding) -> bool:

@@ -1,15 +1,25 @@
 """What a page source tells whoever asked it for pages, besides the pages; it stores nothing.
 
 A page source serves many callers and its protocol returns pages only. What else there is to say
-goes to the caller on whose behalf it works, also through the tasks that caller starts.
+goes to the caller on whose behalf it works, also through the tasks that caller starts. Work that
+several callers wait for tells a `Relay`, and that tells each of them.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
-from typing import Generic, TypeVar
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import Context, ContextVar, copy_context
+from functools import partial
+from typing import Any, Generic, TypeVar
 
-__all__ = ["listening", "metering", "note", "rate_limited", "received", "watching_rate_limits"]
+__all__ = [
+    "Relay",
+    "listening",
+    "metering",
+    "note",
+    "rate_limited",
+    "received",
+    "watching_rate_limits",
+]
 
 T = TypeVar("T")
 
@@ -79,3 +89,40 @@ def watching_rate_limits(watcher: Callable[[], None]) -> AbstractContextManager[
 def rate_limited() -> None:
     """Tell the caller that a service refused a request as one too many."""
     _REFUSALS.tell(None)
+
+
+class Relay:
+    """Tells everyone who waits for one piece of work all that was told during it.
+
+    The work runs inside `overhearing`, each who waits inside `hearing`; whoever comes late is told
+    first what was told before.
+    """
+
+    def __init__(self) -> None:
+        self._told: list[tuple[_Aside[Any], Any]] = []
+        self._hearers: dict[object, Context] = {}
+
+    @contextmanager
+    def overhearing(self) -> Iterator[None]:
+        """Receive everything told inside the block and in tasks started in it."""
+        with ExitStack() as stack:
+            for aside in (_NOTES, _BYTES, _REFUSALS):
+                stack.enter_context(aside.heard_by(partial(self._pass_on, aside)))
+            yield
+
+    @contextmanager
+    def hearing(self) -> Iterator[None]:
+        """Pass it on, until the block is left, to the listeners that are set around the block."""
+        for aside, value in self._told:
+            aside.tell(value)
+        hearer = object()
+        self._hearers[hearer] = copy_context()
+        try:
+            yield
+        finally:
+            del self._hearers[hearer]
+
+    def _pass_on(self, aside: _Aside[Any], value: Any) -> None:
+        self._told.append((aside, value))
+        for hearer in self._hearers.values():
+            hearer.run(aside.tell, value)

@@ -6,8 +6,6 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from webrag.orchestration.models import ScoreProfile
-
 __all__ = ["LINK_SIGNALS", "ExpansionConfig", "OrchestrationConfig"]
 
 LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
@@ -63,7 +61,6 @@ class OrchestrationConfig(_Frozen):
     """Numbers that steer the loop.
 
     Attributes:
-        decomposition_mode: How questions are split.
         reranker_top_n: Chunks kept after reranking.
         context_budget: Tokens of evidence at most.
         recall_factor: How many times more candidates and tokens a retrieval for more recall takes.
@@ -79,11 +76,9 @@ class OrchestrationConfig(_Frozen):
         locality_radius: Neighbours on each side.
         timeout_s: Whole run.
         soft_deadline_s: After it a partial result is assembled; None to work until `timeout_s`.
-        profile: Thresholds of the scorer in use.
         expansion: Link following.
     """
 
-    decomposition_mode: Literal["llm", "rule_based", "none"] = "llm"
     reranker_top_n: int = Field(default=20, ge=1)
     context_budget: int = Field(default=40_000, ge=1)
     recall_factor: int = Field(default=2, ge=1)
@@ -98,5 +93,4 @@ class OrchestrationConfig(_Frozen):
     locality_radius: int = Field(default=1, ge=0)
     timeout_s: float = Field(default=120.0, gt=0)
     soft_deadline_s: float | None = None
-    profile: ScoreProfile = ScoreProfile(name="default")
     expansion: ExpansionConfig = ExpansionConfig()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
+from webrag.concurrency import all_of
 from webrag.errors import (
     ConfigurationError,
     DatabaseUnavailableError,
@@ -126,12 +127,7 @@ class CrawlRun:
 
     async def work(self) -> None:
         """Visit pages until none is left or the crawl must end."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(_WORKERS):
-                    group.create_task(self._worker())
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
+        await all_of(self._worker() for _ in range(_WORKERS))
 
     def note_degraded(self, sentence: str) -> None:
         """Remember what a page source had to say."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from webrag.concurrency import all_of
 from webrag.errors import FetchError, ProviderError
 from webrag.indexing.mapped_links import MappedLinks
 from webrag.ingestion.models import SiteMapper
@@ -50,7 +51,7 @@ class LinkDiscovery:
             return None
         try:
             async with asyncio.timeout(timeout_s):
-                failures = await asyncio.gather(*(self._discover(url) for url in waiting))
+                failures = await all_of(self._discover(url) for url in waiting)
         except TimeoutError:
             return (
                 f"{self._mapper.name.capitalize()} did not list the site's pages in time;"

@@ -13,8 +13,6 @@ from workflows.handler import WorkflowHandler
 from webrag.errors import DeadlineError, InputError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
-from webrag.indexing.models import AcquiredPage
-from webrag.ingestion.links import canonical_url
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.discovery import LinkDiscovery
 from webrag.orchestration.events import SAVED_TYPES, ProgressEvent
@@ -68,7 +66,6 @@ class OrchestratorEngine:
             config: Numbers that steer the loop.
             discovery: Names more links where a mapping service is at hand.
         """
-        self._acquirer = acquirer
         self._components = RunComponents(
             acquirer=acquirer,
             corpus=corpus,
@@ -225,21 +222,6 @@ class OrchestratorEngine:
             query, filters=filters, intent=intent, top_k=top_k, retrieval_mode=retrieval_mode
         )
         return await self._execute(request, on_progress)
-
-    async def ensure_ingested(self, url: str, *, refresh: bool = False) -> AcquiredPage:
-        """Make sure that a page is in the corpus.
-
-        Args:
-            url: Any spelling of its address.
-            refresh: Ask the site even when the stored version is fresh.
-
-        Raises:
-            InputError: The URL cannot be used.
-            FetchError: The page could not be obtained.
-            ProviderError: It could not be embedded.
-            StorageError: The database failed.
-        """
-        return await self._acquirer.acquire(canonical_url(url), refresh=refresh)
 
     async def _execute(
         self, request: RunRequest, on_progress: ProgressCallback | None

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from webrag.concurrency import ended
 from webrag.errors import (
     DatabaseUnavailableError,
     DeadlineError,
@@ -197,9 +198,7 @@ async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], Sco
     try:
         yield running
     finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await ended(running.keys())
 
 
 def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidate) -> bool:

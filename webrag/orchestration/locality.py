@@ -1,10 +1,10 @@
 """Adds the neighbours of strong chunks as context; it never touches what was matched."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
+from webrag.concurrency import all_of
 from webrag.indexing.corpus import Corpus, StoredParent
 from webrag.ingestion.models import Anchor
 from webrag.orchestration.models import RankedChunk
@@ -41,7 +41,7 @@ async def neighbours(
     if not wanted or token_budget <= 0:
         return ()
     pages = list(wanted)
-    found = await asyncio.gather(*(corpus.neighbours(page, wanted[page]) for page in pages))
+    found = await all_of(corpus.neighbours(page, wanted[page]) for page in pages)
     by_place = {(row.document_id, row.chunk_index): row for rows in found for row in rows}
     added: list[RankedChunk] = []
     for page, index in _by_strength(strong, wanted, radius):

@@ -1,11 +1,10 @@
 """Gets the named pages into the corpus before a run; it follows no link."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
+from webrag.concurrency import all_of, within
 from webrag.errors import (
     DatabaseUnavailableError,
     DeadlineError,
@@ -60,41 +59,41 @@ async def acquire_seeds(
         StorageError: No page could be stored.
         DatabaseUnavailableError: The database cannot be reached.
     """
+    outcomes: dict[str, AcquiredPage | WebRAGError] = {}
 
-    async def one(url: str) -> AcquiredPage:
-        page = await acquirer.acquire(url)
-        on_page(page)
-        return page
+    async def one(url: str) -> None:
+        try:
+            page = outcomes[url] = await acquirer.acquire(url)
+        except WebRAGError as error:
+            if not _is_of_one_page(error):
+                raise
+            outcomes[url] = error
+        else:
+            on_page(page)
 
-    tasks = {url: asyncio.create_task(one(url)) for url in urls}
-    try:
-        await asyncio.wait(tasks.values(), timeout=timeout_s)
-    finally:
-        unfinished = [url for url, task in tasks.items() if not task.done()]
-        for task in tasks.values():
-            task.cancel()
-        outcomes = await asyncio.gather(*tasks.values(), return_exceptions=True)
-    return _judge(dict(zip(urls, outcomes, strict=True)), unfinished, timeout_s)
+    async with within(timeout_s):
+        await all_of(one(url) for url in urls)
+    unfinished = [url for url in urls if url not in outcomes]
+    late = {url: _late(url, timeout_s) for url in unfinished}
+    return _judge({url: outcomes.get(url) or late[url] for url in urls}, unfinished)
 
 
-def _judge(
-    outcomes: dict[str, AcquiredPage | BaseException], unfinished: Sequence[str], timeout_s: float
-) -> Seeds:
+def _late(url: str, timeout_s: float) -> DeadlineError:
+    return DeadlineError(
+        f"{url} did not arrive within {timeout_s:.0f} s.",
+        seconds=timeout_s,
+        hint="Ask again: what was stored by then is kept.",
+    )
+
+
+def _judge(outcomes: dict[str, AcquiredPage | WebRAGError], unfinished: Sequence[str]) -> Seeds:
     pages: dict[str, AcquiredPage] = {}
     failures: dict[str, WebRAGError] = {}
     for url, outcome in outcomes.items():
         if isinstance(outcome, AcquiredPage):
             pages.setdefault(outcome.url, outcome)
-        elif _is_of_one_page(outcome):
-            failures[url] = outcome
-        elif isinstance(outcome, asyncio.CancelledError):
-            failures[url] = DeadlineError(
-                f"{url} did not arrive within {timeout_s:.0f} s.",
-                seconds=timeout_s,
-                hint="Ask again: what was stored by then is kept.",
-            )
         else:
-            raise outcome
+            failures[url] = outcome
     if not pages:
         raise _nothing_obtained(failures)
     warnings = tuple(f"{url} could not be used: {error}" for url, error in failures.items())
@@ -103,7 +102,7 @@ def _judge(
     return Seeds(tuple(pages.values()), warnings, not unfinished)
 
 
-def _is_of_one_page(outcome: BaseException) -> TypeGuard[WebRAGError]:
+def _is_of_one_page(outcome: WebRAGError) -> bool:
     """Whether the others can go on; without a database none can."""
     is_lost = isinstance(outcome, DatabaseUnavailableError)
     return isinstance(outcome, (FetchError, ProviderError, StorageError)) and not is_lost

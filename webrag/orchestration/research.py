@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from webrag.concurrency import all_of
 from webrag.errors import ProviderError
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
@@ -179,11 +180,9 @@ class ResearchRun:
         top_n *= self.components.config.recall_factor if state.wants_recall else 1
         if not state.scorer_failed:
             instruction = _instruction(state)
-            outcomes = await asyncio.gather(
-                *(
-                    reranker.rerank(query, result, instruction=instruction, top_n=top_n)
-                    for query, result in retrieved
-                )
+            outcomes = await all_of(
+                reranker.rerank(query, result, instruction=instruction, top_n=top_n)
+                for query, result in retrieved
             )
             notes = [note for _, note in outcomes if note]
             if not notes:

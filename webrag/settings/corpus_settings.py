@@ -182,6 +182,13 @@ class FetchSettings(BaseModel):
         ge=0,
         le=20,
     )
+    fetch_prefer_markdown: bool = setting(
+        False,
+        "Whether the Markdown version that a page names is read in its place, at the cost of one "
+        "more request.",
+        env="WEBRAG_FETCH_PREFER_MARKDOWN",
+        read_by="fetcher",
+    )
     fetch_host_concurrency: int = setting(
         4,
         "Requests under way at once to one host.",

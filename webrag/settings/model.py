@@ -183,6 +183,7 @@ class Settings(
             max_wire_bytes=self.fetch_max_bytes,
             max_decoded_bytes=self.fetch_max_decoded_bytes,
             max_redirects=self.fetch_max_redirects,
+            prefer_markdown=self.fetch_prefer_markdown,
             host_concurrency=self.fetch_host_concurrency,
             host_delay_s=self.fetch_host_delay,
             extraction_timeout_s=self.extraction_timeout,
@@ -231,18 +232,24 @@ class Settings(
             signal_weights={**LINK_SIGNALS, **self.expansion_signal_weights},
         )
 
-    def orchestration_config(
-        self, profile: ScoreProfile, *, soft_deadline_s: float | None = None
-    ) -> OrchestrationConfig:
+    def thresholds(self, profile: ScoreProfile) -> ScoreProfile:
+        """What scores are judged by.
+
+        Args:
+            profile: Of the scorer that was chosen; thresholds set by the user replace its own.
+        """
+        chosen = {name: getattr(self, name) for name in _PROFILE_FIELDS}
+        return profile.model_copy(
+            update={name: value for name, value in chosen.items() if value is not None}
+        )
+
+    def orchestration_config(self, *, soft_deadline_s: float | None = None) -> OrchestrationConfig:
         """What the loop needs.
 
         Args:
-            profile: Thresholds of the scorer in use; those set by the user replace them.
             soft_deadline_s: After it a partial result is assembled; None to work to the end.
         """
-        chosen = {name: getattr(self, name) for name in _PROFILE_FIELDS}
         return OrchestrationConfig(
-            decomposition_mode=self.decomposition_mode,
             reranker_top_n=self.reranker_top_n,
             context_budget=self.retrieval_context_budget,
             token_budget_saturation_ratio=self.token_budget_saturation_ratio,
@@ -254,9 +261,6 @@ class Settings(
             locality_radius=self.locality_expansion_radius,
             timeout_s=self.orchestration_timeout,
             soft_deadline_s=soft_deadline_s,
-            profile=profile.model_copy(
-                update={name: value for name, value in chosen.items() if value is not None}
-            ),
             expansion=self.expansion_config(),
         )
 

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from webrag.concurrency import settled
 from webrag.workers.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
 
 __all__ = ["Job", "WorkFailedError", "WorkerPool"]
@@ -273,8 +274,10 @@ class WorkerPool:
         except BaseException:
             worker.kill()
             # The kill ends the thread's read at once; waiting here leaves nothing behind.
-            await asyncio.shield(asyncio.gather(running, return_exceptions=True))
-            worker.close()
+            try:
+                await settled([running])
+            finally:
+                worker.close()
             raise
         finally:
             self._busy.discard(worker)

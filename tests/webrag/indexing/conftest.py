@@ -136,12 +136,14 @@ class Site:
         self.asked: list[tuple[str, Any]] = []
         self.wants_fresh: list[bool] = []
         self.gate: asyncio.Event | None = None
+        self.says: Callable[[], None] = lambda: None
 
     async def ingest(self, url: str, *, validators: Any = None, fresh: bool = False) -> Any:
         self.asked.append((url, validators))
         self.wants_fresh.append(fresh)
         if self.gate is not None:
             await self.gate.wait()
+        self.says()
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

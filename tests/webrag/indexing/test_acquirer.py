@@ -19,6 +19,14 @@ from webrag.indexing.embedder import Embedder
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.page_cutter import LocalCutter
 from webrag.indexing.page_rows import PageRows
+from webrag.ingestion.asides import (
+    listening,
+    metering,
+    note,
+    rate_limited,
+    received,
+    watching_rate_limits,
+)
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 
 MakeDocument = Callable[..., NormalizedDocument]
@@ -271,6 +279,110 @@ async def test_request_ends_when_the_last_caller_leaves(
 
     assert len(asyncio.all_tasks()) < len(before) - 1
     assert await corpus.page(URL) is None
+
+
+class Heard:
+    """What one caller was told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.sizes: list[int] = []
+        self.refusals = 0
+
+    async def acquire(self, acquirer: PageAcquirer, **options: Any) -> Any:
+        with (
+            listening(self.notes.append),
+            metering(self.sizes.append),
+            watching_rate_limits(self._refused),
+        ):
+            return await acquirer.acquire(URL, **options)
+
+    def _refused(self) -> None:
+        self.refusals += 1
+
+    @property
+    def all(self) -> tuple[list[str], list[int], int]:
+        return self.notes, self.sizes, self.refusals
+
+
+def say_everything() -> None:
+    note("The service is down.")
+    received(4_000)
+    rate_limited()
+
+
+@pytest.mark.parametrize("succeeds", [True, False], ids=["obtained", "failed"])
+async def test_every_caller_of_a_shared_request_is_told_what_the_source_tells(
+    acquirer: PageAcquirer, site: Any, succeeds: bool
+) -> None:
+    site.says = say_everything
+    site.answer = site.answer if succeeds else unreachable()
+    callers = [Heard() for _ in range(3)]
+
+    await asyncio.gather(*(each.acquire(acquirer) for each in callers), return_exceptions=True)
+
+    assert len(site.asked) == 1
+    assert [each.all for each in callers] == [(["The service is down."], [4_000], 1)] * 3
+
+
+async def test_caller_who_comes_late_is_told_what_was_said_before(
+    acquirer: PageAcquirer, site: Any, corpus: Corpus
+) -> None:
+    began, goes_on = asyncio.Event(), asyncio.Event()
+    answer = site.answer
+
+    async def slow(*_: Any, **__: Any) -> NormalizedDocument:
+        say_everything()
+        began.set()
+        await goes_on.wait()
+        return answer
+
+    site.ingest = slow
+    early, late = Heard(), Heard()
+    first = asyncio.create_task(early.acquire(acquirer))
+    await began.wait()
+    second = asyncio.create_task(late.acquire(acquirer))
+    await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.gather(first, second)
+
+    assert late.all == early.all == (["The service is down."], [4_000], 1)
+
+
+async def test_what_is_read_after_a_caller_gave_up_counts_for_the_one_who_stays(
+    acquirer: PageAcquirer, site: Any
+) -> None:
+    site.gate, site.says = asyncio.Event(), say_everything
+    first, second = Heard(), Heard()
+    leaving = asyncio.create_task(first.acquire(acquirer))
+    staying = asyncio.create_task(second.acquire(acquirer))
+    await wait_for_request(site)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    site.gate.set()
+    await staying
+
+    assert second.all == (["The service is down."], [4_000], 1)
+
+
+async def test_what_an_abandoned_request_has_read_counts_for_who_abandoned_it(
+    acquirer: PageAcquirer, site: Any
+) -> None:
+    async def hangs(*_: Any, **__: Any) -> None:
+        try:
+            site.asked.append((URL, None))
+            await asyncio.Event().wait()
+        finally:
+            received(300)
+
+    site.ingest = hangs
+    heard = Heard()
+    leaving = asyncio.create_task(heard.acquire(acquirer))
+    await wait_for_request(site)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+
+    assert heard.sizes == [300]
 
 
 async def test_failure_reaches_every_caller_and_the_next_one_tries_again(

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection, sql
 from webrag.errors import StorageError
 from webrag.indexing.corpus import Corpus
 from webrag.indexing.database import Database
+from webrag.indexing.forgetting import forget_page
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.schema import table
 from webrag.ingestion.models import Anchor, NormalizedDocument
@@ -80,14 +81,14 @@ async def test_forget_removes_everything_made_from_a_page(
 ) -> None:
     await indexer.index(make_document(links=["https://docs.test/a"]))
 
-    assert await corpus.forget(URL) is True
+    assert await forget_page(database, URL) is True
 
     names = ("documents", "parents", "data_children", "postings", "link_candidates")
     assert [await count(database, name) for name in names] == [0, 0, 0, 0, 0]
 
 
-async def test_forget_tells_that_a_page_is_not_stored(corpus: Corpus) -> None:
-    assert await corpus.forget("https://docs.test/none") is False
+async def test_forget_tells_that_a_page_is_not_stored(database: Database, corpus: Corpus) -> None:
+    assert await forget_page(database, "https://docs.test/none") is False
 
 
 async def test_failed_write_keeps_the_stored_version(

@@ -13,6 +13,8 @@ from webrag.errors import (
 )
 from webrag.indexing.acquirer import PageAcquirer
 from webrag.indexing.corpus import Corpus
+from webrag.indexing.database import Database
+from webrag.indexing.forgetting import forget_page
 from webrag.indexing.indexer import Indexer
 from webrag.ingestion.models import NormalizedDocument, NotModified
 
@@ -117,10 +119,12 @@ async def test_page_that_could_not_be_embedded_is_in_status(
     assert "embedding service is down" in (await corpus.status()).failures[0].reason
 
 
-async def test_forgotten_page_leaves_no_outcome(acquirer: PageAcquirer, corpus: Corpus) -> None:
+async def test_forgotten_page_leaves_no_outcome(
+    database: Database, acquirer: PageAcquirer, corpus: Corpus
+) -> None:
     await acquirer.acquire(URL)
 
-    await corpus.forget(URL)
+    await forget_page(database, URL)
 
     assert (await corpus.status()).outcomes == {}
 

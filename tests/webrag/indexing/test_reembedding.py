@@ -14,6 +14,7 @@ from webrag.indexing.corpus import Corpus
 from webrag.indexing.corpus_check import check_corpus
 from webrag.indexing.database import Database
 from webrag.indexing.embedder import Embedder
+from webrag.indexing.forgetting import forget_page
 from webrag.indexing.indexer import Indexer
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.reembedding import reembed
@@ -110,7 +111,7 @@ async def test_pages_can_be_stored_and_removed_after_the_switch(
     after = Indexer(corpus, parser, embedder())
 
     await after.index(make_document("https://docs.test/new", markdown="# New\n\nText.\n"))
-    await corpus.forget("https://docs.test/guide")
+    await forget_page(database, "https://docs.test/guide")
 
     assert await read(database, "select distinct length(text) > 0 from {}.data_children") == [
         (True,)
@@ -130,7 +131,7 @@ async def test_pages_changed_while_vectors_are_made_are_in_the_new_index(
     changes = iter([1])
 
     async def change() -> None:
-        await corpus.forget("https://docs.test/gone")
+        await forget_page(database, "https://docs.test/gone")
         await indexer.index(make_document("https://docs.test/kept", markdown="# Kept\n\nNew.\n"))
         await indexer.index(make_document("https://docs.test/more", markdown="# More\n\nToo.\n"))
 

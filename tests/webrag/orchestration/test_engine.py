@@ -207,9 +207,3 @@ async def test_runs_do_not_disturb_each_other(lab: Lab, manual: Any) -> None:
 
     assert [result.query for result in results] == [AT_SEED, TWO_LINKS_AWAY, ONE_LINK_AWAY]
     assert "system account" in texts(results[2])
-
-
-async def test_page_can_be_ingested_without_a_question(lab: Lab, manual: Any) -> None:
-    page = await lab.engine().ensure_ingested(manual + "/#top")
-
-    assert (page.outcome, page.url) == ("indexed", manual + "/")

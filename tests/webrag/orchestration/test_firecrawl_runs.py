@@ -153,7 +153,7 @@ async def test_reached_limit_of_requests_makes_the_round_smaller_and_the_result_
     site = static_site(MANUAL)
     through_firecrawl(firecrawl, str(site))
     engine = make_engine()
-    await engine.ensure_ingested(f"{site}/")
+    await engine.run(f"{site}/", TWO_LINKS_AWAY)
     firecrawl.queue("scrape", *[failing(429, "Rate limit exceeded")] * 9)
 
     result = await engine.run(f"{site}/", TWO_LINKS_AWAY, research_mode="deep", expansion_budget=1)

@@ -32,6 +32,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_FETCH_MAX_BYTES", "fetch_max_bytes", 5_000_000, "1024", 1024, "1023", "from 1024"),
     ("WEBRAG_FETCH_MAX_DECODED_BYTES", "fetch_max_decoded_bytes", 10_000_000, "2048", 2048, "5MB", "from 1024"),
     ("WEBRAG_FETCH_MAX_REDIRECTS", "fetch_max_redirects", 5, "0", 0, "21", "from 0 to 20"),
+    ("WEBRAG_FETCH_PREFER_MARKDOWN", "fetch_prefer_markdown", False, "true", True, "maybe", "true or false"),
     ("WEBRAG_FETCH_HOST_CONCURRENCY", "fetch_host_concurrency", 4, "1", 1, "0", "from 1 to 64"),
     ("WEBRAG_FETCH_HOST_DELAY", "fetch_host_delay", 0.2, "0", 0.0, "-0.1", "from 0 to 3600 seconds"),
     ("WEBRAG_EXTRACTION_TIMEOUT", "extraction_timeout", 10.0, "1", 1.0, "nan", "from 0.1 to 3600 seconds"),
@@ -306,12 +307,10 @@ def test_allowing_something_else_than_a_host_is_refused(defaults: Settings) -> N
 
 
 def test_default_configurations_are_those_of_the_layers(defaults: Settings) -> None:
-    profile = ScoreProfile(name="any", answered_score=0.42)
-
     assert defaults.fetch_config() == FetchConfig()
     assert defaults.retrieval_config() == RetrievalConfig()
     assert defaults.expansion_config() == ExpansionConfig()
-    assert defaults.orchestration_config(profile) == OrchestrationConfig(profile=profile)
+    assert defaults.orchestration_config() == OrchestrationConfig()
     assert defaults.brief_config() == BriefConfig()
     assert defaults.database_config() == DatabaseConfig(data_dir=defaults.data_dir)
 
@@ -319,9 +318,9 @@ def test_default_configurations_are_those_of_the_layers(defaults: Settings) -> N
 def test_threshold_set_by_the_user_replaces_the_profiles_one() -> None:
     profile = ScoreProfile(name="local", mediocre_score_floor=0.1, near_top_delta=0.2)
 
-    config = load_settings(mediocre_score_floor=0.0).orchestration_config(profile)
+    thresholds = load_settings(mediocre_score_floor=0.0).thresholds(profile)
 
-    assert config.profile == profile.model_copy(update={"mediocre_score_floor": 0.0})
+    assert thresholds == profile.model_copy(update={"mediocre_score_floor": 0.0})
 
 
 def test_pages_are_offered_whole_only_when_they_fit_the_context_budget() -> None:
@@ -346,7 +345,7 @@ def test_configurations_carry_the_users_values() -> None:
     assert settings.fetch_config().user_agent == "Me/1"
     assert settings.retrieval_config().fusion_method == "rrf"
     assert settings.expansion_config().max_pages_per_run == 3
-    assert settings.orchestration_config(ScoreProfile(name="x")).reranker_top_n == 7
+    assert settings.orchestration_config().reranker_top_n == 7
     assert settings.brief_config(caller="cli") == BriefConfig(token_budget=5000, caller="cli")
     assert settings.database_config().url == "postgresql://db/x"
     assert settings.database_config().collection == "mine"

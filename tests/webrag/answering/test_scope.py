@@ -1,0 +1,72 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from webrag.answering.request import answer_request
+from webrag.answering.scope import NamedPages
+from webrag.errors import FetchError, StorageError, WebRAGError
+from webrag.indexing.models import AcquiredPage
+from webrag.ingestion.asides import note
+
+A, B = "https://d.test/a", "https://d.test/b"
+DOWN = "The service is down. Pages were fetched by the built-in fetcher instead."
+
+
+class Acquirer:
+    """Has a page for each address, an error, or lets the caller wait."""
+
+    def __init__(self, answers: dict[str, WebRAGError | None]) -> None:
+        self.answers = answers
+        self.cancelled: list[str] = []
+
+    async def acquire(self, url: str) -> AcquiredPage:
+        note(DOWN)
+        await asyncio.sleep(0)
+        if url in self.answers:
+            error = self.answers[url]
+            if error is not None:
+                raise error
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.cancelled.append(url)
+        return AcquiredPage(
+            url=url,
+            requested_url=url,
+            page_id=1,
+            title=None,
+            outcome="indexed",
+            depth=0,
+            chunk_count=2,
+            token_count=10,
+        )
+
+
+def pages(acquirer: Acquirer) -> NamedPages:
+    engine: Any = None  # only deep requests need one
+    return NamedPages(acquirer, engine)  # type: ignore[arg-type]
+
+
+async def test_error_of_one_page_ends_the_fetches_of_the_others() -> None:
+    acquirer = Acquirer({A: StorageError("The disk is full."), B: None})
+
+    with pytest.raises(StorageError, match="disk is full"):
+        await pages(acquirer)(answer_request("Where?", url=[A, B]))
+
+    assert acquirer.cancelled == [B]
+
+
+async def test_page_that_cannot_be_had_is_told_and_the_others_are_used() -> None:
+    acquirer = Acquirer({A: FetchError("It does not answer.", url=A)})
+
+    found, problems = await pages(acquirer)(answer_request("Where?", url=[A, B]))
+
+    assert found == [B]
+    assert problems[-1] == f"{A} could not be read: It does not answer."
+
+
+async def test_what_page_sources_note_is_among_what_did_not_work() -> None:
+    _, problems = await pages(Acquirer({}))(answer_request("Where?", url=[A, B]))
+
+    assert problems == (DOWN,)

@@ -1,0 +1,171 @@
+"""Corpora that an earlier WebRAG made, kept as dumps, and the pages they were made of.
+
+`python -m tests.webrag.stored_corpora` makes the one of the current schema version; one that
+exists is never made again, as what earlier versions wrote is what the test is about.
+"""
+
+import asyncio
+import gzip
+import json
+import subprocess
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from webrag import WebRAG
+from webrag.errors import PageGoneError
+from webrag.indexing.database import Database
+from webrag.indexing.embedded_postgres import EmbeddedPostgres
+from webrag.indexing.models import CorpusStatus
+from webrag.indexing.postgres_binaries import find_programs
+from webrag.indexing.schema import SCHEMA_VERSION
+from webrag.ingestion.models import FetchedPage
+from webrag.settings import Settings
+
+DATA = Path(__file__).parent / "data"
+SITE = "https://kiln.example"
+PAGES = ("/", "/programs", "/wiring", "/log", "/scaling", "/scoring", "/llamaindex")
+RECALLED = "/recall"
+MISSING = "/missing"
+QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("What happens after a power cut?", {}),
+    ("How hot does the stoneware program get?", {"has": "table"}),
+    ("Which wire of the thermocouple is negative?", {}),
+    ("How do I write a program of my own?", {"source_urls": f"{SITE}/programs"}),
+    ("How many firings does the log keep and who deletes old ones?", {"top_k": 3}),
+    ("What limits how many pages a corpus can hold?", {}),
+    ("How is the confidence computed and which thresholds decide?", {}),
+    ("How do I use the retriever with LlamaIndex?", {"has": "code"}),
+)
+_PLACEHOLDER = "stored_corpus"
+
+
+class KilnSite:
+    """The pages as their site delivers them, and those of it that were asked for."""
+
+    name = "kiln"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "pages"
+        self.asked: list[str] = []
+        self.gone = {MISSING}
+
+    async def fetch(self, url: str, **_: Any) -> FetchedPage:
+        path = urlsplit(url).path
+        self.asked.append(path)
+        file = self.folder / f"{path.strip('/') or 'index'}.html"
+        if path in self.gone or not file.exists():
+            raise PageGoneError("The page does not exist.", url=url, status=404)
+        text = file.read_text(encoding="utf-8")
+        return FetchedPage(
+            requested_url=url,
+            url=url,
+            status=200,
+            kind="html",
+            text=text,
+            fetched_at=datetime.now(UTC),
+            source=self.name,
+        )
+
+    async def aclose(self) -> None:
+        pass
+
+
+def folders() -> list[Path]:
+    """One folder for each stored corpus, oldest version first."""
+    return sorted(DATA.glob("corpus_version_*"), key=lambda each: int(each.name.split("_")[-1]))
+
+
+async def restore(folder: Path, database: Database) -> None:
+    """Put a stored corpus where the database's collection is; nothing may be there yet."""
+    text = gzip.decompress((folder / "corpus.sql.gz").read_bytes()).decode()
+    statements = text.replace(_PLACEHOLDER, database.config.collection)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> None:
+        await connection.execute(statements.encode())
+
+    await database.run(work)
+
+
+async def answers(rag: WebRAG) -> list[dict[str, Any]]:
+    """What a corpus answers to the questions, without what differs from run to run."""
+    found = []
+    for question, filters in QUESTIONS:
+        result = await rag.search(question, **filters)
+        scores = {each.chunk.chunk_id: each.reranked_score for each in result.chunks}
+        citations = [
+            {
+                "url": span.source_url,
+                "place": [span.char_start, span.char_end],
+                "text": span.verbatim_text,
+                "score": round(scores[span.chunk_id], 6),
+            }
+            for span in result.citations
+        ]
+        found.append(
+            {
+                "question": question,
+                "confidence": round(result.confidence, 6),
+                "band": result.confidence_band,
+                "citations": citations,
+            }
+        )
+    return found
+
+
+def counts(status: CorpusStatus) -> dict[str, Any]:
+    """The numbers of a status."""
+    return status.model_dump(
+        include={
+            "documents", "gone", "chunks", "tokens", "links", "failed", "outcomes",
+            "embedding_model", "embedding_dimensions",
+        }
+    )  # fmt: skip
+
+
+async def _make(folder: Path, data_dir: Path) -> None:
+    site = KilnSite(folder)
+    settings = Settings(data_dir=data_dir, collection=_PLACEHOLDER)
+    async with WebRAG(settings, page_source=site) as rag:
+        await rag.ingest([SITE + path for path in (*PAGES, RECALLED, MISSING)])
+        site.gone.add(RECALLED)
+        await rag.ingest(SITE + RECALLED, refresh=True)
+        expected = {"status": counts(await rag.status()), "answers": await answers(rag)}
+        dump = await asyncio.to_thread(_dump, data_dir)
+    (folder / "corpus.sql.gz").write_bytes(gzip.compress(dump.encode(), mtime=0))
+    text = json.dumps(expected, indent=1, ensure_ascii=False)
+    (folder / "expected.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _dump(data_dir: Path) -> str:
+    server = EmbeddedPostgres(data_dir)
+    server.ensure()
+    try:
+        command = [
+            *(find_programs() / "pg_dump", server.conninfo, f"--schema={_PLACEHOLDER}"),
+            *("--inserts", "--rows-per-insert=200", "--no-owner", "--no-privileges"),
+        ]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    finally:
+        server.release()
+    # Without psql's own commands and the settings of the server it was made with.
+    statements = done.stdout[done.stdout.index("CREATE SCHEMA") :]
+    return statements[: statements.rindex(";") + 1] + "\n"
+
+
+def main() -> None:
+    """Make the corpus of the current schema version."""
+    folder = DATA / f"corpus_version_{SCHEMA_VERSION}"
+    if (folder / "corpus.sql.gz").exists():
+        raise SystemExit(f"{folder.name} is there already.")
+    with tempfile.TemporaryDirectory() as data_dir:
+        asyncio.run(_make(folder, Path(data_dir)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,632 @@
+"""Every setting changes something: one row for each, and a row is two lines long.
+
+A row names a setting, two of its values and what differs. `asked`, `explored`, `fetched` and their
+like run the product; `built` looks at the object that the wiring makes, for settings whose effect
+would take long to show and is tested with the module that reads it.
+"""
+
+import ast
+import asyncio
+import gzip
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
+
+import click
+import pytest
+from click.testing import CliRunner
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from mcp import Client
+from pydantic import BaseModel
+
+from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, folders, restore
+from webrag import WebRAG
+from webrag.answering.models import AnswerConfig
+from webrag.cli.options import with_settings
+from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
+from webrag.indexing.bundled_embedding import BundledEmbedding
+from webrag.indexing.database import Database
+from webrag.indexing.models import DatabaseConfig
+from webrag.ingestion.asides import received
+from webrag.ingestion.firecrawl.models import FirecrawlConfig
+from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
+from webrag.mcp_server.access import transport_security
+from webrag.mcp_server.assembly import assemble_server
+from webrag.mcp_server.http_server import http_app
+from webrag.mcp_server.server import build_server, serve
+from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
+from webrag.orchestration.models import OrchestrationResult
+from webrag.presentation.models import BriefConfig
+from webrag.providers import (
+    choose_answer_llm,
+    choose_embedding,
+    choose_orchestration_llm,
+    choose_page_source,
+    choose_reranker,
+    choose_tokenizer,
+    choose_tracer,
+)
+from webrag.retrieval.models import RetrievalConfig
+from webrag.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+QUESTION = "How is the confidence computed and which thresholds decide?"
+KEY = "secret-key-of-a-test"
+CONFIGS = (
+    AnswerConfig,
+    BriefConfig,
+    DatabaseConfig,
+    ExpansionConfig,
+    FetchConfig,
+    FirecrawlConfig,
+    OrchestrationConfig,
+    RetrievalConfig,
+)
+
+
+class FallingScores(BaseNodePostprocessor):
+    """Scores passages from .6 downwards in the order they come, each with a confidence of .5."""
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        del query_bundle
+        for place, item in enumerate(nodes):
+            item.node.metadata["confidence"] = 0.5
+            item.score = max(0.6 - 0.06 * place, 0.0)
+        return nodes
+
+
+def page(words: str, *links: tuple[str, str]) -> str:
+    anchors = " ".join(f'<a href="{url}">{text}</a>' for url, text in links)
+    return (
+        f"<html><head><title>{words}</title></head><body><main><h1>{words}</h1><p>This page is"
+        f" about {words}, told at some length so that it counts. {anchors}</p></main></body></html>"
+    )
+
+
+START = "https://links.example/"
+LINKED = {
+    START: page(
+        "glazes",
+        ("/one", "Celadon glaze recipes"),
+        ("/celadon-glaze-recipes", "more"),
+        ("/two", "Shino glaze"),
+        ("/three", "Ash glaze"),
+        ("/four", "Salt glaze"),
+        ("https://other.example/celadon", "Celadon glaze, elsewhere"),
+    ),
+    **{f"{START}{name}": page(name) for name in ("one", "celadon-glaze-recipes", "two", "three")},
+    f"{START}four": page("four"),
+    "https://other.example/celadon": page("celadon"),
+}
+
+
+class LinkedSite:
+    """Pages with links among them; lists its pages like a mapping service, too."""
+
+    name = "linked"
+
+    def __init__(self) -> None:
+        self.limits: list[int] = []
+
+    async def fetch(self, url: str, **_: Any) -> FetchedPage:
+        if url not in LINKED:
+            raise PageGoneError("The page does not exist.", url=url, status=404)
+        received(len(LINKED[url]))
+        return FetchedPage(
+            requested_url=url, url=url, status=200, kind="html", text=LINKED[url],
+            fetched_at=datetime.now(UTC), source=self.name,
+        )  # fmt: skip
+
+    async def map(self, _url: str, *, limit: int = 100, **_: Any) -> list[MappedLink]:
+        self.limits.append(limit)
+        return []
+
+    async def aclose(self) -> None:
+        pass
+
+
+CELADON = "Which celadon glaze recipes are there?"
+# No rule but the one that follows links before it tries anything else.
+CURIOUS = {"confidence_floor": 1.0, "token_budget_saturation_ratio": 0.0001,
+           "redundancy_ceiling": 0.0, "score_cliff_threshold": 1.0, "answered_score": 1.0,
+           "plateau_variance_threshold": 0.0}  # fmt: skip
+
+
+class Lab:
+    """A stored corpus, an empty one, and web servers."""
+
+    def __init__(self, database: Database, static_site: Callable[..., Any]) -> None:
+        self.database = database
+        self.serve = static_site
+
+    @asynccontextmanager
+    async def stored(self, settings: Settings, **parts: Any) -> AsyncIterator[WebRAG]:
+        await restore(folders()[-1], self.database)
+        async with self._opened(settings, KilnSite(folders()[-1]), parts) as rag:
+            yield rag
+
+    @asynccontextmanager
+    async def empty(self, settings: Settings, source: Any) -> AsyncIterator[WebRAG]:
+        async with self._opened(settings, source, {"reranker": FallingScores()}) as rag:
+            yield rag
+
+    @asynccontextmanager
+    async def _opened(
+        self, settings: Settings, source: Any, parts: dict[str, Any]
+    ) -> AsyncIterator[WebRAG]:
+        async with WebRAG(settings, page_source=source, **parts) as rag:
+            yield rag
+            await rag.drop_collection()
+
+
+Observe = Callable[[Lab, Settings], Awaitable[Any]]
+
+
+class Row(NamedTuple):
+    """One setting, two values, how to see what differs, and what else is set."""
+
+    setting: str
+    values: tuple[Any, Any]
+    observe: Observe
+    also: Mapping[str, Any] = MappingProxyType({})
+
+
+def built(make: Callable[[Settings], Any]) -> Observe:
+    async def observe(_: Lab, settings: Settings) -> Any:
+        return await asyncio.to_thread(make, settings)
+
+    return observe
+
+
+def asked(look: Callable[[OrchestrationResult], Any], **options: Any) -> Observe:
+    """A search in the stored corpus, with the scores of `FallingScores`."""
+
+    async def observe(lab: Lab, settings: Settings) -> Any:
+        reranker = FallingScores()
+        async with lab.stored(settings, reranker=reranker, score_profile="local") as rag:
+            return look(await rag.search(QUESTION, **options))
+
+    return observe
+
+
+def retrieved(look: Callable[[list[Any]], Any], *, depth: int = 0) -> Observe:
+    """Retrieval alone from the stored corpus, whose pages are this far from a named one."""
+
+    async def observe(lab: Lab, settings: Settings) -> Any:
+        async with lab.stored(settings) as rag:
+            statement = f"update {settings.collection}.documents set depth = {depth}"
+            await lab.database.run(lambda connection: connection.execute(statement.encode()))
+            return look(await rag.retriever().aretrieve(QUESTION))
+
+    return observe
+
+
+def decided(look: Callable[[OrchestrationResult], Any]) -> Observe:
+    """A deep answer from stored pages."""
+
+    async def observe(lab: Lab, settings: Settings) -> Any:
+        reranker = FallingScores()
+        async with lab.stored(settings, reranker=reranker, score_profile="local") as rag:
+            urls = [SITE + path for path in PAGES]
+            return look(await rag.answer(urls, QUESTION, research_mode="deep"))
+
+    return observe
+
+
+def explored(look: Callable[[OrchestrationResult], Any]) -> Observe:
+    """A deep answer that begins with an empty corpus and follows links."""
+
+    async def observe(lab: Lab, settings: Settings) -> Any:
+        async with lab.empty(settings.model_copy(update=CURIOUS), LinkedSite()) as rag:
+            return look(await rag.answer(START, CELADON, research_mode="deep"))
+
+    return observe
+
+
+async def map_limits(lab: Lab, settings: Settings) -> Any:
+    site = LinkedSite()
+    async with lab.empty(settings.model_copy(update=CURIOUS), site) as rag:
+        await rag.answer(START, CELADON, research_mode="deep")
+    return site.limits
+
+
+def fetched(path: str = "/", *, look: str = "outcome", local: bool = True) -> Observe:
+    """A fetch of the built-in fetcher from a site with a page of each kind."""
+
+    async def observe(lab: Lab, settings: Settings) -> Any:
+        site = lab.serve(
+            {
+                "/": page("plain"),
+                "/hop": lambda _: (302, {"Location": "/hop2"}, ""),
+                "/hop2": lambda _: (302, {"Location": "/"}, ""),
+                "/slow": lambda _: time.sleep(0.4) or (200, {"Content-Type": "text/html"}, "slow"),
+                "/long": page("long " * 2_000),
+                "/packed": lambda _: (
+                    200,
+                    {"Content-Type": "text/html", "Content-Encoding": "gzip"},
+                    gzip.compress(page("packed " * 2_000).encode()),
+                ),
+            }
+        )
+        own = settings.allowing([urlsplit(site).netloc]) if local else settings
+        fetcher = HttpFetcher(own.fetch_config())
+        try:
+            outcome = (await fetcher.fetch(site + path)).text[:20]
+        except WebRAGError as error:
+            outcome = type(error).__name__
+        finally:
+            await fetcher.aclose()
+        return outcome if look == "outcome" else [each.headers[look] for each in site.requests]
+
+    return observe
+
+
+class TwoVersions(LinkedSite):
+    """A page with a Markdown version beside it."""
+
+    async def fetch(self, url: str, **_: Any) -> FetchedPage:
+        link = '<link rel="alternate" type="text/markdown" href="/page.md"></head>'
+        is_markdown = url.endswith(".md")
+        return FetchedPage(
+            requested_url=url, url=url, status=200, kind="markdown" if is_markdown else "html",
+            text="# Page\n\nThe version in Markdown is about glazes, told at some length."
+            if is_markdown else page("glazes").replace("</head>", link),
+            fetched_at=datetime.now(UTC), source=self.name,
+        )  # fmt: skip
+
+
+async def read_text(lab: Lab, settings: Settings) -> Any:
+    async with lab.empty(settings, TwoVersions()) as rag:
+        await rag.ingest(f"{START}page")
+        found = await rag.search("glazes")
+    return [each.chunk.text for each in found.chunks]
+
+
+async def recrawled(lab: Lab, settings: Settings) -> Any:
+    await restore(folders()[-1], lab.database)
+    site = KilnSite(folders()[-1])
+    async with WebRAG(settings, page_source=site) as rag:
+        await rag.ingest(f"{SITE}/log")
+        await rag.drop_collection()
+    return site.asked
+
+
+async def tables_of(lab: Lab, settings: Settings) -> Any:
+    async with lab.empty(settings, LinkedSite()) as rag:
+        return (await rag.status()).collection
+
+
+async def tools_of(_: Lab, settings: Settings) -> Any:
+    tools = await assemble_server(settings).server.list_tools()
+    return [(tool.name, tool.meta) for tool in tools]
+
+
+class SlowMemory:
+    """A memory whose answers take a moment."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def status(self, *_: Any, **__: Any) -> Any:
+        await asyncio.sleep(0.3)
+        raise PageGoneError("The page does not exist.", url=START)
+
+    async def ingest(self, urls: list[str], *, on_page: Any, **_: Any) -> Any:
+        await asyncio.sleep(0.3)
+        on_page(urls[0], PageGoneError("The page does not exist.", url=urls[0]))
+        return SimpleNamespace(pages=(), failed={}, degraded=())
+
+
+def called(tool: str, arguments: dict[str, Any]) -> Observe:
+    """What a client of the MCP server gets."""
+
+    async def observe(_: Lab, settings: Settings) -> Any:
+        async with Client(build_server(settings, load=SlowMemory)) as client:
+            result = await client.call_tool(tool, arguments)
+        return result.content[0].text, result.structured_content
+
+    return observe
+
+
+async def structured_reply(lab: Lab, settings: Settings) -> Any:
+    await restore(folders()[-1], lab.database)
+    memory = WebRAG(settings, page_source=KilnSite(folders()[-1]))
+    async with Client(build_server(settings, load=lambda: memory)) as client:
+        result = await client.call_tool("search", {"query": QUESTION})
+    async with memory:
+        await memory.drop_collection()
+    return result.structured_content is None
+
+
+def config(name: str, field: str, **options: Any) -> Observe:
+    return built(lambda settings: getattr(getattr(settings, f"{name}_config")(**options), field))
+
+
+def language_model(settings: Settings, choose: Callable[[Settings], Any]) -> Any:
+    model = choose(settings)
+    return model and (model.api_base, model.api_key, model.model)
+
+
+def reranker_of(settings: Settings) -> Any:
+    ranks, profile = choose_reranker(settings, BundledEmbedding())
+    secret = getattr(ranks, "api_key", None)
+    shown = secret.get_secret_value() if hasattr(secret, "get_secret_value") else secret
+    return type(ranks).__name__, getattr(ranks, "model", None), shown, profile.name
+
+
+def embedding_of(settings: Settings) -> Any:
+    choice = choose_embedding(settings, None, BundledEmbedding())
+    model = choice.load()
+    where = getattr(model, "api_base", ""), getattr(model, "api_key", "")
+    return choice.name, choice.dimensions, where
+
+
+def refusal(settings: Settings) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        choose_tokenizer(settings)
+    return str(caught.value)
+
+
+async def traced(_: Lab, settings: Settings) -> Any:
+    async with AsyncExitStack() as stack:
+        try:
+            tracer = choose_tracer(settings, stack)
+        except ConfigurationError as error:
+            return str(error)
+        sink = getattr(tracer, "_step_tracer", None)
+        client = getattr(sink, "_client", None)
+        return (
+            type(tracer).__name__, getattr(client, "api_url", None),
+            getattr(sink, "_project", None), len(stack._exit_callbacks),
+        )  # fmt: skip
+
+
+async def refused_to_serve(_: Lab, settings: Settings) -> Any:
+    """What the server says when its port is taken, and how much it would have logged."""
+    root, own = logging.getLogger(), logging.getLogger("webrag")
+    handlers, levels = list(root.handlers), (root.level, own.level)
+    with socket.socket() as taken:
+        with suppress(OSError):
+            taken.bind((settings.mcp_bind_host, settings.mcp_port))
+            taken.listen()
+        try:
+            with pytest.raises(ConfigurationError) as caught:
+                serve(settings)
+            return str(caught.value), own.level
+        finally:
+            root.handlers[:] = handlers
+            root.setLevel(levels[0])
+            own.setLevel(levels[1])
+
+
+def command_line_level(settings: Settings) -> str:
+    def look() -> None:
+        click.echo(logging.getLogger("webrag").getEffectiveLevel())
+
+    command = with_settings(click.Command("look", callback=look))
+    variables = {"WEBRAG_LOG_LEVEL": settings.log_level}
+    return CliRunner().invoke(command, [], env=variables, catch_exceptions=False).output
+
+
+def keeps_sessions(settings: Settings) -> bool:
+    assembled = assemble_server(settings)
+    http_app(assembled, settings)
+    return not assembled.server.session_manager.stateless
+
+
+SPLITTING = built(lambda settings: language_model(settings, choose_orchestration_llm))
+WRITING = built(lambda settings: language_model(settings, choose_answer_llm))
+RERANKING, EMBEDDING = built(reranker_of), built(embedding_of)
+SECURITY = built(lambda settings: transport_security(settings).model_dump())
+SERVED = {"embedding_provider": "openai_compatible", "embedding_base_url": "http://127.0.0.1:1/v1",
+          "embedding_model": "m", "embedding_dimensions": 8}  # fmt: skip
+ONE_LINK = {"max_candidates_per_iteration": 1, "max_expansion_depth": 1, "max_pages_per_run": 1}
+ONLY = {"url_path": 0.0, "title": 0.0, "description": 0.0, "in_degree": 0.0, "depth": 0.0,
+        "passage": 0.0, "similarity": 0.0, "seed_path": 0.0}  # fmt: skip
+
+
+def signal(name: str) -> Observe:
+    return asked(lambda result: getattr(result.final_signals, name))
+
+
+def rules(result: OrchestrationResult) -> list[str]:
+    return [*(step.rule for step in result.expansion_steps), result.final_decision.rule]
+
+
+def obtained(result: OrchestrationResult) -> tuple[str, ...]:
+    return tuple(url for url in result.urls_fetched if url != START)
+
+
+def adjacent(result: OrchestrationResult) -> int:
+    return sum(item.is_locality_expanded for item in result.chunks)
+
+
+# Neither saturated, a cliff, a plateau, answered nor low: only the mean confidence decides.
+UNDECIDED = {"score_cliff_threshold": 1.0, "plateau_variance_threshold": 0.0,
+             "mediocre_score_floor": 0.55, "answered_score": 1.0}  # fmt: skip
+
+ROWS = (
+    # Thresholds of the evaluator.
+    Row("score_cliff_threshold", (0.0, 1.0), signal("is_cliff")),
+    Row("plateau_variance_threshold", (0.0, 1.0), signal("is_plateau")),
+    Row("mediocre_score_floor", (0.05, 0.9), asked(lambda r: r.confidence)),
+    Row("confidence_floor", (0.0, 1.0), decided(rules), UNDECIDED),
+    Row("near_top_delta", (0.0, 1.0), signal("chunks_above_threshold")),
+    Row("answered_score", (0.55, 0.95), asked(lambda r: r.confidence)),
+    Row("token_budget_saturation_ratio", (0.0001, 1.0), signal("is_saturated")),
+    Row("redundancy_ceiling", (0.0, 1.0), asked(lambda r: len(r.chunks))),
+    Row("score_cliff_rank_k", (2, 5), signal("score_at_k")),
+    Row("plateau_top_n", (3, 10), signal("score_mean")),
+    Row("diminishing_return_delta", (0.0, 1.0),
+        config("orchestration", "diminishing_return_delta")),
+    # Retrieval and ranking.
+    Row("retrieval_full_context_threshold", (100, 30_000),
+        asked(lambda r: r.mode, retrieval_mode="auto")),
+    Row("retrieval_context_budget", (1_000, 30_000), asked(lambda r: len(r.chunks))),
+    Row("retrieval_top_k_children_limit", (1, 80), retrieved(len)),
+    Row("retrieval_similarity_floor", (0.0, 1.0), retrieved(len)),
+    Row("retrieval_depth_decay_rate", (0.0, 0.1),
+        retrieved(lambda nodes: max(node.score for node in nodes), depth=1)),
+    Row("retrieval_depth_floor", (0.0, 1.0),
+        retrieved(lambda nodes: max(node.score for node in nodes), depth=5)),
+    Row("retrieval_hnsw_ef_search", (1, 200), config("retrieval", "hnsw_ef_search")),
+    Row("fusion_method", ("score", "rrf"),
+        retrieved(lambda nodes: [round(node.score, 3) for node in nodes])),
+    Row("reranker_top_n", (1, 20), asked(lambda r: len(r.chunks)),
+        {"locality_expansion_enabled": False}),
+    Row("reranker_provider", ("local", "none"), RERANKING),
+    Row("reranker_api_key", ("one", "two"), RERANKING, {"reranker_provider": "jina"}),
+    Row("zeroentropy_api_key", (None, KEY), RERANKING),
+    Row("cohere_api_key", (None, KEY), RERANKING),
+    Row("jina_api_key", (None, KEY), RERANKING),
+    Row("reranker_model", (None, "another"), RERANKING, {"jina_api_key": KEY}),
+    Row("locality_expansion_enabled", (False, True), decided(adjacent), {"reranker_top_n": 1}),
+    Row("locality_expansion_radius", (0, 3), decided(adjacent), {"reranker_top_n": 1}),
+    # Questions.
+    Row("decomposition_mode", ("none", "rule_based"),
+        asked(lambda r: r.query_analysis.method)),
+    Row("orchestration_llm_base_url", ("http://a.example/v1", "http://b.example/v1"), SPLITTING),
+    Row("orchestration_llm_api_key", (None, KEY), SPLITTING),
+    Row("orchestration_llm_model", ("one", "two"), SPLITTING, {"orchestration_llm_api_key": KEY}),
+    Row("orchestration_timeout", (5.0, 60.0), config("orchestration", "timeout_s")),
+    # Following links.
+    Row("max_expansion_depth", (0, 3), explored(lambda r: len(obtained(r)))),
+    Row("max_candidates_per_iteration", (1, 5), explored(lambda r: len(obtained(r))),
+        {"max_expansion_depth": 1}),
+    Row("candidates_to_score_per_iteration", (1, 20), explored(lambda r: len(obtained(r))),
+        {"max_expansion_depth": 1}),
+    Row("expansion_map_limit", (3, 9), map_limits),
+    Row("expansion_min_candidate_score", (0.0, 1.0), explored(lambda r: len(obtained(r)))),
+    Row("expansion_signal_weights", (ONLY | {"title": 1.0}, ONLY | {"url_path": 1.0}),
+        explored(obtained), ONE_LINK),
+    Row("expansion_scope", ("same_site", "any"), explored(obtained)),
+    Row("expansion_allowed_domains", (("links.example",), ("other.example",)), explored(obtained),
+        {"expansion_scope": "allow_list"}),
+    Row("max_pages_per_run", (1, 10), explored(lambda r: len(obtained(r)))),
+    Row("max_bytes_per_run", (1, 20_000_000), explored(lambda r: len(obtained(r))),
+        {"max_candidates_per_iteration": 1}),
+    Row("expansion_iteration_timeout", (1.0, 30.0), config("expansion", "iteration_timeout_s")),
+    # Fetching.
+    Row("allow_hosts", ((), ("127.0.0.1",)), fetched(local=False)),
+    Row("user_agent", ("One/1", "Two/2"), fetched(look="user-agent")),
+    Row("fetch_timeout", (0.1, 20.0), fetched("/slow")),
+    Row("fetch_max_bytes", (1_024, 5_000_000), fetched("/long")),
+    Row("fetch_max_decoded_bytes", (1_024, 10_000_000), fetched("/packed")),
+    Row("fetch_max_redirects", (1, 5), fetched("/hop")),
+    Row("fetch_prefer_markdown", (False, True), read_text),
+    Row("fetch_host_concurrency", (1, 4), config("fetch", "host_concurrency")),
+    Row("fetch_host_delay", (0.0, 1.0), config("fetch", "host_delay_s")),
+    Row("extraction_timeout", (1.0, 10.0), config("fetch", "extraction_timeout_s")),
+    Row("recrawl_after", (0.0, "never"), recrawled),
+    Row("firecrawl_api_key", (None, KEY),
+        built(lambda s: choose_page_source(s, HttpFetcher(s.fetch_config())).source.name)),
+    Row("firecrawl_api_url", ("http://127.0.0.1:1", "http://127.0.0.1:2"),
+        config("firecrawl", "api_url")),
+    Row("firecrawl_timeout", (1.0, 30.0), config("firecrawl", "timeout_s"),
+        {"firecrawl_api_key": KEY}),
+    # Embedding.
+    Row("embedding_provider", ("bundled", "openai"), EMBEDDING, {"openai_api_key": KEY}),
+    Row("embedding_model", ("m", "n"), EMBEDDING, SERVED),
+    Row("embedding_dimensions", (8, 16), EMBEDDING, SERVED),
+    Row("embedding_base_url", ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"), EMBEDDING,
+        SERVED),
+    Row("embedding_api_key", (None, KEY), EMBEDDING, SERVED),
+    Row("openai_api_key", (None, KEY), EMBEDDING),
+    Row("embedding_tokenizer_kind", ("tiktoken", "huggingface"), built(refusal),
+        {"embedding_tokenizer_name": "/nowhere/tokenizer.json"}),
+    Row("embedding_tokenizer_name", ("cl100k_base", "o200k_base"),
+        built(lambda s: list(choose_tokenizer(s)("Kiln controllers")))),
+    # Database and command line.
+    Row("database_url", (None, "postgresql://127.0.0.1:1/x"),
+        built(lambda s: Database(s.database_config()).description)),
+    Row("database_pool_size", (1, 10), config("database", "pool_max_size")),
+    Row("database_acquire_timeout", (1.0, 10.0), config("database", "acquire_timeout_s")),
+    Row("database_statement_timeout", (1.0, 60.0), config("database", "statement_timeout_s")),
+    Row("data_dir", (Path("/a"), Path("/b")), config("database", "data_dir")),
+    Row("collection", ("settings_matter_a", "settings_matter_b"), tables_of),
+    Row("log_level", ("ERROR", "INFO"), built(command_line_level)),
+    # MCP server.
+    Row("mcp_transport", ("stdio", "streamable-http"),
+        built(lambda s: assemble_server(s).runtime._head_start_s)),
+    Row("mcp_host", ("127.0.0.1", "192.0.2.1"), SECURITY),
+    Row("mcp_port", (8_001, 8_002), refused_to_serve, {"mcp_transport": "streamable-http"}),
+    Row("mcp_stateless", (False, True), built(keeps_sessions)),
+    Row("mcp_auth_token", (None, KEY), built(lambda s: assemble_server(s).server.settings.auth)),
+    Row("mcp_public_url", (None, "https://rag.example"), SECURITY),
+    Row("mcp_allowed_hosts", ((), ("rag.example",)), SECURITY),
+    Row("mcp_allowed_origins", ((), ("https://app.example",)), SECURITY),
+    Row("mcp_response_token_budget", (5_000, 20_000), tools_of),
+    Row("mcp_tool_timeout", (0.1, 30.0), called("status", {})),
+    Row("mcp_soft_deadline", (0.1, 20.0), called("ingest", {"url": [START]})),
+    Row("mcp_log_level", ("ERROR", "INFO"), refused_to_serve,
+        {"mcp_transport": "streamable-http"}),
+    Row("mcp_structured_output", (False, True), structured_reply),
+    Row("mcp_enable_forget", (False, True), tools_of),
+    # Answers and tracing.
+    Row("answer_llm_base_url", (None, "http://b.example/v1"), WRITING),
+    Row("answer_llm_api_key", (None, KEY), WRITING),
+    Row("answer_llm_model", (None, "two"), WRITING, {"answer_llm_api_key": KEY}),
+    Row("agent_rerank_recency_boost", (0.0, 1.0), config("answer", "rerank_recency_boost")),
+    Row("agent_recent_year_window", (1, 10), config("answer", "recent_year_window")),
+    Row("agent_reflection_temperature", (0.0, 1.0), config("answer", "reflection_temperature")),
+    Row("tracing", ("off", "opentelemetry"), traced),
+    Row("langsmith_api_key", (None, KEY), traced, {"tracing": "langsmith"}),
+    Row("langsmith_endpoint", ("http://a.example", "http://b.example"), traced,
+        {"tracing": "langsmith", "langsmith_api_key": KEY}),
+    Row("langsmith_project", ("one", "two"), traced,
+        {"tracing": "langsmith", "langsmith_api_key": KEY}),
+    Row("otel_exporter_otlp_endpoint", (None, "http://127.0.0.1:1/v1/traces"), traced,
+        {"tracing": "opentelemetry"}),
+)  # fmt: skip
+
+
+@pytest.fixture
+def lab(database: Database, static_site: Callable[..., Any]) -> Lab:
+    return Lab(database, static_site)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.setting)
+async def test_setting_changes_something(row: Row, lab: Lab) -> None:
+    first, second = [await row.observe(lab, given(row, value, lab)) for value in row.values]
+
+    assert first != second
+
+
+def given(row: Row, value: Any, lab: Lab) -> Settings:
+    config = lab.database.config
+    own = {"data_dir": config.data_dir, "collection": config.collection, "recrawl_after": "never"}
+    values = {**own, **row.also, row.setting: value}
+    return Settings(**{name: each for name, each in values.items() if each is not None})
+
+
+def test_every_setting_has_a_row() -> None:
+    assert sorted(row.setting for row in ROWS) == sorted(set(Settings.model_fields) - {"origins"})
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.__name__)
+def test_every_number_that_the_settings_fill_is_read(config: type[BaseModel]) -> None:
+    """By a name like its own: a configuration that nobody reads would make a setting idle."""
+    assert set(config.model_fields) - read_names() == set()
+
+
+def read_names() -> set[str]:
+    return {
+        node.attr
+        for path in (ROOT / "webrag").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
