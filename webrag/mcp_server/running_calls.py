@@ -15,6 +15,8 @@ class RunningCalls:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
         self._idle = asyncio.Event()
+        self.is_ending = False
+        """Whether calls are cancelled because the server stops."""
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -40,6 +42,7 @@ class RunningCalls:
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 await self._idle.wait()
+        self.is_ending = True
         for task in self._tasks:
             task.cancel()
         with suppress(TimeoutError):

@@ -108,7 +108,13 @@ class ResearchTools:
     ) -> Tool:
         async def call(arguments: dict[str, Any], context: Context[Any, Any]) -> CallToolResult:
             with self.calls.entered():
-                reply = await self._call(name, handler, arguments, context)
+                try:
+                    reply = await self._call(name, handler, arguments, context)
+                except asyncio.CancelledError:
+                    if not self.calls.is_ending:
+                        raise
+                    # The SDK fails with a traceback where a call ends without a result.
+                    reply = Reply("The server was stopped before this call ended.", is_error=True)
             return reply.result(structured=self._structured)
 
         tool = _PlainTool.from_function(
