@@ -31,32 +31,40 @@ from webrag.retrieval.filters import CONTENT_KINDS
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = ["Handlers"]
+__all__ = ["SEARCHES_AT_ONCE", "Handlers"]
 
 logger = logging.getLogger(__name__)
 
 _INTENTS: tuple[QueryType, ...] = get_args(QueryType)
 # Searches keep the processor busy, so more at once only wait for the 10 database connections, and
 # fail after 10 s: with 64 clients on a busy machine 4 of 93 did.
-_SEARCHES_AT_ONCE = 5
+SEARCHES_AT_ONCE = 5
 _CITATION_FIELDS = tuple(Citation.model_fields)
 
 
 class Handlers:
-    """One method per tool, over one shared memory.
+    """One method per tool, over one memory.
 
     Args:
         runtime: Gives the open memory.
+        searches: Held during a search; all callers share it.
         soft_deadline_s: After it `ingest` and `verify` report what is done; the memory keeps its
             own for `answer`.
         structured: Also prepare the answers as JSON.
     """
 
-    def __init__(self, runtime: Runtime, *, soft_deadline_s: float, structured: bool) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        searches: asyncio.Semaphore,
+        *,
+        soft_deadline_s: float,
+        structured: bool,
+    ) -> None:
         self._runtime = runtime
         self._soft_deadline_s = soft_deadline_s
         self._structured = structured
-        self._searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
+        self._searches = searches
 
     async def answer(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Fetch, index, and find evidence."""

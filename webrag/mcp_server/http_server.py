@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from webrag.mcp_server.access import is_loopback, transport_security
 from webrag.mcp_server.assembly import AssembledServer
+from webrag.mcp_server.gate import Admission, Gate, metadata_route
 from webrag.mcp_server.listening import listen
 from webrag.mcp_server.running_calls import RunningCalls
 from webrag.settings import Settings
@@ -69,7 +70,21 @@ def http_app(
         host=settings.mcp_bind_host,
     )
     app.router.routes.append(Route(HEALTH_PATH, health, methods=["GET"]))
+    if assembled.admission is not None:
+        _guard(app, assembled.admission)
     return app
+
+
+def _guard(app: Starlette, admission: Admission) -> None:
+    """Let nobody in without a token, except to what says how to get one and to the health."""
+    open_paths = [HEALTH_PATH]
+    metadata = metadata_route(admission)
+    if metadata is not None:
+        app.router.routes.append(metadata)
+        open_paths.append(metadata.path)
+    app.add_middleware(
+        Gate, admission=admission, open_paths=open_paths, max_body_bytes=MAX_BODY_BYTES
+    )
 
 
 def serve_http(assembled: AssembledServer, settings: Settings) -> None:
@@ -106,7 +121,7 @@ def _announce(settings: Settings) -> None:
     logger.info("WebRAG MCP server starts on http://%s:%d%s", shown, port, PATH)
     if is_loopback(host):
         return
-    if settings.mcp_auth_token is None:
+    if not settings.mcp_needs_token:
         logger.warning(
             "ANYBODY who can reach %s:%d can use this server and read what it stored: MCP_HOST is "
             "public and MCP_AUTH_TOKEN is not set. Set a token, or bind to 127.0.0.1.",

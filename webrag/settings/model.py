@@ -18,6 +18,7 @@ from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig, Orchestra
 from webrag.orchestration.models import ScoreProfile
 from webrag.presentation.models import BriefConfig
 from webrag.retrieval.models import RetrievalConfig
+from webrag.settings.access_settings import AccessSettings
 from webrag.settings.corpus_settings import EmbeddingSettings, FetchSettings, StorageSettings
 from webrag.settings.evidence_settings import (
     AnalysisSettings,
@@ -50,6 +51,7 @@ class Settings(
     BaseSettings,
     TracingSettings,
     AnswerSettings,
+    AccessSettings,
     McpSettings,
     StoppingSettings,
     ExpansionSettings,
@@ -108,12 +110,28 @@ class Settings(
             raise ValueError(
                 "EXPANSION_SCOPE is 'allow_list' but EXPANSION_ALLOWED_DOMAINS names no host"
             )
+        if self.collection_claim and not self.mcp_needs_token:
+            raise ValueError(
+                "WEBRAG_COLLECTION_CLAIM is set but nobody has to show a token: set "
+                "MCP_OAUTH_ISSUER or MCP_TOKENS_FILE"
+            )
         return self
 
     @property
     def mcp_bind_host(self) -> str:
         """Address that Streamable HTTP listens on: public only with a token, unless set."""
-        return self.mcp_host or ("0.0.0.0" if self.mcp_auth_token else "127.0.0.1")  # noqa: S104
+        return self.mcp_host or ("0.0.0.0" if self.mcp_needs_token else "127.0.0.1")  # noqa: S104
+
+    @property
+    def mcp_resource_url(self) -> str:
+        """Address of the MCP server as clients see it, and the audience of their tokens."""
+        return f"{self.mcp_public_url or f'http://localhost:{self.mcp_port}'}/mcp"
+
+    @property
+    def mcp_needs_token(self) -> bool:
+        """Whether requests over HTTP must carry a token."""
+        tokens = (self.mcp_auth_token, self.mcp_tokens_file, self.mcp_oauth_issuer)
+        return any(each is not None for each in tokens)
 
     def origin(self, field: str) -> str:
         """Where a value came from: `default`, a variable and its place, or `argument`."""
