@@ -155,15 +155,12 @@ class KeySet:
     async def _fetch(self) -> UncheckedTokenError | None:
         try:
             url = self._url or await self._discovered()
-            answer = await _ask("GET", url)
-            keys = answer.get("keys")
-            if not isinstance(keys, list):
-                raise UncheckedTokenError(f"{url} did not answer with a set of keys")
+            keys = _keys(url, await _ask("GET", url))
         except UncheckedTokenError as error:
             logger.warning("The keys of %s could not be obtained: %s", self._issuer, error)
             self._failed_at = time.monotonic()
             return error
-        self._keys = [key for key in keys if isinstance(key, dict)]
+        self._keys = keys
         self._asked_at = time.monotonic()
         return None
 
@@ -185,6 +182,13 @@ class KeySet:
         if not isinstance(found, str) or not found.startswith(secure):
             raise UncheckedTokenError(f"{url} names no jwks_uri that can be used")
         return found
+
+
+def _keys(url: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    keys = answer.get("keys")
+    if not isinstance(keys, list):
+        raise UncheckedTokenError(f"{url} did not answer with a set of keys")
+    return [key for key in keys if isinstance(key, dict)]
 
 
 class IntrospectionEndpoint:

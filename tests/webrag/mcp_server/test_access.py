@@ -4,12 +4,7 @@ import pytest
 from mcp.server.transport_security import TransportSecurityMiddleware
 from starlette.requests import Request
 
-from webrag.mcp_server.access import (
-    StaticTokenVerifier,
-    auth_settings,
-    is_loopback,
-    transport_security,
-)
+from webrag.mcp_server.access import is_loopback, transport_security
 from webrag.settings import load_settings
 
 
@@ -65,24 +60,6 @@ async def test_port_that_was_not_named_is_refused() -> None:
 )
 async def test_named_origin_is_accepted(origin: str, settings: dict[str, Any]) -> None:
     assert await refused({"Host": "localhost", "Origin": origin}, **settings) is None
-
-
-@pytest.mark.parametrize("token", ["secret", "secret ", "", "Secret", "s\udcffcret"])
-async def test_only_the_token_itself_is_accepted(token: str) -> None:
-    found = await StaticTokenVerifier("secret").verify_token(token)
-
-    assert (found is not None) == (token == "secret")
-
-
-def test_without_a_token_nobody_has_to_show_one() -> None:
-    assert auth_settings(load_settings()) is None
-
-
-def test_no_authorization_server_is_announced() -> None:
-    settings = auth_settings(load_settings(mcp_auth_token="secret"))
-
-    assert settings is not None
-    assert settings.resource_server_url is None
 
 
 @pytest.mark.parametrize(
