@@ -125,7 +125,7 @@ def parse_tokens(text: str) -> list[StaticToken]:
         if line.strip() and not line.lstrip().startswith("#"):
             entry = _parse_line(number, line)
             if any(entry.name == each.name for each in table):
-                raise _wrong(number, f"gives the name {entry.name!r} a second time")
+                raise _wrong(number, "gives a name a second time")
             if any(entry.digest == each.digest for each in table):
                 raise _wrong(number, "gives a token a second time")
             table.append(entry)
@@ -142,7 +142,8 @@ def _parse_line(number: int, line: str) -> StaticToken:
     if not _NAME.fullmatch(name):
         raise _wrong(number, "has a name with other characters than letters, digits and _.@+-")
     value = parts[3] if parts[3:] else name
-    return StaticToken(name, _digest(number, token), _scopes(number, scopes), value)
+    allowed = _scopes(number, scopes)
+    return StaticToken(name, _digest(number, token), allowed, value)
 
 
 def _scopes(number: int, text: str) -> frozenset[str]:

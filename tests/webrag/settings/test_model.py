@@ -350,3 +350,60 @@ def test_configurations_carry_the_users_values() -> None:
     assert settings.brief_config(caller="cli") == BriefConfig(token_budget=5000, caller="cli")
     assert settings.database_config().url == "postgresql://db/x"
     assert settings.database_config().collection == "mine"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"mcp_oauth_issuer": "http://login.example"}, "must be an https:// URL"),
+        ({"mcp_oauth_issuer": "https://login.example?x"}, "must be an https:// URL"),
+        ({"mcp_oauth_issuer": "https://a@login.example"}, "must be an https:// URL"),
+        ({"mcp_oauth_issuer": "login.example"}, "must be an https:// URL"),
+        ({"mcp_oauth_jwks_url": "https://a.example/k"}, "MCP_OAUTH_JWKS_URL is set but"),
+        ({"mcp_oauth_audience": "x"}, "MCP_OAUTH_AUDIENCE is set but MCP_OAUTH_ISSUER is not"),
+        (
+            {"mcp_oauth_introspection_url": "https://a.example/i"},
+            "MCP_OAUTH_INTROSPECTION_URL is set but",
+        ),
+        (
+            {"mcp_oauth_issuer": "https://a.example", "mcp_oauth_client_id": "x"},
+            "must be set together",
+        ),
+        (
+            {
+                "mcp_oauth_issuer": "https://a.example",
+                "mcp_oauth_client_id": "x",
+                "mcp_oauth_client_secret": "y",
+            },
+            "MCP_OAUTH_INTROSPECTION_URL is not",
+        ),
+        ({"collection_claim": "team"}, "nobody has to show a token"),
+        ({"collection_claim": "a b", "mcp_auth_token": "x"}, "the name of a claim"),
+        ({"mcp_calls_per_minute": 0}, "a whole number from 1"),
+    ],
+)
+def test_settings_about_callers_that_do_not_fit_are_refused(
+    values: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(**values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"mcp_auth_token": "x"},
+        {"mcp_tokens_file": "tokens"},
+        {"mcp_oauth_issuer": "https://login.example/"},
+        {"mcp_oauth_issuer": "http://localhost:9000"},
+    ],
+)
+def test_server_is_public_only_when_requests_must_carry_a_token(values: dict[str, str]) -> None:
+    assert load_settings().mcp_bind_host == "127.0.0.1"
+    assert load_settings(**values).mcp_bind_host == "0.0.0.0"
+
+
+def test_issuer_keeps_its_last_slash() -> None:
+    assert load_settings(mcp_oauth_issuer="https://a.example/").mcp_oauth_issuer == (
+        "https://a.example/"
+    )
