@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.server.mcpserver import Context
 
-from webrag.errors import AccessDeniedError
+from webrag.errors import AccessDeniedError, ConfigurationError
 from webrag.ingestion.metering import metered
 from webrag.mcp_server.callers import CALLER, FORGET, SCOPES, Caller, TokenCheck, missing_scopes
 from webrag.mcp_server.entry import Entry
@@ -105,8 +105,10 @@ def authorize(settings: Settings, runtime: Runtime, load: Callable[[str], LoadMe
         load: Makes the memory of another collection, unopened.
 
     Raises:
-        ConfigurationError: The file with tokens cannot be used.
+        ConfigurationError: The settings contradict each other, or the file with tokens cannot be
+            used.
     """
+    _check_combinations(settings)
     memories = Memories(load, most_open=settings.mcp_max_open_collections)
     limits = CallLimits(
         calls_per_minute=settings.mcp_calls_per_minute,
@@ -118,6 +120,29 @@ def authorize(settings: Settings, runtime: Runtime, load: Callable[[str], LoadMe
         runtime, memories, UsageLedger(limits), needs_caller=settings.mcp_needs_token
     )
     return Access(_admission(settings), entry, memories.close)
+
+
+def _check_combinations(settings: Settings) -> None:
+    if settings.collection_claim and not settings.mcp_needs_token:
+        raise ConfigurationError(
+            "WEBRAG_COLLECTION_CLAIM is set but nobody has to show a token.",
+            hint="Set MCP_OAUTH_ISSUER or MCP_TOKENS_FILE.",
+        )
+    for name in ("audience", "jwks_url", "introspection_url"):
+        if settings.mcp_oauth_issuer is None and getattr(settings, f"mcp_oauth_{name}"):
+            raise ConfigurationError(
+                f"MCP_OAUTH_{name.upper()} is set but MCP_OAUTH_ISSUER is not."
+            )
+    has_name = settings.mcp_oauth_client_id is not None
+    if has_name != (settings.mcp_oauth_client_secret is not None):
+        raise ConfigurationError(
+            "MCP_OAUTH_CLIENT_ID and MCP_OAUTH_CLIENT_SECRET must be set together."
+        )
+    if has_name and settings.mcp_oauth_introspection_url is None:
+        raise ConfigurationError(
+            "MCP_OAUTH_CLIENT_ID is set but MCP_OAUTH_INTROSPECTION_URL is not: signatures are "
+            "checked without it."
+        )
 
 
 def _admission(settings: Settings) -> Admission | None:

@@ -2,10 +2,10 @@
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, model_validator
+from pydantic import AfterValidator, BaseModel
 
 from webrag.settings.fields import KEY_TEXT, CommaList, Secret, checked_http_url, setting
 
@@ -122,19 +122,3 @@ class AccessSettings(BaseModel):
     mcp_bytes_per_day: int | None = _limit(
         "Bytes of pages received for one caller in one day (UTC), as decoded."
     )
-
-    @model_validator(mode="after")
-    def _check_access(self) -> Self:
-        if self.mcp_oauth_issuer is None:
-            for name in ("audience", "jwks_url", "introspection_url"):
-                if getattr(self, f"mcp_oauth_{name}"):
-                    raise ValueError(f"MCP_OAUTH_{name.upper()} is set but MCP_OAUTH_ISSUER is not")
-        given = (self.mcp_oauth_client_id is None, self.mcp_oauth_client_secret is None)
-        if given[0] != given[1]:
-            raise ValueError("MCP_OAUTH_CLIENT_ID and MCP_OAUTH_CLIENT_SECRET must be set together")
-        if not given[0] and self.mcp_oauth_introspection_url is None:
-            raise ValueError(
-                "MCP_OAUTH_CLIENT_ID is set but MCP_OAUTH_INTROSPECTION_URL is not: signatures are "
-                "checked without it"
-            )
-        return self

@@ -110,11 +110,6 @@ class Settings(
             raise ValueError(
                 "EXPANSION_SCOPE is 'allow_list' but EXPANSION_ALLOWED_DOMAINS names no host"
             )
-        if self.collection_claim and not self.mcp_needs_token:
-            raise ValueError(
-                "WEBRAG_COLLECTION_CLAIM is set but nobody has to show a token: set "
-                "MCP_OAUTH_ISSUER or MCP_TOKENS_FILE"
-            )
         return self
 
     @property

@@ -13,16 +13,18 @@ import pytest
 from mcp import MCPError
 from mcp.types import ResourceTemplateReference
 
-from webrag.errors import AccessDeniedError
+from webrag.errors import AccessDeniedError, ConfigurationError
 from webrag.indexing.database import Database
 from webrag.indexing.models import DatabaseConfig
 from webrag.indexing.schema import drop_collection, list_collections
+from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.authorization import CallerEntry
 from webrag.mcp_server.callers import CALLER
 from webrag.mcp_server.limits import CallLimits, UsageLedger
 from webrag.mcp_server.memories import Memories
 from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.static_tokens import StaticTokens, parse_tokens
+from webrag.settings import load_settings
 
 RED, BLUE = "red-" * 8, "blue-" * 8
 SECRET = "The red team keeps its falcon in the northern tower."
@@ -327,3 +329,35 @@ async def test_call_without_a_caller_is_refused_where_tokens_are_needed(load: An
     with pytest.raises(AccessDeniedError, match="carries no token"):
         async with entry_for(load)(context_of({}), "search"):
             pass
+
+
+A = "https://a.example"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"mcp_oauth_jwks_url": A}, "MCP_OAUTH_JWKS_URL is set but MCP_OAUTH_ISSUER is not"),
+        ({"mcp_oauth_audience": "x"}, "MCP_OAUTH_AUDIENCE is set but MCP_OAUTH_ISSUER is not"),
+        ({"mcp_oauth_introspection_url": A}, "INTROSPECTION_URL is set but MCP_OAUTH_ISSUER"),
+        ({"mcp_oauth_issuer": A, "mcp_oauth_client_id": "x"}, "must be set together"),
+        ({"mcp_oauth_issuer": A, "mcp_oauth_client_secret": "x"}, "must be set together"),
+        (
+            {"mcp_oauth_issuer": A, "mcp_oauth_client_id": "x", "mcp_oauth_client_secret": "y"},
+            "MCP_OAUTH_INTROSPECTION_URL is not",
+        ),
+        ({"collection_claim": "team"}, "nobody has to show a token"),
+        ({"mcp_tokens_file": "/nowhere/tokens"}, "cannot be read"),
+    ],
+)
+async def test_settings_that_contradict_each_other_are_refused_before_anything_is_served(
+    load: Any, values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        assemble_server(load_settings(mcp_transport="streamable-http", **values), load=load)
+
+
+async def test_settings_for_callers_do_not_concern_the_server_over_stdio(load: Any) -> None:
+    settings = load_settings(collection_claim="team", mcp_tokens_file="/nowhere/tokens")
+
+    assert assemble_server(settings, load=load).admission is None
