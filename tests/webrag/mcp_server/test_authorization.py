@@ -361,3 +361,17 @@ async def test_settings_for_callers_do_not_concern_the_server_over_stdio(load: A
     settings = load_settings(collection_claim="team", mcp_tokens_file="/nowhere/tokens")
 
     assert assemble_server(settings, load=load).admission is None
+
+
+def test_example_of_the_documentation_serves_with_an_authorization_server(
+    load: Any, tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[3] / "docs/clients.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```ini\n(.*?)```", page, re.S)
+    (tmp_path / "env").write_text(example)
+
+    admission = assemble_server(load_settings(tmp_path / "env"), load=load).admission
+
+    assert admission is not None
+    assert admission.issuer == "https://login.example.com/realms/team"
+    assert admission.resource == "https://rag.example.com/mcp"

@@ -1,4 +1,5 @@
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +165,16 @@ async def test_session_of_one_name_is_nothing_to_another(
         answers = [await http.post("/mcp", json=listing, headers=h | session) for h in (bob, alice)]
 
     assert [each.status_code for each in answers] == [404, 200]
+
+
+def test_example_of_the_documentation_is_a_table() -> None:
+    page = (Path(__file__).parents[3] / "docs/clients.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```text\n(# name.*?)```", page, re.S)
+
+    table = parse_tokens(example)
+
+    assert [(entry.name, entry.value) for entry in table] == [
+        ("alice", "red"),
+        ("bob", "red"),
+        ("auditor", "blue"),
+    ]
