@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -270,9 +271,33 @@ async def test_pages_beyond_the_limit_are_not_requested_and_the_rest_is_kept(
     assert ingested.count("The limit of 3 pages a day is reached; try again after 00:00 UTC") == 2
     assert answered.is_error
     assert "The limit of 3 pages a day is reached" in text_of(answered)
+    assert "site may be down" not in text_of(answered)
     assert "southern island" in searched
     assert "limit" not in status
     assert not other.is_error
+
+
+async def test_limit_of_one_caller_fails_no_page_that_another_asks_for_at_the_same_time(
+    serving_mcp: Any, connecting: Any, settings: dict[str, Any], static_site: Any
+) -> None:
+    def slow(_request: Any) -> Any:
+        time.sleep(0.5)
+        return 200, {"Content-Type": "text/html"}, page(SECRET)
+
+    site = static_site({"/0": page(OTHER), "/slow": slow})
+    shared = settings | {"collection_claim": None, "mcp_pages_per_day": 1}
+    async with (
+        serving_mcp(None, **shared) as base,
+        connecting(base, RED) as red,
+        connecting(base, BLUE) as blue,
+    ):
+        await red.call_tool("ingest", {"url": f"{site}/0"})
+        limited, allowed = await asyncio.gather(
+            red.call_tool("ingest", {"url": f"{site}/slow"}),
+            blue.call_tool("ingest", {"url": f"{site}/slow"}),
+        )
+
+    assert (limited.is_error, allowed.is_error) == (True, False)
 
 
 async def test_bytes_are_counted_in_deep_answers_too(
