@@ -13,6 +13,7 @@ WebRAGError
 ├── StorageError               the database refused or lost an operation
 │   └── DatabaseUnavailableError  the database cannot be reached or started
 ├── GuardrailsViolationError   a question, its evidence or its answer may not go any further
+├── AccessDeniedError          the caller may not do that, or not now
 └── DeadlineError              the work did not finish in its time
 """
 
@@ -22,6 +23,7 @@ from typing import Literal
 from webrag.redaction import redacted
 
 __all__ = [
+    "AccessDeniedError",
     "ConfigurationError",
     "DatabaseUnavailableError",
     "DeadlineError",
@@ -162,6 +164,10 @@ class GuardrailsViolationError(WebRAGError):
         self.stage: Literal["input", "retrieval", "output"] = stage
         self.reason = reason
         self.safe_reply = safe_reply
+
+
+class AccessDeniedError(WebRAGError):
+    """Catch it to refuse what a caller may not do, or has done often enough for now."""
 
 
 class DeadlineError(WebRAGError):

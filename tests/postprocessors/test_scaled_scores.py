@@ -20,7 +20,7 @@ class Given(BaseNodePostprocessor):
     def _postprocess_nodes(
         self,
         nodes: list[NodeWithScore],
-        query_bundle: QueryBundle | None = None,  # noqa: ARG002
+        query_bundle: QueryBundle | None = None,
     ) -> list[NodeWithScore]:
         for item, score in zip(nodes, self.scores, strict=True):
             item.score = score

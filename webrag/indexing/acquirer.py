@@ -25,6 +25,7 @@ from webrag.indexing.indexer import Indexer, acquired_page
 from webrag.indexing.models import AcquiredPage, StoredPage
 from webrag.ingestion.asides import Relay
 from webrag.ingestion.links import canonical_url
+from webrag.ingestion.metering import PageLimitError, PageMeter, current_meter
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class _Request(NamedTuple):
 class _Key(NamedTuple):
     loop: int
     request: _Request
+    # What one caller may not ask for must not fail another's page, nor be charged to another.
+    meter: PageMeter | None
 
 
 class _Flight:
@@ -156,7 +159,7 @@ class PageAcquirer:
         return moment - timedelta(seconds=min(self._recrawl_after_s, _LONGEST_S))
 
     async def _shared(self, request: _Request, depth: int) -> AcquiredPage:
-        key = _Key(id(asyncio.get_running_loop()), request)
+        key = _Key(id(asyncio.get_running_loop()), request, current_meter())
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(lambda: self._acquire(request, depth))
@@ -246,6 +249,9 @@ class PageAcquirer:
     async def _note_failure(
         self, error: FetchError, url: str, stored: StoredPage | None, at: datetime
     ) -> None:
+        if isinstance(error, PageLimitError):
+            # The site was not asked, so nothing is known of the page.
+            return
         if isinstance(error, PageGoneError) and stored is not None and stored.url == url:
             await self._corpus.mark_gone(url, at, reason=str(error), status=error.status)
             return

@@ -6,6 +6,7 @@ from webrag.errors import FetchError, UnusablePageError
 from webrag.ingestion.alternates import markdown_version
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.links import canonical_url
+from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
     FetchedPage,
     NormalizedDocument,
@@ -50,7 +51,7 @@ class IngestionService:
             FetchError: The page could not be obtained or holds nothing readable; the subclass
                 says which.
         """
-        fetched = await self._source.fetch(canonical_url(url), validators=validators, fresh=fresh)
+        fetched = await self._fetch(canonical_url(url), validators, fresh)
         if isinstance(fetched, NotModified):
             return fetched
         try:
@@ -69,10 +70,18 @@ class IngestionService:
             _log.info("the Markdown version of %s was not read: %s", url, error)
             return document
 
+    async def _fetch(
+        self, url: str, validators: Validators | None, fresh: bool
+    ) -> FetchedPage | NotModified:
+        check_request(url)
+        fetched = await self._source.fetch(url, validators=validators, fresh=fresh)
+        count_answer(fetched)
+        return fetched
+
     async def _markdown_version(
         self, page: FetchedPage, url: str, fresh: bool
     ) -> NormalizedDocument:
-        other = await self._source.fetch(url, fresh=fresh)
+        other = await self._fetch(url, None, fresh)
         assert isinstance(other, FetchedPage)
         document = await self._pool.extract(other)
         # The page stays what was asked for, so later requests go to it, without the validators

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mcp.server.mcpserver import MCPServer
 
-from webrag.mcp_server.access import StaticTokenVerifier, auth_settings
+from webrag.mcp_server.entry import shared_entry
 from webrag.mcp_server.prompts import add_prompts
 from webrag.mcp_server.resources import add_resources
 from webrag.mcp_server.running_calls import RunningCalls
@@ -21,6 +21,8 @@ from webrag.settings import Settings
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
+    from webrag.mcp_server.authorization import Access
+    from webrag.mcp_server.gate import Admission
 
 __all__ = ["AssembledServer", "assemble_server"]
 
@@ -39,11 +41,13 @@ class AssembledServer:
     Attributes:
         runtime: Whether the memory is open.
         calls: The calls under way.
+        admission: Who may use it over HTTP; None for everybody.
     """
 
     server: MCPServer[Runtime]
     runtime: Runtime
     calls: RunningCalls
+    admission: "Admission | None" = None
 
 
 def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> AssembledServer:
@@ -54,12 +58,17 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
     Args:
         settings: Deadlines, what is offered, who may use it, what the memory is opened with.
         load: Makes the memory, unopened; None for `WebRAG(settings)`. Runs in a thread.
+
+    Raises:
+        ConfigurationError: The file with tokens cannot be used.
     """
     # Over HTTP nobody waits for the process to start.
     head_start_s = _HEAD_START_S if settings.mcp_transport == "stdio" else 0.0
     runtime = Runtime(load or partial(_load_webrag, settings), head_start_s=head_start_s)
+    access = _access(settings, runtime, load)
+    entry = shared_entry(runtime) if access is None else access.entry
     tools = ResearchTools(
-        runtime,
+        entry,
         timeout_s=settings.mcp_tool_timeout,
         soft_deadline_s=settings.mcp_soft_deadline,
         longest_chars=settings.mcp_response_token_budget * _MOST_CHARS_PER_TOKEN,
@@ -73,10 +82,11 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
         try:
             yield runtime
         finally:
+            if access is not None:
+                await access.close()
             await runtime.close()
             logger.info("WebRAG MCP server stopped")
 
-    auth, token = auth_settings(settings), settings.mcp_auth_token
     server = MCPServer(
         "webrag",
         title="WebRAG",
@@ -84,12 +94,24 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
         version=version("webrag"),
         lifespan=lifespan,
         tools=tools.tools(),
-        auth=auth,
-        token_verifier=None if token is None else StaticTokenVerifier(token.get_secret_value()),
     )
-    add_resources(server, runtime, token_budget=settings.mcp_response_token_budget)
+    add_resources(server, entry, token_budget=settings.mcp_response_token_budget)
     add_prompts(server)
-    return AssembledServer(server, runtime, tools.calls)
+    admission = None if access is None else access.admission
+    return AssembledServer(server, runtime, tools.calls, admission)
+
+
+def _access(settings: Settings, runtime: Runtime, load: LoadMemory | None) -> "Access | None":
+    if settings.mcp_transport == "stdio":
+        return None
+    # Imported here: over stdio there is one caller, who may do everything.
+    from webrag.mcp_server.authorization import authorize
+
+    def load_collection(name: str) -> LoadMemory:
+        own = settings.model_copy(update={"collection": name})
+        return load or partial(_load_webrag, own)
+
+    return authorize(settings, runtime, load_collection)
 
 
 def _load_webrag(settings: Settings) -> "AbstractAsyncContextManager[WebRAG]":

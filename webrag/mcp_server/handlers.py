@@ -33,7 +33,7 @@ from webrag.retrieval.filters import CONTENT_KINDS
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = ["AskUser", "Handlers"]
+__all__ = ["SEARCHES_AT_ONCE", "AskUser", "Handlers"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,25 +43,36 @@ AskUser = Callable[[str], Awaitable[bool | None]]
 _INTENTS: tuple[QueryType, ...] = get_args(QueryType)
 # Searches keep the processor busy, so more at once only wait for the 10 database connections, and
 # fail after 10 s: with 64 clients on a busy machine 4 of 93 did.
-_SEARCHES_AT_ONCE = 5
+SEARCHES_AT_ONCE = 5
 _CITATION_FIELDS = tuple(Citation.model_fields)
 
 
 class Handlers:
-    """One method per tool, over one shared memory.
+    """One method per tool, over one memory.
 
     Args:
         runtime: Gives the open memory.
+        searches: Held during a search; all callers share it.
         soft_deadline_s: After it `ingest` and `verify` report what is done; the memory keeps its
             own for `answer`.
         structured: Also prepare the answers as JSON.
+        ask: Puts a question to the user of this call's client.
     """
 
-    def __init__(self, runtime: Runtime, *, soft_deadline_s: float, structured: bool) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        searches: asyncio.Semaphore,
+        *,
+        soft_deadline_s: float,
+        structured: bool,
+        ask: AskUser,
+    ) -> None:
+        self._ask = ask
         self._runtime = runtime
         self._soft_deadline_s = soft_deadline_s
         self._structured = structured
-        self._searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
+        self._searches = searches
 
     async def answer(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Fetch, index, and find evidence."""
@@ -171,14 +182,14 @@ class Handlers:
         text = format_verification(checks, nonce=new_nonce(), refused=refused)
         return Reply(text, data=data)
 
-    async def forget(self, arguments: Arguments, progress: ProgressReporter, ask: AskUser) -> Reply:
+    async def forget(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Delete pages; of many the user is asked, or `confirm` must say that they were."""
         urls, refused = _usable("url", arguments.texts("url", required=True) or [], MAX_FORGET_URLS)
         if refused:
             raise InputError(" ".join(refused.values()))
         confirmed = arguments.flag("confirm", default=False)
         if len(urls) > FORGOTTEN_UNASKED:
-            await _confirm_forgetting(len(urls), ask, confirmed=confirmed)
+            await _confirm_forgetting(len(urls), self._ask, confirmed=confirmed)
         memory = await self._memory(progress)
         report = await memory.forget(urls, confirm=True)
         data = report.model_dump(mode="json")

@@ -25,6 +25,7 @@ from webrag.mcp_server.connections import (
     open_file_limit,
     protocol,
 )
+from webrag.mcp_server.gate import Admission, Gate, metadata_route
 from webrag.mcp_server.host_check import HostCheck, allowed_names
 from webrag.mcp_server.listening import listen
 from webrag.mcp_server.messages import MessageCheck
@@ -92,9 +93,24 @@ def http_app(
     sessions = server.session_manager
     # Inside of the token's check; limited once more, because a body is read whole before that.
     sessions.asgi_app = RequestBodyLimitMiddleware(MessageCheck(sessions.asgi_app), MAX_BODY_BYTES)
-    app.add_middleware(HostCheck, names=allowed_names(settings), unchecked=frozenset({HEALTH_PATH}))
     app.router.routes.append(Route(HEALTH_PATH, health, methods=["GET"]))
+    if assembled.admission is not None:
+        _guard(app, assembled.admission)
+    # The outermost, so that nothing answers under a foreign name.
+    app.add_middleware(HostCheck, names=allowed_names(settings), unchecked=frozenset({HEALTH_PATH}))
     return app
+
+
+def _guard(app: Starlette, admission: Admission) -> None:
+    """Let nobody in without a token, except to what says how to get one and to the health."""
+    open_paths = [HEALTH_PATH]
+    metadata = metadata_route(admission)
+    if metadata is not None:
+        app.router.routes.append(metadata)
+        open_paths.append(metadata.path)
+    app.add_middleware(
+        Gate, admission=admission, open_paths=open_paths, max_body_bytes=MAX_BODY_BYTES
+    )
 
 
 def serve_http(assembled: AssembledServer, settings: Settings) -> None:
@@ -138,7 +154,7 @@ def _announce(settings: Settings) -> None:
     logger.info("WebRAG MCP server starts on http://%s:%d%s", shown, port, PATH)
     if is_loopback(host):
         return
-    if settings.mcp_auth_token is None:
+    if not settings.mcp_needs_token:
         logger.warning(
             "ANYBODY who can reach %s:%d can use this server and read what it stored: MCP_HOST is "
             "public and MCP_AUTH_TOKEN is not set. Set a token, or bind to 127.0.0.1.",

@@ -1,16 +1,18 @@
 """Stored pages and passages as MCP resources; reading one stores and fetches nothing."""
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
-from webrag.errors import WebRAGError
+from webrag.errors import AccessDeniedError, WebRAGError
+from webrag.mcp_server.entry import Entry
 from webrag.mcp_server.replies import new_nonce
 from webrag.mcp_server.runtime import Runtime
-from webrag.presentation.errors import failure_text
+from webrag.presentation.errors import failure_text, input_error_text
 from webrag.presentation.page_texts import format_page, format_passage, page_uri, passage_uri
 
 if TYPE_CHECKING:
@@ -23,12 +25,12 @@ T = TypeVar("T")
 _MIME_TYPE = "text/plain"
 
 
-def add_resources(server: MCPServer[Runtime], runtime: Runtime, *, token_budget: int) -> None:
+def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int) -> None:
     """Offer `webrag://page/{id}` and `webrag://passage/{id}`; the ids outlive edits of a page.
 
     Args:
         server: Gets the templates.
-        runtime: Gives the open memory.
+        entry: Gives each reading the memory it reads from.
         token_budget: Longest text of one resource.
     """
 
@@ -39,14 +41,14 @@ def add_resources(server: MCPServer[Runtime], runtime: Runtime, *, token_budget:
         description="The text of a stored page, as offsets count it.",
         mime_type=_MIME_TYPE,
     )
-    async def page(id: str) -> str:
+    async def page(id: str, context: Context[Any, Any]) -> str:
         uri = page_uri(id)
         identity = _identity(uri, id)
-        memory = await _opened(runtime)
-        text = await _stored(uri, memory.page_text(identity))
-        return format_page(
-            text, token_budget=token_budget, count_tokens=memory.count_tokens, nonce=new_nonce()
-        )
+        async with _opened(entry, context) as memory:
+            text = await _stored(uri, memory.page_text(identity))
+            return format_page(
+                text, token_budget=token_budget, count_tokens=memory.count_tokens, nonce=new_nonce()
+            )
 
     @server.resource(
         passage_uri("{id}"),
@@ -55,17 +57,21 @@ def add_resources(server: MCPServer[Runtime], runtime: Runtime, *, token_budget:
         description="A passage that a brief quoted, whole, with its place on the page.",
         mime_type=_MIME_TYPE,
     )
-    async def passage(id: str) -> str:
+    async def passage(id: str, context: Context[Any, Any]) -> str:
         uri = passage_uri(id)
         identity = _identity(uri, id)
-        memory = await _opened(runtime)
-        text = await _stored(uri, memory.passage_text(identity))
-        return format_passage(text, nonce=new_nonce())
+        async with _opened(entry, context) as memory:
+            text = await _stored(uri, memory.passage_text(identity))
+            return format_passage(text, nonce=new_nonce())
 
 
-async def _opened(runtime: Runtime) -> "WebRAG":
+@asynccontextmanager
+async def _opened(entry: Entry, context: Context[Any, Any]) -> AsyncIterator["WebRAG"]:
     try:
-        return await runtime.memory()
+        async with entry(context, None) as runtime:
+            yield await runtime.memory()
+    except AccessDeniedError as error:
+        raise ResourceError(input_error_text(error)) from error
     except WebRAGError as error:
         raise ResourceError(failure_text(error)) from error
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -58,7 +59,10 @@ class Runtime:
     def start(self) -> None:
         """Begin to open the memory; returns at once."""
         self._opened = asyncio.get_running_loop().create_future()
-        self._owner = asyncio.create_task(self._own(self._opened), name="webrag-memory")
+        # What belongs to the call that wants it first must not stay with the memory.
+        self._owner = asyncio.create_task(
+            self._own(self._opened), name="webrag-memory", context=Context()
+        )
         self._owner.add_done_callback(_log_failure)
 
     async def memory(self) -> "WebRAG":

@@ -12,15 +12,15 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, ToolAnnotations
 from typing_extensions import override
 
-from webrag.errors import InputError, WebRAGError
+from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.mcp_server.argument_log import described
 from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.elicitation import ask_user
-from webrag.mcp_server.handlers import AskUser, Handlers
+from webrag.mcp_server.entry import Entry
+from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply
 from webrag.mcp_server.running_calls import RunningCalls
-from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, SCHEMAS, TITLES
 from webrag.presentation.errors import failure_text, input_error_text, timeout_text
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 # The soft deadline must come before the hard one for there to be anything left to report in.
 _LATEST_SOFT_SHARE = 0.9
 
-Handler = Callable[[Arguments, ProgressReporter, AskUser], Awaitable[Reply]]
+Handler = Callable[[Handlers, Arguments, ProgressReporter], Awaitable[Reply]]
 
 
 class _PlainTool(Tool):
@@ -50,10 +50,10 @@ class _PlainTool(Tool):
 
 
 class ResearchTools:
-    """`answer`, `search`, `status`, `ingest`, `verify` and `forget` over one shared memory.
+    """`answer`, `search`, `status`, `ingest`, `verify` and `forget`.
 
     Args:
-        runtime: Gives the open memory.
+        entry: Gives each call the memory it works on.
         timeout_s: Longest call, waiting for the memory included.
         soft_deadline_s: After it a call reports what is done.
         longest_chars: Characters that a brief may have, told to clients that cut earlier.
@@ -63,7 +63,7 @@ class ResearchTools:
 
     def __init__(
         self,
-        runtime: Runtime,
+        entry: Entry,
         *,
         timeout_s: float,
         soft_deadline_s: float,
@@ -77,26 +77,24 @@ class ResearchTools:
         # Claude Code writes results above 50,000 characters to a file unless a tool says this.
         self._brief_meta = {"anthropic/maxResultSizeChars": longest_chars}
         self._may_forget = may_forget
-        soft_deadline_s = min(soft_deadline_s, timeout_s * _LATEST_SOFT_SHARE)
-        self._handlers = Handlers(runtime, soft_deadline_s=soft_deadline_s, structured=structured)
+        self._soft_deadline_s = min(soft_deadline_s, timeout_s * _LATEST_SOFT_SHARE)
+        self._entry = entry
+        self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     def tools(self) -> list[Tool]:
         """The tools, ready to be given to a server."""
-        handlers = self._handlers
         reads = _annotations(read_only=True, open_world=False)
         stores = _annotations(read_only=False, open_world=True)
         tools = [
-            self._tool("answer", _unasked(handlers.answer), stores, self._brief_meta),
-            self._tool("search", _unasked(handlers.search), reads, self._brief_meta),
-            self._tool("status", _unasked(handlers.status), reads),
-            self._tool("ingest", _unasked(handlers.ingest), stores),
-            self._tool(
-                "verify", _unasked(handlers.verify), _annotations(read_only=True, open_world=True)
-            ),
+            self._tool("answer", Handlers.answer, stores, self._brief_meta),
+            self._tool("search", Handlers.search, reads, self._brief_meta),
+            self._tool("status", Handlers.status, reads),
+            self._tool("ingest", Handlers.ingest, stores),
+            self._tool("verify", Handlers.verify, _annotations(read_only=True, open_world=True)),
         ]
         if self._may_forget:
             deletes = _annotations(read_only=False, open_world=False, destructive=True)
-            tools.append(self._tool("forget", handlers.forget, deletes))
+            tools.append(self._tool("forget", Handlers.forget, deletes))
         return tools
 
     def _tool(
@@ -139,9 +137,8 @@ class ResearchTools:
         try:
             given = Arguments(arguments)
             given.check_names(known, where=name, form=FORMS.get(name, ""))
-            ask = partial(ask_user, context)
-            reply = await self._reply(handler, given, progress, ask)
-        except InputError as error:
+            reply = await self._reply(name, handler, given, progress, context)
+        except (InputError, AccessDeniedError) as error:
             reply = Reply(input_error_text(error), is_error=True)
         finally:
             heartbeat.cancel()
@@ -150,13 +147,25 @@ class ResearchTools:
         return reply
 
     async def _reply(
-        self, handler: Handler, arguments: Arguments, progress: ProgressReporter, ask: AskUser
+        self,
+        name: str,
+        handler: Handler,
+        arguments: Arguments,
+        progress: ProgressReporter,
+        context: Context[Any, Any],
     ) -> Reply:
         limit = asyncio.timeout(self._timeout_s)
         try:
-            async with limit:
-                return await handler(arguments, progress, ask)
-        except InputError:
+            async with limit, self._entry(context, name) as runtime:
+                handlers = Handlers(
+                    runtime,
+                    self._searches,
+                    soft_deadline_s=self._soft_deadline_s,
+                    structured=self._structured,
+                    ask=partial(ask_user, context),
+                )
+                return await handler(handlers, arguments, progress)
+        except (InputError, AccessDeniedError):
             raise
         except WebRAGError as error:
             logger.warning("A tool failed: %s: %s", type(error).__name__, error)
@@ -167,15 +176,6 @@ class ResearchTools:
                 return Reply(timeout_text(self._timeout_s), is_error=True)
             logger.exception("A tool failed unexpectedly")
             return Reply(failure_text(error), is_error=True)
-
-
-def _unasked(handler: Callable[[Arguments, ProgressReporter], Awaitable[Reply]]) -> Handler:
-    """A handler that puts no question to the user."""
-
-    async def handle(arguments: Arguments, progress: ProgressReporter, _ask: AskUser) -> Reply:
-        return await handler(arguments, progress)
-
-    return handle
 
 
 def _annotations(

@@ -1,6 +1,7 @@
 """Failures as text that tells a model what went wrong and not to answer from memory."""
 
 from webrag.errors import (
+    AccessDeniedError,
     ConfigurationError,
     DeadlineError,
     FetchError,
@@ -13,6 +14,7 @@ from webrag.errors import (
     UnusablePageError,
     WebRAGError,
 )
+from webrag.ingestion.metering import PageLimitError
 from webrag.presentation.untrusted import one_line
 
 __all__ = ["failure_text", "input_error_text", "timeout_text"]
@@ -26,6 +28,7 @@ _CAUSES: tuple[tuple[type[WebRAGError], str], ...] = (
     (PageGoneError, "The address may be mistyped, or the page may have moved."),
     (RobotsDisallowedError, "The site does not want this page to be read by programs."),
     (UnusablePageError, "Try a page with readable text: HTML, Markdown or plain text."),
+    (PageLimitError, "Whoever runs the server limits what one caller may fetch."),
     (FetchError, "The site may be down or slow; try again later or name another page."),
     (ProviderError, "An external service may be unavailable; try again later."),
     (StorageError, "The database may be stopped, full or unreachable; the server log says more."),
@@ -40,8 +43,8 @@ _UNEXPECTED = (
 )
 
 
-def input_error_text(error: InputError) -> str:
-    """The one sentence that says which value to change, and the hint when there is one."""
+def input_error_text(error: InputError | AccessDeniedError) -> str:
+    """The one sentence that says what to change or wait for, and the hint when there is one."""
     return _with_hint(error)
 
 

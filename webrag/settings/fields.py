@@ -29,6 +29,7 @@ __all__ = [
     "Share",
     "Weights",
     "checked_hosts",
+    "checked_http_url",
     "hidden_parts",
     "mask_url",
     "setting",
@@ -185,13 +186,18 @@ def _weights(value: Any) -> Any:
 
 
 def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
-    origins = [_http_url(value) for value in values]
+    origins = [checked_http_url(value) for value in values]
     if any(urlsplit(origin).path or urlsplit(origin).query for origin in origins):
         raise ValueError("holds more than scheme, host and port")
     return tuple(dict.fromkeys(origins))
 
 
-def _http_url(value: str) -> str:
+def checked_http_url(value: str) -> str:
+    """The address without slashes at its end.
+
+    Raises:
+        ValueError: It is not http(s), names no host or a user, or holds white space.
+    """
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ValueError("not an http(s) URL")
@@ -238,7 +244,7 @@ def _never(value: Any) -> Any:
 
 CommaList = Annotated[tuple[str, ...], BeforeValidator(_split)]
 HostList = Annotated[CommaList, AfterValidator(checked_hosts)]
-HttpUrl = Annotated[str, AfterValidator(_http_url)]
+HttpUrl = Annotated[str, AfterValidator(checked_http_url)]
 LogLevel = Annotated[str, BeforeValidator(_level)]
 OriginList = Annotated[CommaList, AfterValidator(_origins)]
 PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres_url)]

@@ -20,6 +20,7 @@ from webrag.orchestration.models import ScoreProfile
 from webrag.presentation.models import BriefConfig
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
+from webrag.settings.access_settings import AccessSettings
 from webrag.settings.corpus_settings import EmbeddingSettings, FetchSettings, StorageSettings
 from webrag.settings.evidence_settings import (
     AnalysisSettings,
@@ -55,6 +56,7 @@ class Settings(
     BaseSettings,
     TracingSettings,
     AnswerSettings,
+    AccessSettings,
     McpSettings,
     StoppingSettings,
     ExpansionSettings,
@@ -119,7 +121,18 @@ class Settings(
     @property
     def mcp_bind_host(self) -> str:
         """Address that Streamable HTTP listens on: public only with a token, unless set."""
-        return self.mcp_host or ("0.0.0.0" if self.mcp_auth_token else "127.0.0.1")  # noqa: S104
+        return self.mcp_host or ("0.0.0.0" if self.mcp_needs_token else "127.0.0.1")  # noqa: S104
+
+    @property
+    def mcp_resource_url(self) -> str:
+        """Address of the MCP server as clients see it, and the audience of their tokens."""
+        return f"{self.mcp_public_url or f'http://localhost:{self.mcp_port}'}/mcp"
+
+    @property
+    def mcp_needs_token(self) -> bool:
+        """Whether requests over HTTP must carry a token."""
+        tokens = (self.mcp_auth_token, self.mcp_tokens_file, self.mcp_oauth_issuer)
+        return any(each is not None for each in tokens)
 
     def _secrets(self) -> Iterator[str]:
         for field in type(self).model_fields:

@@ -33,7 +33,7 @@ class McpSettings(BaseModel):
         "Address that Streamable HTTP listens on.",
         read_by="MCP server",
         allowed="a host name or address",
-        default_text="`127.0.0.1`; `0.0.0.0` when `MCP_AUTH_TOKEN` is set",
+        default_text="`127.0.0.1`; `0.0.0.0` when requests must carry a token",
         shared=True,
         pattern=r"^[A-Za-z0-9._:-]{1,253}$",
     )

@@ -1,20 +1,49 @@
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+import functools
+import json
+import secrets
+import socket
+import time
+import warnings
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
+import httpx2
+import jwt
 import pytest
+import uvicorn
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server.auth.provider import (
+    AuthorizationCode,
+    AuthorizationParams,
+    OAuthAuthorizationServerProvider,
+    construct_redirect_uri,
+)
+from mcp.server.auth.routes import build_metadata, create_auth_routes
+from mcp.server.auth.settings import ClientRegistrationOptions, RevocationOptions
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyHttpUrl
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.indexing.forgetting import ForgetReport
 from webrag.indexing.models import AcquiredPage, CorpusStatus
 from webrag.indexing.page_texts import PageText, PassageText
+from webrag.mcp_server.assembly import assemble_server
+from webrag.mcp_server.http_server import http_app
 from webrag.orchestration.models import ProgressCallback
 from webrag.presentation.models import EvidenceBlock
 from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
+from webrag.settings import load_settings
 
 
 class ScriptedMemory:
@@ -168,3 +197,220 @@ def memory() -> ScriptedMemory:
 @pytest.fixture
 def load(memory: ScriptedMemory) -> Load:
     return lambda: memory
+
+
+@asynccontextmanager
+async def running(app: Any, sock: socket.socket) -> AsyncIterator[None]:
+    """An application served on a socket that listens already."""
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="on"))
+    task = asyncio.create_task(server._serve([sock]))  # `serve` would take over signals
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await task
+
+
+@pytest.fixture
+def serving_mcp() -> Callable[..., AbstractAsyncContextManager[str]]:
+    """Serves MCP for settings: `async with serving_mcp(load, **settings) as base`."""
+
+    @asynccontextmanager
+    async def serve(load: Any, **settings: Any) -> AsyncIterator[str]:
+        sock = socket.create_server(("127.0.0.1", 0))
+        base = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        chosen = load_settings(
+            mcp_transport="streamable-http", **({"mcp_public_url": base} | settings)
+        )
+        async with running(http_app(assemble_server(chosen, load=load), chosen), sock):
+            yield base
+
+    return serve
+
+
+@pytest.fixture
+def connecting() -> Callable[..., AbstractAsyncContextManager[Client]]:
+    """Connects a client: `async with connecting(base, token=..., auth=...) as client`."""
+
+    @asynccontextmanager
+    async def connect(
+        base: str, token: str | None = None, auth: Any = None, **options: Any
+    ) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with httpx2.AsyncClient(headers=headers, auth=auth, timeout=30) as http:
+            transport = streamable_http_client(f"{base}/mcp", http_client=http)
+            async with Client(transport, **options) as client:
+                yield client
+
+    return connect
+
+
+class SigningKey(NamedTuple):
+    """A private key and the name that tokens call it by."""
+
+    kid: str
+    private: Any
+    algorithm: str
+
+    def public(self) -> dict[str, Any]:
+        kind = jwt.get_algorithm_by_name(self.algorithm)
+        found: dict[str, Any] = json.loads(kind.to_jwk(self.private.public_key()))
+        return found | {"kid": self.kid, "use": "sig"}
+
+
+@functools.cache
+def signing_key(kid: str, algorithm: str = "RS256") -> SigningKey:
+    if algorithm.startswith("ES"):
+        return SigningKey(kid, ec.generate_private_key(ec.SECP256R1()), algorithm)
+    if algorithm == "EdDSA":
+        return SigningKey(kid, ed25519.Ed25519PrivateKey.generate(), algorithm)
+    size = 1024 if kid == "short" else 2048
+    return SigningKey(kid, rsa.generate_private_key(65537, size), algorithm)
+
+
+@pytest.fixture
+def make_key() -> Callable[..., SigningKey]:
+    """Makes keys; the same one for the same name."""
+    return signing_key
+
+
+class AuthorizationServer(OAuthAuthorizationServerProvider[AuthorizationCode, Any, Any]):
+    """An OAuth authorization server as the SDK builds one; tokens are JWTs of the test's making.
+
+    Attributes:
+        keys: Those it publishes.
+        is_down: Answers 500 to everything.
+        asked: Paths of the requests it got.
+        granted: Scopes of the tokens that clients were given, in order.
+    """
+
+    def __init__(self, base: str) -> None:
+        self.base = self.issuer = base
+        self.keys = [signing_key("first")]
+        self.is_down = False
+        self.asked: list[str] = []
+        self.granted: list[list[str]] = []
+        self.introspected: dict[str, Any] = {"active": False}
+        self.credentials: list[str | None] = []
+        self.audience = "http://127.0.0.1/mcp"
+        self.answers: dict[str, Response] = {}
+        self._clients: dict[str, OAuthClientInformationFull] = {}
+        self._codes: dict[str, AuthorizationCode] = {}
+
+    def token(
+        self, key: SigningKey | None = None, header: dict[str, Any] | None = None, **claims: Any
+    ) -> str:
+        """A token that is right but for what is given; None takes a claim out."""
+        signing = key or self.keys[-1]
+        now = int(time.time())
+        payload = {
+            "iss": self.issuer,
+            "aud": self.audience,
+            "sub": "user-1",
+            "client_id": "client-1",
+            "iat": now,
+            "exp": now + 600,
+            "scope": "webrag:read webrag:write webrag:forget",
+        } | claims
+        payload = {name: value for name, value in payload.items() if value is not None}
+        headers = {"kid": signing.kid, "typ": "at+jwt"} | (header or {})
+        headers = {name: value for name, value in headers.items() if value is not None}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
+            return jwt.encode(payload, signing.private, signing.algorithm, headers=headers)
+
+    def app(self) -> Any:
+        options = ClientRegistrationOptions(
+            enabled=True, valid_scopes=["webrag:read", "webrag:write", "webrag:forget"]
+        )
+        issuer = AnyHttpUrl(self.base)
+        metadata = build_metadata(issuer, None, options, RevocationOptions())
+        described = metadata.model_dump(mode="json", exclude_none=True)
+        described["jwks_uri"] = f"{self.base}/jwks"
+
+        async def about(_request: Request) -> Response:
+            return JSONResponse(described | {"issuer": self.issuer})
+
+        async def jwks(_request: Request) -> Response:
+            return JSONResponse({"keys": [key.public() for key in self.keys]})
+
+        async def introspect(request: Request) -> Response:
+            form = await request.form()
+            assert form["token"]
+            self.credentials.append(request.headers.get("Authorization"))
+            return JSONResponse(self.introspected)
+
+        routes = [
+            Route("/.well-known/oauth-authorization-server", about),
+            Route("/jwks", jwks),
+            Route("/introspect", introspect, methods=["POST"]),
+            *create_auth_routes(self, issuer, client_registration_options=options),
+        ]
+        inner = Starlette(routes=routes)
+
+        async def outer(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "http":
+                self.asked.append(scope["path"])
+                own = self.answers.get(scope["path"])
+                if own is not None or self.is_down:
+                    await (own or Response(status_code=500))(scope, receive, send)
+                    return
+            await inner(scope, receive, send)
+
+        return outer
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        return self._clients.get(client_id)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        assert client_info.client_id
+        # Clients register with the scopes they need first; the user decides about each.
+        every = "webrag:read webrag:write webrag:forget"
+        self._clients[client_info.client_id] = client_info.model_copy(update={"scope": every})
+
+    async def authorize(
+        self, client: OAuthClientInformationFull, params: AuthorizationParams
+    ) -> str:
+        code = secrets.token_hex()
+        self._codes[code] = AuthorizationCode(
+            code=code,
+            scopes=params.scopes or [],
+            expires_at=time.time() + 60,
+            client_id=client.client_id or "",
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+        )
+        return construct_redirect_uri(str(params.redirect_uri), code=code, state=params.state)
+
+    async def load_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: str
+    ) -> AuthorizationCode | None:
+        return self._codes.get(authorization_code)
+
+    async def exchange_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
+        scopes = authorization_code.scopes
+        self.granted.append(scopes)
+        scope = " ".join(scopes)
+        token = self.token(aud=authorization_code.resource, scope=scope)
+        return OAuthToken(access_token=token, expires_in=600, scope=scope)
+
+    async def load_refresh_token(self, client: Any, refresh_token: str) -> None:
+        return None
+
+    async def load_access_token(self, token: str) -> None:
+        return None
+
+
+@pytest.fixture
+async def issuer() -> AsyncIterator[AuthorizationServer]:
+    """A running authorization server."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    server = AuthorizationServer(f"http://127.0.0.1:{sock.getsockname()[1]}")
+    async with running(server.app(), sock):
+        yield server

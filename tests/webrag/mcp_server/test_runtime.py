@@ -1,5 +1,7 @@
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -103,3 +105,20 @@ async def test_closing_during_the_head_start_opens_nothing(load: Load, memory: A
         await runtime.close()
 
     assert not memory.is_open
+
+
+async def test_memory_keeps_nothing_of_the_call_that_opened_it(load: Any) -> None:
+    caller: ContextVar[str] = ContextVar("caller", default="nobody")
+    seen: list[str] = []
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[Any]:
+        seen.append(caller.get())
+        yield load()
+
+    runtime = Runtime(opening)
+    caller.set("alice")
+    await runtime.memory()
+    await runtime.close()
+
+    assert seen == ["nobody"]

@@ -31,6 +31,43 @@ def test_building_the_server_imports_nothing_heavy() -> None:
     assert built.stdout.strip() == "[]"
 
 
+CALLERS = """
+import sys
+from webrag.mcp_server.server import build_server
+from webrag.settings import load_settings
+build_server(load_settings(**{settings}))
+ours = ("authorization", "authorization_server", "callers", "gate", "limits", "memories", "oauth",
+        "static_tokens")
+found = [name for name in ours if f"webrag.mcp_server.{{name}}" in sys.modules]
+print(*found, *({{"jwt", "httpx2"}} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "absent"),
+    [
+        pytest.param(
+            {}, {"authorization", "callers", "gate", "oauth", "static_tokens", "jwt"}, id="stdio"
+        ),
+        pytest.param(
+            {"mcp_transport": "streamable-http", "mcp_auth_token": "x"},
+            {"authorization_server", "oauth", "jwt"},
+            id="a token",
+        ),
+    ],
+)
+def test_what_checks_tokens_is_imported_only_where_tokens_are_checked(
+    settings: dict[str, str], absent: set[str]
+) -> None:
+    code = CALLERS.format(settings=settings)
+
+    built = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert absent & set(built.stdout.split()) == set()
+
+
 async def test_server_introduces_itself(load: object) -> None:
     async with Client(build_server(Settings(), load=load)) as client:
         assert client.server_info is not None

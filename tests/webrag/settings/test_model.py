@@ -95,6 +95,18 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_MCP_LOG_LEVEL", "mcp_log_level", "INFO", "error", "ERROR", "verbose", "one of DEBUG, INFO"),
     ("MCP_STRUCTURED_OUTPUT", "mcp_structured_output", False, "1", True, "2", "true or false"),
     ("MCP_ENABLE_FORGET", "mcp_enable_forget", False, "true", True, "please", "true or false"),
+    ("MCP_TOKENS_FILE", "mcp_tokens_file", None, "/srv/tokens", Path("/srv/tokens"), ..., "a path"),
+    ("MCP_OAUTH_ISSUER", "mcp_oauth_issuer", None, "https://a.example/", "https://a.example/", "http://a.example", "an https:// URL"),
+    ("MCP_OAUTH_AUDIENCE", "mcp_oauth_audience", (), "a, https://b.example/mcp", ("a", "https://b.example/mcp"), ..., ""),
+    ("MCP_OAUTH_JWKS_URL", "mcp_oauth_jwks_url", None, "http://[::1]:9/keys", "http://[::1]:9/keys", "http://10.0.0.1/keys", "an https:// URL"),
+    ("MCP_OAUTH_INTROSPECTION_URL", "mcp_oauth_introspection_url", None, "https://a.example/i", "https://a.example/i", "https://a.example/i#x", "an https:// URL"),
+    ("MCP_OAUTH_CLIENT_ID", "mcp_oauth_client_id", None, "webrag", "webrag", "a:b", "a client name without a colon"),
+    ("WEBRAG_COLLECTION_CLAIM", "collection_claim", None, "https://a.example/team", "https://a.example/team", "a b", "the name of a claim"),
+    ("MCP_MAX_OPEN_COLLECTIONS", "mcp_max_open_collections", 8, "1", 1, "0", "from 1 to 1000"),
+    ("MCP_CALLS_PER_MINUTE", "mcp_calls_per_minute", None, "1", 1, "0", "a whole number from 1"),
+    ("MCP_CALLS_PER_DAY", "mcp_calls_per_day", None, "1", 1, "-1", "a whole number from 1"),
+    ("MCP_PAGES_PER_DAY", "mcp_pages_per_day", None, "1", 1, "many", "a whole number from 1"),
+    ("MCP_BYTES_PER_DAY", "mcp_bytes_per_day", None, "1000000000", 10**9, "0", "a whole number from 1"),
     ("ANSWER_LLM_BASE_URL", "answer_llm_base_url", None, "http://localhost:1/v1", "http://localhost:1/v1", "ftp://x/", "an http:// or https:// URL"),
     ("ANSWER_LLM_MODEL", "answer_llm_model", None, "qwen3", "qwen3", "q" * 201, "a model name"),
     ("AGENT_RERANK_RECENCY_BOOST", "agent_rerank_recency_boost", 0.05, "0", 0.0, "2", "a number from 0 to 1"),
@@ -116,6 +128,7 @@ SECRETS = [
     ("WEBRAG_JINA_API_KEY", "jina_api_key"),
     ("ORCHESTRATION_LLM_API_KEY", "orchestration_llm_api_key"),
     ("MCP_AUTH_TOKEN", "mcp_auth_token"),
+    ("MCP_OAUTH_CLIENT_SECRET", "mcp_oauth_client_secret"),
     ("ANSWER_LLM_API_KEY", "answer_llm_api_key"),
     ("WEBRAG_LANGSMITH_API_KEY", "langsmith_api_key"),
 ]
@@ -349,3 +362,41 @@ def test_configurations_carry_the_users_values() -> None:
     assert settings.brief_config(caller="cli") == BriefConfig(token_budget=5000, caller="cli")
     assert settings.database_config().url == "postgresql://db/x"
     assert settings.database_config().collection == "mine"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"mcp_oauth_issuer": "http://login.example"}, "must be an https:// URL"),
+        ({"mcp_oauth_issuer": "https://login.example?x"}, "must be an https:// URL"),
+        ({"mcp_oauth_issuer": "https://a@login.example"}, "must be an https:// URL"),
+        ({"mcp_oauth_issuer": "login.example"}, "must be an https:// URL"),
+        ({"collection_claim": "a b", "mcp_auth_token": "x"}, "the name of a claim"),
+        ({"mcp_calls_per_minute": 0}, "a whole number from 1"),
+    ],
+)
+def test_settings_about_callers_that_do_not_fit_are_refused(
+    values: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(**values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"mcp_auth_token": "x"},
+        {"mcp_tokens_file": "tokens"},
+        {"mcp_oauth_issuer": "https://login.example/"},
+        {"mcp_oauth_issuer": "http://localhost:9000"},
+    ],
+)
+def test_server_is_public_only_when_requests_must_carry_a_token(values: dict[str, str]) -> None:
+    assert load_settings().mcp_bind_host == "127.0.0.1"
+    assert load_settings(**values).mcp_bind_host == "0.0.0.0"
+
+
+def test_issuer_keeps_its_last_slash() -> None:
+    assert load_settings(mcp_oauth_issuer="https://a.example/").mcp_oauth_issuer == (
+        "https://a.example/"
+    )
