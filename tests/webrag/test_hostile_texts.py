@@ -1,6 +1,5 @@
 """What one passage, question or page may cost: no more than in proportion to its length."""
 
-import gc
 import time
 from collections.abc import Callable
 
@@ -89,7 +88,6 @@ TOO_SHORT_S = 0.1
 
 def seconds(work: Callable[[str], object], text: str) -> float:
     read_blocks.cache_clear()
-    gc.collect()
     began = time.process_time()
     work(text)
     return time.process_time() - began
