@@ -43,7 +43,7 @@ _HIDDEN_ATTRIBUTES = "[hidden], [aria-hidden=true], [style], .sr-only, .visually
 _HIDDEN_STYLE = re.compile(
     r"display:none|visibility:(?:hidden|collapse)|opacity:0(?:\.0+)?(?:;|$|!)"
     r"|text-indent:-\d{3,}|(?:left|top|right):-\d{4,}px|clip:rect\(0|clip-path:inset\((?:50|100)%"
-    r"|transform:scale\(0|(?<![-\w])(?:width|height):0(?:px)?;.*overflow:hidden"
+    r"|transform:scale\(0|(?<![-\w])(?:width|height):0(?:px)?;.{0,500}overflow:hidden"
     r"|(?<![-\w])color:transparent"
 )
 _FONT_SIZE = re.compile(r"font-size:([\d.]+)(px|pt|em|rem|%)?")
