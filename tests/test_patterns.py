@@ -7,8 +7,10 @@ from tests.pattern_attacks import PACKAGES, Use, all_uses, slow_attack, static_f
 # By part of the product, so that several processes share the measuring.
 PARTS = (
     "webrag.answering",
-    "webrag.indexing",
+    "webrag.corpus",
+    "webrag.crawling",
     "webrag.ingestion",
+    "webrag.lexical",
     "webrag.orchestration",
     "webrag.presentation",
     "webrag.retrieval",

@@ -39,8 +39,8 @@ from webrag.ingestion.asides import received
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
-from webrag.mcp_server.access import transport_security
 from webrag.mcp_server.assembly import assemble_server
+from webrag.mcp_server.host_check import allowed_names
 from webrag.mcp_server.http_server import http_app
 from webrag.mcp_server.server import build_server, serve
 from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
@@ -431,7 +431,7 @@ def keeps_sessions(settings: Settings) -> bool:
 SPLITTING = built(lambda settings: language_model(settings, choose_orchestration_llm))
 WRITING = built(lambda settings: language_model(settings, choose_answer_llm))
 RERANKING, EMBEDDING = built(reranker_of), built(embedding_of)
-SECURITY = built(lambda settings: transport_security(settings).model_dump())
+SECURITY = built(lambda settings: allowed_names(settings))
 SERVED = {"embedding_provider": "openai_compatible", "embedding_base_url": "http://127.0.0.1:1/v1",
           "embedding_model": "m", "embedding_dimensions": 8}  # fmt: skip
 ONE_LINK = {"max_candidates_per_iteration": 1, "max_expansion_depth": 1, "max_pages_per_run": 1}
