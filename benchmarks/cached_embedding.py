@@ -10,9 +10,9 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
 
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.providers import choose_embedding
+from webrag.embedding.bundled import BundledEmbedding
 from webrag.settings import load_settings
+from webrag.wiring.embeddings import choose_embedding
 
 BATCH = 32
 

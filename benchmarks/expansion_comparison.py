@@ -21,25 +21,25 @@ from urllib.parse import urljoin
 
 from site_replay import SEEN, ReplayAcquirer, ReplayCorpus, ReplaySearcher
 
-from webrag.assembly import Parts, assemble
+from webrag.corpus.schema import drop_collection
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.embedding.embedder import Embedder
 from webrag.errors import WebRAGError
 from webrag.evaluation.metrics import QuestionScore, score_question, summarise
 from webrag.evaluation.questions import Question, load_questions
 from webrag.evaluation.runs import ResultRecord, RunRecord
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.schema import drop_collection
-from webrag.ingestion.links import site_of
+from webrag.ingestion.addresses import site_of
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult
-from webrag.orchestration.query_analyzer import QueryAnalyzer
-from webrag.orchestration.reranker import ChunkReranker
-from webrag.presentation.evidence import evidence_blocks
-from webrag.presentation.models import BriefConfig
-from webrag.providers import choose_reranker
+from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.presentation.brief.brief import evidence_blocks
+from webrag.presentation.brief.models import BriefConfig
 from webrag.settings import Settings, load_settings
 from webrag.static_site import serve_static_site
+from webrag.wiring.assembly import Parts, assemble
+from webrag.wiring.rerankers import choose_reranker
 
 Run = list[tuple[QuestionScore, RunRecord]]
 

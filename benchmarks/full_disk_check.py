@@ -12,16 +12,16 @@ from pathlib import Path
 
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import ensure_schema
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.embedding.embedder import Embedder
 from webrag.errors import WebRAGError
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.database import Database
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.indexer import Indexer
-from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.schema import ensure_schema
-from webrag.ingestion.links import content_hash
+from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import NormalizedDocument
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
 
 _FILLER_BYTES = 20_000_000
 

@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from webrag import Settings, WebRAG
-from webrag.indexing.portable_corpus import PortableHeader, PortableLink, PortablePage
-from webrag.ingestion.links import content_hash
+from webrag.corpus.maintenance.portable import PortableHeader, PortableLink, PortablePage
+from webrag.ingestion.addresses import content_hash
 
 WORDS = [f"{first}{last}" for first in "bcdfghklmnprst" for last in ("ale", "ine", "ost", "urk")]
 PARAGRAPHS = 24

@@ -22,7 +22,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document
 
 from webrag import WebRAG
-from webrag.indexing.bundled_embedding import BundledEmbedding
+from webrag.embedding.bundled import BundledEmbedding
 from webrag.settings import load_settings
 from webrag.static_site import serve_static_site
 

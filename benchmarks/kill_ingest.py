@@ -35,17 +35,17 @@ import psycopg
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
-from webrag.indexing.acquirer import PageAcquirer
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.corpus_check import check_corpus
-from webrag.indexing.database import Database
-from webrag.indexing.embedded_postgres import EmbeddedPostgres
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.indexer import Indexer
-from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.schema import ensure_schema
-from webrag.ingestion.links import content_hash
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.maintenance.checking import check_corpus
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import ensure_schema
+from webrag.embedding.embedder import Embedder
+from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
+from webrag.postgres.embedded.server import EmbeddedPostgres
 
 POINTS = ("after_fetch", "after_parse", "mid_insert", "before_commit", "after_commit")
 VICTIMS = ("process", "postgres")

@@ -29,14 +29,14 @@ from psycopg import sql
 from search_latency import row
 
 from webrag.app import WebRAG
-from webrag.indexing.bm25 import CorpusTotals, score_children, score_pages, term_postings
-from webrag.indexing.database import Database
-from webrag.indexing.page_copies import copy_postings
-from webrag.indexing.postings import pack_postings
-from webrag.indexing.schema import table
-from webrag.indexing.steps import Execute, Steps, run_steps_sync
+from webrag.corpus.schema import table
+from webrag.corpus.writer import copy_postings
+from webrag.lexical.bm25 import CorpusTotals, score_children, score_pages, term_postings
+from webrag.lexical.postings import pack_postings
+from webrag.postgres.database import Database
+from webrag.postgres.steps import Execute, Steps, run_steps_sync
 from webrag.retrieval.filters import NO_FILTERS
-from webrag.retrieval.queries import Queries
+from webrag.retrieval.statements import Queries
 from webrag.settings import load_settings
 
 PAGE, BATCH, VOCABULARY, SUBJECT = 20, 96, 200_000, 150

@@ -22,20 +22,20 @@ from expansion_comparison import ingest, pages_below
 from site_replay import SEEN, ReplayAcquirer, ReplayCorpus, ReplaySearcher
 from typing_extensions import override
 
-from webrag.assembly import Parts, assemble
+from webrag.corpus.models import LinkCandidate
+from webrag.corpus.schema import drop_collection
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.embedding.embedder import Embedder
 from webrag.evaluation.questions import Question, load_questions
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.models import LinkCandidate
-from webrag.indexing.schema import drop_collection
-from webrag.ingestion.links import site_of
+from webrag.ingestion.addresses import site_of
 from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig
-from webrag.orchestration.expander import LinkExpander
-from webrag.orchestration.link_rules import LinkScope
-from webrag.orchestration.link_scoring import passage_scores
-from webrag.orchestration.query_analyzer import QueryAnalyzer
+from webrag.orchestration.links.expander import LinkExpander
+from webrag.orchestration.links.rules import LinkScope
+from webrag.orchestration.links.scoring import passage_scores
+from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.settings import Settings, load_settings
 from webrag.static_site import serve_static_site
+from webrag.wiring.assembly import Parts, assemble
 
 ROUNDS = (6, 4)
 PAGES = sum(ROUNDS)

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.embedder import Embedder
-from webrag.providers import choose_embedding
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.embedding.embedder import Embedder
 from webrag.settings import load_settings
+from webrag.wiring.embeddings import choose_embedding
 
 TEXTS = [f"Replica {n} follows its primary. " * (1 + 7 * (n % 4)) for n in range(64)]
 LONGEST_GAP_S = 0.5

@@ -17,7 +17,7 @@ from pathlib import Path
 from llama_index.postprocessor.webrag.local_rerank import _weighted_sum
 from memory_corpus import Judged, letters, load_site
 
-from webrag.orchestration.rule_patterns import decompose
+from webrag.orchestration.question.patterns import decompose
 
 SHOWN = 10
 WHOLE = 2

@@ -19,14 +19,14 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from llama_index.postprocessor.webrag.rerank_features import FeatureExtractor, Passage, Question
 from numpy.typing import NDArray
 
-from webrag.indexing.bm25 import CorpusTotals, TermPostings, score_children, score_pages
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.fusion import fuse_scores
-from webrag.indexing.lexical import analyze, query_terms
-from webrag.indexing.page_rows import child_row
+from webrag.corpus.rows import child_row
+from webrag.embedding.bundled import BundledEmbedding
 from webrag.ingestion.extract import extract
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import FetchedPage
+from webrag.lexical.analysis import analyze, query_terms
+from webrag.lexical.bm25 import CorpusTotals, TermPostings, score_children, score_pages
+from webrag.lexical.fusion import fuse_scores
 from webrag.retrieval.models import RetrievalConfig
 
 CONFIG = RetrievalConfig()

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from llama_index.postprocessor.webrag import RerankError
 
-from tests.webrag.providers.provider_faults import (
+from tests.webrag.wiring.provider_faults import (
     FAULTS,
     KEY,
     PROVIDERS,

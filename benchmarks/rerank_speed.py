@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.postprocessor.webrag import LocalRerank
 from memory_corpus import EMBEDDING, Child, children_of, read_page
 
-from webrag.indexing.lexical import analyze, query_terms
+from webrag.lexical.analysis import analyze, query_terms
 
 QUESTION = "How is the size of the cache limited when the server runs out of memory?"
 

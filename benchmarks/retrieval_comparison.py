@@ -30,7 +30,7 @@ from fit_local_rerank import COLLECTIONS, Bm25, gain
 from llama_index.postprocessor.webrag.local_rerank import _weighted_sum
 from memory_corpus import EMBEDDING, Candidates, Judged, letters, load_collection, load_site
 
-from webrag.indexing.fusion import fuse_ranks
+from webrag.lexical.fusion import fuse_ranks
 
 Texts = list[str]
 Rows = dict[str, dict[str, Texts]]  # pipeline to question id to results, best first
@@ -105,7 +105,7 @@ def stock_search(judged: Judged, data_dir: Path) -> Callable[[str], Texts]:
 
 
 def _connection(data_dir: Path, driver: str) -> str:
-    from webrag.indexing.database import Database
+    from webrag.postgres.database import Database
     from webrag.settings import load_settings
 
     database = Database(load_settings(data_dir=data_dir).database_config())

@@ -31,14 +31,14 @@ import psycopg
 from psycopg import sql
 
 from webrag.app import WebRAG
-from webrag.indexing.bm25 import CorpusTotals, score_children, term_postings
-from webrag.indexing.lexical import query_terms
-from webrag.indexing.postings import unpack_postings
-from webrag.indexing.schema import table
-from webrag.indexing.tables import index_statements
+from webrag.corpus.schema import table
+from webrag.corpus.tables import index_statements
+from webrag.lexical.analysis import query_terms
+from webrag.lexical.bm25 import CorpusTotals, score_children, term_postings
+from webrag.lexical.postings import unpack_postings
 from webrag.retrieval.filters import NO_FILTERS
 from webrag.retrieval.plans import find_chunks
-from webrag.retrieval.queries import Queries
+from webrag.retrieval.statements import Queries
 from webrag.settings import load_settings
 from webrag.static_site import serve_static_site
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from typing_extensions import override
 
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.models import AcquiredPage, LinkCandidate, StoredPage
+from webrag.corpus.pages import Corpus
 from webrag.errors import PageGoneError
-from webrag.indexing.acquirer import PageAcquirer
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.models import AcquiredPage, LinkCandidate, StoredPage
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher

@@ -25,9 +25,9 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.vector_stores.postgres import PGVectorStore
 
-from webrag.indexing.database import Database
-from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.store import CorpusVectorStore
+from webrag.llamaindex.store import CorpusVectorStore
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
 
 DIMENSIONS = 4
 METADATA: dict[str, dict[str, Any]] = {

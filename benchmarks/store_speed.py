@@ -38,19 +38,19 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
+from webrag.corpus.pages import Corpus
+from webrag.corpus.rows import PageRows, build_page_rows, document_id_of
+from webrag.corpus.schema import ensure_schema
+from webrag.corpus.tables import vector_index_statement
+from webrag.corpus.writer import write_pages
+from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import UnusablePageError
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.database import Database
-from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.page_rows import PageRows, build_page_rows, document_id_of
-from webrag.indexing.page_writer import write_pages
-from webrag.indexing.schema import ensure_schema
-from webrag.indexing.steps import Copy, Execute
-from webrag.indexing.store import CorpusVectorStore
-from webrag.indexing.tables import vector_index_statement
 from webrag.ingestion.extract import extract
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
+from webrag.llamaindex.store import CorpusVectorStore
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
+from webrag.postgres.steps import Copy, Execute
 
 SLICES = 4
 BATCH = 96  # pages, as `webrag import` stores them

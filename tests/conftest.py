@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.loopback import QuietHandler, serving
-from webrag.indexing.database import Database
-from webrag.indexing.embedded_postgres import EmbeddedPostgres
-from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.schema import drop_collection
+from webrag.corpus.schema import drop_collection
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
+from webrag.postgres.embedded.server import EmbeddedPostgres
 
 # A machine that does something else meanwhile is slow, not wrong.
 settings.register_profile("webrag", deadline=None, suppress_health_check=[HealthCheck.too_slow])

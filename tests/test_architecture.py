@@ -25,25 +25,6 @@ TESTS_OF = {
     PACKAGES[2]: ROOT / "tests/postprocessors",
 }
 
-# Several modules together, seen from outside.
-WITHOUT_MODULE = {
-    "tests/postprocessors/test_query_engine.py",
-    "tests/webrag/indexing/test_kills.py",
-    "tests/webrag/ingestion/http/test_hostile_servers.py",
-    "tests/webrag/ingestion/test_page_forms.py",
-    "tests/webrag/orchestration/test_cancellation.py",
-    "tests/webrag/orchestration/test_deadlines.py",
-    "tests/webrag/orchestration/test_degradation.py",
-    "tests/webrag/orchestration/test_endless_sites.py",
-    "tests/webrag/orchestration/test_firecrawl_runs.py",
-    "tests/webrag/orchestration/test_link_following.py",
-    "tests/webrag/orchestration/test_repeated_crawls.py",
-    "tests/webrag/providers/test_provider_faults.py",
-    "tests/webrag/providers/test_proxies.py",
-    "tests/webrag/retrieval/test_questions.py",
-    "tests/webrag/test_stored_corpora.py",
-}
-
 
 def test_import_rules_hold() -> None:
     command = Path(sys.executable).with_name("lint-imports")
@@ -94,24 +75,17 @@ def test_only_settings_reads_the_environment() -> None:
         if re.search(r"os\.(environ|getenv)", path.read_text(encoding="utf-8"))
     }
     # Both pass a part of it on to a process they start.
-    readers -= {"webrag/indexing/postgres_binaries.py", "webrag/workers/pool.py"}
+    readers -= {"webrag/postgres/embedded/cluster.py", "webrag/workers/pool.py"}
 
     assert {path for path in readers if not path.startswith("webrag/settings/")} == set()
 
 
-def modules_of(folder: Path) -> set[str]:
-    return {path.stem for path in folder.glob("*") if path.is_dir() or path.suffix == ".py"}
-
-
-def test_every_test_file_stands_where_the_module_it_tests_does() -> None:
-    strays = {
+def test_every_folder_of_tests_is_named_like_the_package_it_tests() -> None:
+    strays = [
         test.relative_to(ROOT).as_posix()
         for package, tests in TESTS_OF.items()
         for test in tests.rglob("test_*.py")
-        if not any(
-            f"{test.stem[5:]}_".startswith(f"{module}_")
-            for module in modules_of(package / test.relative_to(tests).parent)
-        )
-    }
+        if not (package / test.parent.relative_to(tests)).is_dir()
+    ]
 
-    assert strays == WITHOUT_MODULE
+    assert strays == []

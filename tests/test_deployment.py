@@ -23,8 +23,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 import webrag
 from webrag.cli import main
-from webrag.indexing.database import Database
-from webrag.indexing.embedded_postgres import EmbeddedPostgres
+from webrag.postgres.database import Database
+from webrag.postgres.embedded.server import EmbeddedPostgres
 from webrag.settings import Settings
 from webrag.settings.sources import is_secret, variable_names
 

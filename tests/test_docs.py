@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webrag.orchestration.evaluator import RULES
+from webrag.orchestration.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 WEIGHTS = ROOT / "postprocessors/llama_index/postprocessor/webrag/local_rerank.json"
@@ -45,13 +45,11 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
 
     from llama_index.postprocessor.webrag.local_rerank import calibrated
 
-    from webrag.answering.bands import answer_confidence, band_of
+    from webrag.answering.evidence import boosted, freshness
+    from webrag.answering.judging import answer_confidence, band_of, weighted
     from webrag.answering.models import AnswerConfig, CitationTally
-    from webrag.answering.recency import boosted, freshness
-    from webrag.answering.reflection import weighted
-    from webrag.indexing.fusion import fuse_scores
-    from webrag.orchestration.confidence import confidence_of, quality
-    from webrag.orchestration.score_profiles import LOCAL
+    from webrag.lexical.fusion import fuse_scores
+    from webrag.orchestration.confidence import LOCAL, confidence_of, quality
 
     example = page("scoring.md").partition("### A worked example")[2]
     shown = dict(re.findall(r"^\| (.+?) \| (.+?) \|$", example, re.M))
@@ -95,7 +93,7 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
 
 
 def test_scoring_page_lists_the_bands_with_their_bounds() -> None:
-    from webrag.answering.bands import HIGH, LOW, MEDIUM, band_of
+    from webrag.answering.judging import HIGH, LOW, MEDIUM, band_of
 
     reasons = re.findall(r"^\| .+ \| `(confidence_\w+)` \| .+ \|$", page("scoring.md"), re.M)
 

@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from webrag.answering.models import ManagerResult
     from webrag.app import IngestReport, WebRAG
     from webrag.errors import WebRAGError
-    from webrag.indexing.store import CorpusVectorStore
     from webrag.ingestion.firecrawl.reader import FirecrawlPageReader
     from webrag.ingestion.reader_source import ReaderSource
+    from webrag.llamaindex.query_engine import WebRAGQueryEngine
+    from webrag.llamaindex.retriever import WebRAGRetriever
+    from webrag.llamaindex.store import CorpusVectorStore
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import OrchestrationResult
-    from webrag.orchestration.query_engine import WebRAGQueryEngine
     from webrag.orchestration.workflow import WebRAGWorkflow
-    from webrag.retrieval.citation_checks import Citation
-    from webrag.retrieval.retriever import WebRAGRetriever
+    from webrag.retrieval.verification import Citation
     from webrag.settings import Settings, load_settings
     from webrag.tool_spec import WebRAGToolSpec
 
@@ -46,8 +46,8 @@ __version__ = "0.1.0"
 # Loaded on first use: LlamaIndex takes more than a second to import, and most commands and the
 # MCP server's first answers do not need it.
 _HOMES = {
-    "Citation": "webrag.retrieval.citation_checks",
-    "CorpusVectorStore": "webrag.indexing.store",
+    "Citation": "webrag.retrieval.verification",
+    "CorpusVectorStore": "webrag.llamaindex.store",
     "FirecrawlPageReader": "webrag.ingestion.firecrawl.reader",
     "IngestReport": "webrag.app",
     "Manager": "webrag.answering.manager",
@@ -58,8 +58,8 @@ _HOMES = {
     "Settings": "webrag.settings",
     "WebRAG": "webrag.app",
     "WebRAGError": "webrag.errors",
-    "WebRAGQueryEngine": "webrag.orchestration.query_engine",
-    "WebRAGRetriever": "webrag.retrieval.retriever",
+    "WebRAGQueryEngine": "webrag.llamaindex.query_engine",
+    "WebRAGRetriever": "webrag.llamaindex.retriever",
     "WebRAGToolSpec": "webrag.tool_spec",
     "WebRAGWorkflow": "webrag.orchestration.workflow",
     "load_settings": "webrag.settings",

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from webrag.errors import InputError, check_text
-from webrag.given_numbers import checked_count
-from webrag.ingestion.links import canonical_url
+from webrag.argument_checks import check_text, checked_count
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url
 from webrag.lifetime import Lifetime
 from webrag.orchestration.models import (
     MAX_QUESTION_CHARS,
@@ -18,8 +18,8 @@ from webrag.retrieval.filters import ContentKind, SearchFilters
 
 if TYPE_CHECKING:
     from webrag.answering.models import EventListener, ManagerResult
-    from webrag.presentation.evidence import EvidenceBlock
-    from webrag.presentation.models import BriefConfig
+    from webrag.presentation.brief.brief import EvidenceBlock
+    from webrag.presentation.brief.models import BriefConfig
 
 __all__ = ["MAX_QUESTION_CHARS", "Asking", "check_question"]
 
@@ -173,7 +173,7 @@ class Asking(Lifetime):
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        from webrag.answering.request import answer_request
+        from webrag.answering.planning import answer_request
 
         request = answer_request(question, url=url, years=years, deep=deep)
         manager = (await self._current_parts()).manager
@@ -183,7 +183,7 @@ class Asking(Lifetime):
         self, result: OrchestrationResult, *, include_guide: bool = False
     ) -> "list[EvidenceBlock]":
         """The passages that `brief` prints when called with the same arguments, in its order."""
-        from webrag.presentation.evidence import evidence_blocks
+        from webrag.presentation.brief.brief import evidence_blocks
 
         config = self._brief_config(include_guide)
         return evidence_blocks(result, config, count_tokens=self._open_parts.count_tokens)
@@ -202,7 +202,7 @@ class Asking(Lifetime):
                 for it and suggest tool calls instead of commands.
             nonce: Unpredictable token that frames page text; no frames when None.
         """
-        from webrag.presentation.brief import format_brief
+        from webrag.presentation.brief.brief import format_brief
 
         config = self._brief_config(include_guide)
         return format_brief(result, config, count_tokens=self._open_parts.count_tokens, nonce=nonce)

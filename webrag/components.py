@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from webrag.ingestion.links import canonical_url
+from webrag.ingestion.addresses import canonical_url
 from webrag.lifetime import Lifetime
 
 if TYPE_CHECKING:
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-    from webrag.indexing.store import CorpusVectorStore
+    from webrag.llamaindex.query_engine import WebRAGQueryEngine
+    from webrag.llamaindex.retriever import WebRAGRetriever
+    from webrag.llamaindex.store import CorpusVectorStore
     from webrag.orchestration.engine import OrchestratorEngine
-    from webrag.orchestration.query_engine import WebRAGQueryEngine
     from webrag.retrieval.filters import ContentKind
-    from webrag.retrieval.retriever import WebRAGRetriever
 
 __all__ = ["LlamaIndexComponents"]
 
@@ -55,8 +55,8 @@ class LlamaIndexComponents(Lifetime):
         Raises:
             InputError: A filter, the mode or `top_k` cannot be used.
         """
+        from webrag.llamaindex.retriever import WebRAGRetriever
         from webrag.retrieval.filters import SearchFilters
-        from webrag.retrieval.retriever import WebRAGRetriever
 
         filters = SearchFilters.of(
             source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
@@ -84,7 +84,7 @@ class LlamaIndexComponents(Lifetime):
         Raises:
             InputError: A URL, the mode or a number cannot be used.
         """
-        from webrag.orchestration.query_engine import WebRAGQueryEngine
+        from webrag.llamaindex.query_engine import WebRAGQueryEngine
 
         named = [url] if isinstance(url, str) else url
         return WebRAGQueryEngine(
@@ -97,7 +97,7 @@ class LlamaIndexComponents(Lifetime):
 
     def vector_store(self) -> "CorpusVectorStore":
         """The searched chunks, for LlamaIndex's own indexes and pipelines."""
-        from webrag.indexing.store import CorpusVectorStore
+        from webrag.llamaindex.store import CorpusVectorStore
 
         parts = self._open_parts
         return CorpusVectorStore.from_database(

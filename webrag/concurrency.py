@@ -1,12 +1,14 @@
-"""Several pieces of work at once, of which none outlives whoever waits for them."""
+"""Several pieces of work at once, and work of the processor beside the event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
+import contextvars
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from functools import cache, partial
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["all_of", "ended", "settled", "within"]
-
+__all__ = ["all_of", "ended", "in_background", "settled", "within"]
 T = TypeVar("T")
 
 
@@ -71,3 +73,27 @@ async def within(seconds: float | None) -> AsyncIterator[None]:
     except TimeoutError:
         if not limit.expired():
             raise
+
+
+P = ParamSpec("P")
+
+# More would not be faster, as they take turns; with one, a long page would hold up everybody.
+_THREADS = 2
+
+
+async def in_background(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a function returns, run in one of a few threads kept for such work.
+
+    For functions whose time and memory are bounded by the length of their text: nothing can end a
+    thread, so that a caller who goes away leaves it to finish. Not the default executor of the
+    event loop, in which names are looked up: what waits here holds up nothing else. Work that no
+    thread has begun when its caller goes away is never done.
+    """
+    context = contextvars.copy_context()
+    call = partial(context.run, function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_threads(), call)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="webrag-work")

@@ -17,7 +17,6 @@ WebRAGError
 └── DeadlineError              the work did not finish in its time
 """
 
-from collections.abc import Sequence
 from typing import Literal
 
 from webrag.redaction import redacted
@@ -38,9 +37,6 @@ __all__ = [
     "StorageError",
     "UnusablePageError",
     "WebRAGError",
-    "check_choice",
-    "check_text",
-    "shown_value",
 ]
 
 
@@ -180,42 +176,3 @@ class DeadlineError(WebRAGError):
     def __init__(self, message: str, *, seconds: float, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.seconds = seconds
-
-
-def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Refuse a word that is none of those allowed.
-
-    Raises:
-        InputError: It is none; the message names the argument and the words there are.
-    """
-    if value not in allowed:
-        *most, last = map(repr, allowed)
-        raise InputError(f"{name} is {value!r}; use {', '.join(most)} or {last}.")
-
-
-def check_text(subject: str, value: object) -> str:
-    """Refuse what is no text, and characters that neither a table nor an answer can hold.
-
-    Args:
-        subject: Begins the message, such as "The question".
-        value: Given for it.
-
-    Raises:
-        InputError: It is of another type, or holds a NUL character or half of a surrogate pair.
-    """
-    if not isinstance(value, str):
-        raise InputError(f"{subject} is of type {type(value).__name__}; it must be text.")
-    if "\x00" in value:
-        raise InputError(f"{subject} holds a NUL character, which no text may contain.")
-    if any("\ud800" <= char <= "\udfff" for char in value):
-        raise InputError(f"{subject} holds half of a surrogate pair, which is no character.")
-    return value
-
-
-def shown_value(value: object, *, max_chars: int = 60) -> str:
-    """A value for a message, cut; numbers of thousands of digits and endless nesting are named."""
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):
-        return f"too large a value of type {type(value).__name__}"
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "\u2026"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.concurrency import all_of
+from webrag.corpus.models import AcquiredPage
+from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.errors import WebRAGError
-from webrag.indexing.models import AcquiredPage
-from webrag.ingestion.asides import listening
-from webrag.ingestion.links import canonical_url
+from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.notes import listening
 from webrag.lifetime import Lifetime
-from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
 
 __all__ = ["IngestReport", "Ingesting"]
 
@@ -44,7 +44,7 @@ class IngestReport(BaseModel):
 
     def _repr_html_(self) -> str:
         """What notebooks show: a table of the pages and what became of each."""
-        from webrag.presentation.html_reports import ingest_html
+        from webrag.presentation.html.display import ingest_html
 
         return ingest_html(self.pages, self.failed, self.degraded)
 

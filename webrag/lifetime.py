@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
 
-    from webrag.assembly import Parts
-    from webrag.indexing.database import Database
     from webrag.ingestion.models import PageSource
     from webrag.orchestration.models import ScoreProfile
+    from webrag.postgres.database import Database
+    from webrag.wiring.assembly import Parts
 
 __all__ = ["Lifetime"]
 
@@ -69,7 +69,7 @@ class Lifetime:
         if self._parts is not None:
             return
         # The imports behind it take more than a second, which would stall the event loop.
-        assembly = await asyncio.to_thread(import_module, "webrag.assembly")
+        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
         async with AsyncExitStack() as stack:
             self._parts = await assembly.assemble(
                 self.settings,
@@ -80,7 +80,7 @@ class Lifetime:
             )
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:
-            import_module("webrag.presentation.notebook").register_displays()
+            import_module("webrag.presentation.html.display").register_displays()
 
     async def close(self) -> None:
         """Release connections, worker processes and the database lease."""
@@ -97,13 +97,13 @@ class Lifetime:
 
     async def _current_parts(self) -> "Parts":
         """The parts that fit the collection, which another process may have reindexed."""
-        from webrag.indexing.schema import corpus_embedding
+        from webrag.corpus.schema import corpus_embedding
 
         parts = self._open_parts
         found = await corpus_embedding(parts.database)
         if found in (None, (parts.embedding.name, parts.embedding.dimensions)):
             return parts
-        assembly = await asyncio.to_thread(import_module, "webrag.assembly")
+        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
         async with self._reopening:
             if self._parts is parts and self._stack is not None:
                 logger.info("The collection was reindexed with another model; opening it again.")
@@ -132,6 +132,6 @@ class Lifetime:
 
 
 def _import_database() -> "type[Database]":
-    from webrag.indexing.database import Database
+    from webrag.postgres.database import Database
 
     return Database

@@ -7,19 +7,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from webrag.argument_checks import FORGOTTEN_UNASKED, moment_before
 from webrag.errors import InputError
-from webrag.given_numbers import FORGOTTEN_UNASKED, moment_before
-from webrag.ingestion.links import canonical_url, site_of
+from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.lifetime import Lifetime
 
 if TYPE_CHECKING:
-    from webrag.indexing.corpus_export import ExportReport
-    from webrag.indexing.corpus_findings import CorpusCheck
-    from webrag.indexing.corpus_import import ImportReport
-    from webrag.indexing.database import Database
-    from webrag.indexing.forgetting import ForgetReport
-    from webrag.indexing.models import CollectionSize
-    from webrag.indexing.reembedding import ReindexReport
+    from webrag.corpus.maintenance.checking import CorpusCheck
+    from webrag.corpus.maintenance.exporting import ExportReport
+    from webrag.corpus.maintenance.forgetting import ForgetReport
+    from webrag.corpus.maintenance.importing import ImportReport
+    from webrag.corpus.maintenance.reembedding import ReindexReport
+    from webrag.corpus.models import CollectionSize
+    from webrag.postgres.database import Database
 
 __all__ = ["CorpusOperations", "Progress"]
 
@@ -60,8 +60,8 @@ class CorpusOperations(Lifetime):
             InputError: Nothing was named, URLs and conditions were, one cannot be used, or more
                 than 20 pages would go and nothing was said to confirm it; nothing was deleted.
         """
-        from webrag.indexing.forgetting import ForgetReport, forget_page
-        from webrag.indexing.schema import update_schema
+        from webrag.corpus.maintenance.forgetting import ForgetReport, forget_page
+        from webrag.corpus.schema import update_schema
 
         wanted = [urls] if isinstance(urls, str) else list(urls or ())
         wanted = list(dict.fromkeys(canonical_url(url) for url in wanted))
@@ -93,8 +93,8 @@ class CorpusOperations(Lifetime):
         Raises:
             InputError: The file exists, cannot be written, or nothing is stored.
         """
-        from webrag.indexing.corpus_export import export_corpus
-        from webrag.indexing.schema import update_schema
+        from webrag.corpus.maintenance.exporting import export_corpus
+        from webrag.corpus.schema import update_schema
 
         async with self._some_database() as database:
             await update_schema(database)
@@ -109,7 +109,7 @@ class CorpusOperations(Lifetime):
             InputError: The file cannot be read or is no export.
             ProviderError: Embedding failed; what was stored before is kept.
         """
-        from webrag.indexing.corpus_import import import_corpus
+        from webrag.corpus.maintenance.importing import import_corpus
 
         parts = await self._current_parts()
         return await import_corpus(parts.corpus, parts.indexer, path, on_progress=on_progress)
@@ -123,10 +123,10 @@ class CorpusOperations(Lifetime):
             everything: Verify every page, not a sample.
             on_progress: Told how many pages are verified.
         """
-        from webrag.indexing.bundled_embedding import BundledEmbedding
-        from webrag.indexing.corpus_check import check_corpus
-        from webrag.indexing.schema import corpus_embedding
-        from webrag.providers import choose_embedding
+        from webrag.corpus.maintenance.checking import check_corpus
+        from webrag.corpus.schema import corpus_embedding
+        from webrag.embedding.bundled import BundledEmbedding
+        from webrag.wiring.embeddings import choose_embedding
 
         wanted = None
         async with self._some_database() as database:
@@ -160,11 +160,12 @@ class CorpusOperations(Lifetime):
             ProviderError: Embedding failed.
             StorageError: Another process is reindexing the collection.
         """
-        from webrag.indexing.bundled_embedding import BundledEmbedding
-        from webrag.indexing.embedder import Embedder
-        from webrag.indexing.reembedding import reembed
-        from webrag.indexing.schema import corpus_embedding
-        from webrag.providers import choose_embedding, choose_tokenizer
+        from webrag.corpus.maintenance.reembedding import reembed
+        from webrag.corpus.schema import corpus_embedding
+        from webrag.embedding.bundled import BundledEmbedding
+        from webrag.embedding.embedder import Embedder
+        from webrag.wiring.embeddings import choose_embedding
+        from webrag.wiring.tokenizer import choose_tokenizer
 
         async with self._some_database() as database:
             existing = await corpus_embedding(database) if force else None
@@ -189,7 +190,7 @@ class CorpusOperations(Lifetime):
 
     async def collections(self) -> "list[CollectionSize]":
         """Every collection of the database with its number of pages, in alphabetical order."""
-        from webrag.indexing.collections import collection_sizes
+        from webrag.corpus.schema import collection_sizes
 
         async with self._some_database() as database:
             return await collection_sizes(database)
@@ -206,8 +207,8 @@ class CorpusOperations(Lifetime):
             collection: Its name; None is the one in use, and closes this WebRAG.
             confirm: Told name and size before anything is deleted.
         """
-        from webrag.indexing.collections import collection_sizes
-        from webrag.indexing.schema import check_collection_name, drop_collection
+        from webrag.corpus.schema import collection_sizes, drop_collection
+        from webrag.postgres.config import check_collection_name
 
         own = self.settings.collection
         name = check_collection_name(own if collection is None else collection)
@@ -222,7 +223,7 @@ class CorpusOperations(Lifetime):
 
     async def clear(self) -> None:
         """Delete every page of the collection; it stays open, and empty."""
-        from webrag.indexing.schema import drop_collection, ensure_schema
+        from webrag.corpus.schema import drop_collection, ensure_schema
 
         parts = self._open_parts
         await drop_collection(parts.database)
@@ -251,7 +252,7 @@ async def _pages_to_forget(
     database: "Database", urls: Sequence[str], site: str | None, before: datetime | None
 ) -> tuple[list[str], tuple[str, ...]]:
     """Canonical URLs of what is stored, and what was named and is not."""
-    from webrag.indexing.forgetting import stored_urls, urls_to_forget
+    from webrag.corpus.maintenance.forgetting import stored_urls, urls_to_forget
 
     if urls:
         known = await stored_urls(database, urls)

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from webrag.errors import InputError, shown_value
-from webrag.given_numbers import checked_seconds
-from webrag.indexing.models import CorpusStatus, LinkCandidate
-from webrag.ingestion.links import canonical_url
+from webrag.argument_checks import checked_seconds, shown_value
+from webrag.corpus.models import CorpusStatus, LinkCandidate
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url
 from webrag.operations import CorpusOperations
-from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.retrieval.verification import Citation, CitationCheck
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from webrag.indexing.page_texts import PageText, PassageText
+    from webrag.corpus.texts import PageText, PassageText
 
 __all__ = ["StoredPages"]
 
@@ -75,13 +75,13 @@ class StoredPages(CorpusOperations):
 
     async def page_text(self, document_id: "UUID") -> "PageText | None":
         """A stored page by its stable id; None when it is not stored."""
-        from webrag.indexing.page_texts import read_page
+        from webrag.corpus.texts import read_page
 
         return await read_page(self._open_parts.database, _identity(document_id))
 
     async def passage_text(self, passage_id: "UUID") -> "PassageText | None":
         """A passage of a stored page (its `chunk_id`); None when it is not stored."""
-        from webrag.indexing.page_texts import read_passage
+        from webrag.corpus.texts import read_passage
 
         return await read_passage(self._open_parts.database, _identity(passage_id))
 

@@ -10,7 +10,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from typing_extensions import override
 
-from webrag.background import in_background
+from webrag.concurrency import in_background
 from webrag.errors import InputError
 from webrag.presentation.reports import format_ingest
 

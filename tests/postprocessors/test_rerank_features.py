@@ -15,8 +15,8 @@ from llama_index.postprocessor.webrag.rerank_features import (
     Question,
 )
 
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.lexical import analyze, query_terms
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.lexical.analysis import analyze, query_terms
 
 ENCODER = BundledEmbedding()
 IDF = {"port": 3.0, "server": 1.5, "=max_connections": 6.0, "max": 2.0, "connect": 2.5}

@@ -18,13 +18,13 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from webrag import WebRAG
+from webrag.corpus.models import CorpusStatus
+from webrag.corpus.schema import SCHEMA_VERSION
 from webrag.errors import PageGoneError
-from webrag.indexing.database import Database
-from webrag.indexing.embedded_postgres import EmbeddedPostgres
-from webrag.indexing.models import CorpusStatus
-from webrag.indexing.postgres_binaries import find_programs
-from webrag.indexing.schema import SCHEMA_VERSION
 from webrag.ingestion.models import FetchedPage
+from webrag.postgres.database import Database
+from webrag.postgres.embedded.cluster import find_programs
+from webrag.postgres.embedded.server import EmbeddedPostgres
 from webrag.settings import Settings
 
 DATA = Path(__file__).parent / "data"

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from webrag.app import WebRAG
 from webrag.errors import StorageError
-from webrag.indexing.embedded_postgres import EmbeddedPostgres
+from webrag.postgres.embedded.server import EmbeddedPostgres
 from webrag.settings import load_settings
 
 PAGE = """<html><head><title>{0}</title></head><body><main><h1>{0}</h1>

@@ -12,7 +12,7 @@ from llama_index.core.schema import Document
 from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document, failing
 from tests.webrag.ingestion.pdf.test_reader import make_pdf
 from webrag import WebRAG
-from webrag.orchestration.crawl_models import CrawlOptions
+from webrag.crawling.report import CrawlOptions
 from webrag.settings import Settings
 
 PAGE = (

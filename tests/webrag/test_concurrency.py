@@ -13,8 +13,8 @@ PACKAGES = ("webrag", "node_parsers", "postprocessors")
 
 # Who starts a task outside a group, and keeps it: where it is cancelled and waited for.
 OWNERS = {
-    "webrag/indexing/acquirer.py": "a flight, ended by the last caller who leaves",
-    "webrag/orchestration/fetch_round.py": "the table of running fetches, ended with the round",
+    "webrag/corpus/acquirer.py": "a flight, ended by the last caller who leaves",
+    "webrag/orchestration/links/expander.py": "the table of running fetches, ended with the round",
     "webrag/mcp_server/http_server.py": "the server, which ends when the task has",
     "webrag/mcp_server/progress.py": "the reporter, whose flush waits",
     "webrag/mcp_server/runtime.py": "the runtime, whose close waits",

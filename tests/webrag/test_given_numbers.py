@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webrag.argument_checks import checked_count, checked_seconds, moment_before
 from webrag.errors import InputError
-from webrag.given_numbers import checked_count, checked_seconds, moment_before
 
 NOW = datetime(2026, 5, 31, tzinfo=UTC)
 

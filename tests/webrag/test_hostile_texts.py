@@ -7,18 +7,16 @@ import pytest
 
 from webrag.answering.addressing import addresses_reader
 from webrag.answering.citations import locate
-from webrag.answering.clauses import clauses
-from webrag.answering.coherence import incoherence
-from webrag.answering.screening import barred_spans
-from webrag.answering.support import denies, identifiers, numbers
-from webrag.presentation.blocks import without_forged_lines
-from webrag.presentation.html_converter import html_to_text
-from webrag.presentation.table_columns import columns_at
+from webrag.answering.english.coherence import incoherence
+from webrag.answering.english.screening import barred_spans
+from webrag.answering.english.support import clauses, denies, identifiers, numbers
+from webrag.presentation.brief.blocks import columns_at, without_forged_lines
+from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse
 from webrag.retrieval.citations import passage_link
 from webrag.retrieval.markup import plain_text, read_blocks
-from webrag.retrieval.quote_check import find_quote
 from webrag.retrieval.quotes import finest_quote, quotable_units, term_coverage
+from webrag.retrieval.verification import find_quote
 
 QUESTION = "How is the port set? 端口"
 

@@ -31,32 +31,29 @@ from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, folders, restore
 from webrag import WebRAG
 from webrag.answering.models import AnswerConfig
 from webrag.cli.options import with_settings
+from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.database import Database
-from webrag.indexing.models import DatabaseConfig
-from webrag.ingestion.asides import received
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
+from webrag.ingestion.notes import received
 from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.host_check import allowed_names
 from webrag.mcp_server.http_server import http_app
 from webrag.mcp_server.server import build_server, serve
 from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.models import OrchestrationResult
-from webrag.presentation.models import BriefConfig
-from webrag.providers import (
-    choose_answer_llm,
-    choose_embedding,
-    choose_orchestration_llm,
-    choose_page_source,
-    choose_reranker,
-    choose_tokenizer,
-    choose_tracer,
-)
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
+from webrag.presentation.brief.models import BriefConfig
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings
+from webrag.wiring.embeddings import choose_embedding
+from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
+from webrag.wiring.page_sources import choose_page_source
+from webrag.wiring.rerankers import choose_reranker
+from webrag.wiring.tokenizer import choose_tokenizer
+from webrag.wiring.tracing import choose_tracer
 
 ROOT = Path(__file__).parents[2]
 QUESTION = "How is the confidence computed and which thresholds decide?"

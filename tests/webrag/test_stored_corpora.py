@@ -16,8 +16,8 @@ from tests.webrag.stored_corpora import (
     restore,
 )
 from webrag import WebRAG
-from webrag.indexing.database import Database
-from webrag.indexing.schema import SCHEMA_VERSION
+from webrag.corpus.schema import SCHEMA_VERSION
+from webrag.postgres.database import Database
 from webrag.settings import Settings
 
 pytestmark = pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)

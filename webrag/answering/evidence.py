@@ -1,17 +1,21 @@
-"""Retrieves and ranks the passages an answer is made from; it writes nothing."""
+"""Gets the pages a question names, then retrieves and ranks the passages an answer is made from."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from webrag.answering.models import AnswerConfig, ExecutionPlan, RetrieveStep
-from webrag.answering.recency import boosted, freshness
-from webrag.answering.screening import Barred, barred_spans
+from webrag.answering.english.screening import Barred, barred_spans
+from webrag.answering.models import AnswerConfig, AnswerRequest, ExecutionPlan, RetrieveStep
 from webrag.concurrency import all_of
-from webrag.orchestration.confidence import confidence, coverage
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.models import AcquiredPage
+from webrag.errors import FetchError
+from webrag.ingestion.notes import listening
+from webrag.orchestration.confidence import confidence, coverage, quality
+from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import RankedChunk, ScoreProfile
-from webrag.orchestration.reranker import ChunkReranker
+from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
@@ -19,7 +23,33 @@ from webrag.retrieval.search import Searcher
 if TYPE_CHECKING:
     from uuid import UUID
 
-__all__ = ["Evidence", "EvidenceFinder", "Gathered"]
+__all__ = ["Evidence", "EvidenceFinder", "Gathered", "NamedPages", "boosted", "freshness"]
+_YEAR_S: Final = 365.25 * 86_400
+
+
+def freshness(published_at: datetime | None, *, window_years: int, now: datetime) -> float:
+    """How recent a page is, from 1.0 now to 0.0 at the end of the window; 0.0 without a date.
+
+    Dates in the future count as now.
+    """
+    if published_at is None:
+        return 0.0
+    dated = published_at if published_at.tzinfo else published_at.replace(tzinfo=UTC)
+    age = max((now - dated).total_seconds() / _YEAR_S, 0.0)
+    return max(0.0, 1.0 - age / window_years)
+
+
+def boosted(score: float, fresh: float, *, profile: ScoreProfile, boost: float) -> float:
+    """What passages are ordered by: the score normalised by its profile, plus the boost's share.
+
+    Args:
+        score: As the reranker gives it.
+        fresh: From `freshness`.
+        profile: Scale of `score`.
+        boost: Added at a freshness of 1.
+    """
+    return quality(score, profile) + boost * fresh
+
 
 _COVERED_PASSAGES: Final = 5  # as the confidence looks at
 
@@ -195,3 +225,51 @@ def _passage(evidence: Evidence) -> str:
     chunk = evidence.chunk
     text = chunk.focus.text if chunk.focus else chunk.text
     return " ".join((chunk.title or "", *chunk.heading_path, text))
+
+
+class NamedPages:
+    """Reads the named pages, and with `deep` those their links lead to.
+
+    Args:
+        acquirer: Gets single pages.
+        engine: Follows links.
+    """
+
+    def __init__(self, acquirer: PageAcquirer, engine: OrchestratorEngine) -> None:
+        self._acquirer = acquirer
+        self._engine = engine
+
+    async def __call__(
+        self, request: AnswerRequest
+    ) -> tuple[Sequence[str] | None, tuple[str, ...]]:
+        """Addresses to search, None for all that is stored, and what did not work as configured.
+
+        Raises:
+            FetchError: None of the pages could be obtained.
+            ProviderError: None of them could be embedded.
+            StorageError: The database failed.
+        """
+        if not request.urls:
+            return None, ()
+        if request.deep:
+            return await self._deep(request)
+        notes: dict[str, None] = {}
+        with listening(lambda sentence: notes.update({sentence: None})):
+            outcomes = await all_of(self._one(url) for url in request.urls)
+        pages = [each.url for each in outcomes if isinstance(each, AcquiredPage)]
+        failures = [each for each in outcomes if isinstance(each, FetchError)]
+        if not pages:
+            raise failures[0]
+        return pages, (*notes, *(f"{each.url} could not be read: {each}" for each in failures))
+
+    async def _one(self, url: str) -> AcquiredPage | FetchError:
+        try:
+            return await self._acquirer.acquire(url)
+        except FetchError as error:
+            return error
+
+    async def _deep(self, request: AnswerRequest) -> tuple[Sequence[str], tuple[str, ...]]:
+        found = await self._engine.run(request.urls, request.query, research_mode="deep")
+        matched = [ranked.chunk.source_url for ranked in found.chunks]
+        urls = dict.fromkeys((*found.seed_urls, *found.urls_fetched, *matched))
+        return list(urls), found.degraded

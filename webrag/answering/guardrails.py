@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from webrag.answering.english.screening import holds_secret
 from webrag.answering.evidence import Evidence
 from webrag.answering.models import AnswerPart
-from webrag.answering.screening import holds_secret
 from webrag.errors import GuardrailsViolationError
 from webrag.orchestration.models import MAX_QUESTION_CHARS
 

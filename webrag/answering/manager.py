@@ -1,18 +1,25 @@
-"""The answer manager: one deterministic pass from a question to an answer with checked citations.
-
-Plan, retrieve, rerank, synthesise, reflect; no step is repeated, and the confidence alone decides
-how a coherent question ends.
-"""
+"""One deterministic pass from a question to an answer with checked citations."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, runtime_checkable
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
-from webrag.answering.bands import answer_confidence, band_of, diagnoses, without_answer
+from llama_index_instrumentation import get_dispatcher
+
 from webrag.answering.citations import CitationDesk
-from webrag.answering.conflicts import find_conflicts
+from webrag.answering.english.conflicts import find_conflicts
 from webrag.answering.evidence import EvidenceFinder, Gathered
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, Guardrail, check_stage
+from webrag.answering.judging import (
+    Band,
+    Reflector,
+    answer_confidence,
+    band_of,
+    diagnoses,
+    without_answer,
+)
 from webrag.answering.models import (
     AnswerCitation,
     AnswerEvent,
@@ -21,29 +28,241 @@ from webrag.answering.models import (
     Conflict,
     EventListener,
     ExecutionPlan,
+    FinalReason,
     ManagerResult,
+    ManagerState,
     Reflection,
     RetrieveStep,
 )
-from webrag.answering.outcome import answer_text
-from webrag.answering.planner import Planner
-from webrag.answering.reflection import Reflector
-from webrag.answering.run import Run, incoherent_result, stopped_result
-from webrag.answering.synthesizer import Draft, Synthesizer
-from webrag.answering.tracing import Tracer
+from webrag.answering.planning import Planner
 from webrag.answering.units import Similarity, read_units
-from webrag.background import in_background
-from webrag.concurrency import all_of
+from webrag.answering.writing import Draft, Synthesizer
+from webrag.concurrency import all_of, in_background
+from webrag.corpus.models import CorpusStatus
 from webrag.errors import GuardrailsViolationError
-from webrag.indexing.models import CorpusStatus
 
-__all__ = ["Manager", "PageCounter", "PageReader", "PageScope"]
+__all__ = [
+    "Manager",
+    "PageCounter",
+    "PageReader",
+    "PageScope",
+    "Run",
+    "StepTracer",
+    "Tracer",
+    "answer_text",
+    "incoherent_reply",
+    "incoherent_result",
+    "part_text",
+    "side_by_side",
+    "stopped_result",
+    "traced_step",
+]
+_INCOHERENT = (
+    "Sorry, I cannot make out what is asked, so nothing was searched. {reason} Please put it in"
+    " a few words that name what you want to know."
+)
+
+
+def incoherent_reply(reason: str | None) -> str:
+    """What somebody is told whose question cannot be searched for."""
+    return " ".join(_INCOHERENT.format(reason=reason or "").split())
+
+
+def part_text(part: AnswerPart) -> str:
+    """A sentence with the numbers of its citations; code in a fence, rows with their frame."""
+    marks = "".join(f"[{number}]" for number in part.citations)
+    if part.kind == "code":
+        fence = "`" * max(3, _longest_run(part.text, "`") + 1)
+        return f"{fence}\n{part.text}\n{fence}\n{marks}"
+    if part.kind == "table":
+        rows = (line.strip().strip("|").strip() for line in part.text.splitlines())
+        return "\n".join(f"| {row} |" for row in rows) + f"\n{marks}"
+    return f"{part.text} {marks}"
+
+
+def answer_text(
+    parts: Sequence[AnswerPart],
+    citations: Sequence[AnswerCitation],
+    conflicts: Sequence[Conflict],
+    band: Band,
+) -> str:
+    """The whole answer: its sentences, what sources disagree on, and the band's notice."""
+    blocks = [part_text(part) for part in parts]
+    blocks += [text] if (text := side_by_side(citations, conflicts)) else []
+    notice = [band.notice] if band.notice else []
+    ordered = [*notice, *blocks] if band.comes_first else [*blocks, *notice]
+    return "\n\n".join(ordered)
+
+
+def side_by_side(citations: Sequence[AnswerCitation], conflicts: Sequence[Conflict]) -> str:
+    """What sources disagree on, each with its own words; "" when they do not."""
+    if not conflicts:
+        return ""
+    by_number = {citation.number: citation for citation in citations}
+    lines = ["The sources disagree:"]
+    for conflict in conflicts:
+        lines += [_quoted(by_number[number]) for number in conflict.citations]
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _quoted(citation: AnswerCitation) -> str:
+    dated = f", {citation.published_at:%Y-%m-%d}" if citation.published_at else ""
+    place = f"{citation.title or citation.source_url}{dated}"
+    return f'- "{citation.verbatim_text}" ({place}) [{citation.number}]'
+
+
+def _longest_run(text: str, char: str) -> int:
+    longest = run = 0
+    for each in text:
+        run = run + 1 if each == char else 0
+        longest = max(longest, run)
+    return longest
+
+
+@dataclass(slots=True)
+class Run:
+    """What is known of one run so far."""
+
+    request: AnswerRequest
+    listener: EventListener | None
+    started: float = field(default_factory=time.monotonic)
+    states: list[ManagerState] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+    plan: ExecutionPlan | None = None
+    gathered: Gathered | None = None
+
+    def enter(self, state: ManagerState) -> None:
+        """Go into a state."""
+        self.states.append(state)
+        self.tell(AnswerEvent(kind="state", detail=state))
+
+    def step(self, name: str) -> None:
+        """Say which step begins."""
+        self.tell(AnswerEvent(kind="step", detail=name))
+
+    def part(self, part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
+        """Say that a sentence was accepted."""
+        detail = part_text(part)
+        self.tell(AnswerEvent(kind="part", detail=detail, part=part, citations=citations))
+
+    def note(self, *sentences: str | None) -> None:
+        """Remember what did not work, each once."""
+        self.degraded += [each for each in sentences if each and each not in self.degraded]
+
+    def tell(self, event: AnswerEvent) -> None:
+        """Tell the listener."""
+        if self.listener is not None:
+            self.listener(event)
+
+    def end(
+        self,
+        state: Literal["success", "fail"],
+        *,
+        answer: str,
+        confidence: float,
+        final_reason: FinalReason,
+        **details: Any,
+    ) -> ManagerResult:
+        """Go into a terminal state; the result holds what is known of the run.
+
+        Args:
+            state: Terminal state.
+            answer: What the user is told.
+            confidence: 0 in state `fail`.
+            final_reason: Why the run ends.
+            details: Further fields of the result.
+        """
+        self.enter(state)
+        return ManagerResult(
+            state=state,
+            states=tuple(self.states),
+            query=self.request.query,
+            answer=answer,
+            confidence=confidence,
+            final_reason=final_reason,
+            plan=self.plan,
+            retrieval=self.gathered.step if self.gathered else None,
+            degraded=tuple(self.degraded),
+            total_ms=(time.monotonic() - self.started) * 1000,
+            **details,
+        )
+
+
+def incoherent_result(run: Run) -> ManagerResult:
+    """The end of a run whose question makes no sense."""
+    reason = None if run.plan is None else run.plan.coherence_reason
+    return run.end(
+        "fail", answer=incoherent_reply(reason), confidence=0.0, final_reason="incoherent_query"
+    )
+
+
+def stopped_result(run: Run, error: GuardrailsViolationError) -> ManagerResult:
+    """The end of a run that a guardrail stopped."""
+    return run.end(
+        "fail",
+        answer=error.safe_reply,
+        confidence=0.0,
+        final_reason=f"guardrail_{error.stage}",  # type: ignore[arg-type]
+        guardrail=(error.stage, error.reason),
+    )
+
+
+T = TypeVar("T")
+
+_dispatcher = get_dispatcher(__name__)
+
+
+class StepTracer(Protocol):
+    """Runs a step inside a span of its own, under the span of the step around it."""
+
+    async def run(
+        self, step: str, work: Callable[[], Awaitable[Any]], inputs: Mapping[str, Any]
+    ) -> Any:
+        """What the work returns; what it raises is raised."""
+
+
+class Tracer:
+    """Gives every step a span of LlamaIndex's instrumentation, and one of a step tracer if given.
+
+    Args:
+        step_tracer: For example LangSmith's; None for none.
+    """
+
+    def __init__(self, step_tracer: StepTracer | None = None) -> None:
+        self._step_tracer = step_tracer
+
+    async def step(
+        self, step: str, work: Callable[[], Awaitable[T]], inputs: Mapping[str, Any] | None = None
+    ) -> T:
+        """Run a step.
+
+        Args:
+            step: Name of the span.
+            work: The step.
+            inputs: What a step tracer may record.
+        """
+        tracer = self._step_tracer
+        if tracer is None:
+            return cast(T, await traced_step(step, work))
+
+        async def observed() -> T:
+            return cast(T, await traced_step(step, work))
+
+        return cast(T, await tracer.run(step, observed, inputs or {}))
+
+
+@_dispatcher.span
+async def traced_step(step: str, work: Callable[[], Awaitable[Any]]) -> Any:
+    """A step as LlamaIndex's instrumentation sees it; handlers read its name from `step`."""
+    del step
+    return await work()
+
 
 _log = logging.getLogger(__name__)
 
 
 class PageReader(Protocol):
-    """Where stored pages are read; `webrag.indexing.corpus.Corpus` is one.
+    """Where stored pages are read; `webrag.corpus.pages.Corpus` is one.
 
     A reader that can count them, too, is a `PageCounter`.
     """
@@ -61,6 +280,7 @@ class PageCounter(Protocol):
 
 
 PageScope = Callable[[AnswerRequest], Awaitable[tuple[Sequence[str] | None, tuple[str, ...]]]]
+
 """Gets the pages of a request and tells which to search, None for all, and what did not work."""
 
 

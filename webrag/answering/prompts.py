@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webrag.answering.english.screening import is_instruction
 from webrag.answering.evidence import Evidence
 from webrag.answering.models import AnswerPart, ExecutionPlan
-from webrag.answering.screening import is_instruction
 
 __all__ = ["evidence_text", "one_line", "reflection_messages", "synthesis_messages"]
 

@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.background import in_background
-from webrag.cli.moments import parse_moment
-from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.options import json_option, parse_moment, run_options, with_settings
 from webrag.cli.output import print_brief, print_json
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
+from webrag.concurrency import in_background
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from webrag.app import WebRAG
     from webrag.orchestration.models import OrchestrationResult
-    from webrag.presentation.models import EvidenceBlock
+    from webrag.presentation.brief.models import EvidenceBlock
     from webrag.settings import Settings
 
 __all__ = ["answer_command", "print_result", "search_command"]
@@ -176,7 +175,7 @@ async def _search(
 def _check(question: str, urls: "Sequence[str]") -> None:
     """Refuse what cannot be used before anything is started for it."""
     from webrag.app import check_question
-    from webrag.ingestion.links import canonical_url
+    from webrag.ingestion.addresses import canonical_url
 
     for url in urls:
         canonical_url(url)

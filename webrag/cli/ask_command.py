@@ -59,7 +59,7 @@ async def _ask(
     deep: bool,
     writer: "_Writer",
 ) -> "ManagerResult":
-    from webrag.answering.request import answer_request
+    from webrag.answering.planning import answer_request
     from webrag.app import WebRAG
     from webrag.asking import check_question
 
@@ -80,7 +80,7 @@ class _Writer:
 
     def tell(self, event: "AnswerEvent") -> None:
         """Print what happened."""
-        from webrag.presentation.answer import format_part
+        from webrag.presentation.reports import format_part
 
         if event.kind == "step" and not self._quiet:
             click.echo(f"{event.detail} ...", err=True)
@@ -90,7 +90,7 @@ class _Writer:
 
     def finish(self, result: "ManagerResult") -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
-        from webrag.presentation.answer import format_answer, format_details, format_rest
+        from webrag.presentation.reports import format_answer, format_details, format_rest
 
         if not self._has_written:
             print_brief(format_answer(result))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from webrag.orchestration.models import OrchestrationResult
-    from webrag.presentation.models import EvidenceBlock
+    from webrag.presentation.brief.models import EvidenceBlock
     from webrag.settings import Settings
 
 __all__ = ["demo_command"]
@@ -116,7 +116,7 @@ async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[Evi
 @asynccontextmanager
 async def _alone(settings: "Settings") -> "AsyncIterator[None]":
     """Wait for a demo that runs in another process: both would empty the collection."""
-    from webrag.indexing.file_locks import exclusive_lock
+    from webrag.postgres.embedded.locks import exclusive_lock
 
     lock = exclusive_lock(settings.data_dir / "demo.lock", timeout_s=_LONGEST_DEMO_S)
     with ExitStack() as stack:

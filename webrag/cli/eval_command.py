@@ -1,4 +1,4 @@
-"""`webrag eval`: judge WebRAG on questions of one's own."""
+"""`webrag eval` and `webrag compare`: judge WebRAG on questions of one's own."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from webrag.cli.output import write_text
+from webrag.cli.output import print_columns, write_text
 from webrag.cli.running import run
 from webrag.errors import InputError
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from webrag.evaluation.runs import RunRecord
     from webrag.settings import Settings
 
-__all__ = ["eval_command"]
-
+__all__ = ["compare_command", "eval_command"]
 _EXAMPLE = """\b
 A line of QUESTIONS, for the folder handbook below --site-root:
 {"id": "q1", "site": "handbook", "query": "Who approves travel?",
@@ -83,10 +82,10 @@ def eval_command(
 
     QUESTIONS is JSON Lines: id, query, site, seed_url, and gold quotes where you know them.
     """
+    from webrag.cli.output import print_figures
     from webrag.cli.progress import evaluation_progress
-    from webrag.cli.tables import print_figures
-    from webrag.evaluation.gold_checks import gold_warnings
     from webrag.evaluation.metrics import score_question
+    from webrag.evaluation.page_text import gold_warnings
     from webrag.evaluation.questions import load_questions
     from webrag.evaluation.report import figures, figures_by_type, render_report
 
@@ -249,3 +248,37 @@ def _no_folder(name: str, site_root: Path) -> InputError:
     if root.name == name:
         hint += f"; try --site-root {root.parent}"
     return InputError(f"The site {name!r} has no folder in {site_root}.", hint=f"{hint}.")
+
+
+@click.command("compare", short_help="Compare two evaluations.")
+@click.argument("questions", type=click.Path(path_type=Path))
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+def compare_command(questions: Path, first: Path, second: Path) -> None:
+    """Compare the run files FIRST and SECOND of `webrag eval` on QUESTIONS, question by question.
+
+    Each figure is given for both, with the 95 % interval of its change and the probability that
+    chance alone makes so large a change: by a permutation test of the values, and by a sign test
+    of the questions that became better and worse. Nothing is asked again.
+    """
+    from webrag.evaluation.comparison import compare_scores
+    from webrag.evaluation.metrics import score_question
+    from webrag.evaluation.questions import load_questions
+    from webrag.evaluation.report import comparison_rows
+    from webrag.evaluation.runs import read_run
+
+    asked = load_questions(questions)
+    runs = [read_run(first), read_run(second)]
+    judged = [
+        {each.id: score_question(each, run[each.id]) for each in asked if each.id in run}
+        for run in runs
+    ]
+    figures = compare_scores(*judged)
+    if not figures:
+        raise InputError(f"No question of {questions} with evidence to find is in both runs.")
+    left_out = [each.id for each in asked if not all(each.id in run for run in runs)]
+    if left_out:
+        named = ", ".join(left_out[:5]) + (" ..." if len(left_out) > 5 else "")
+        click.echo(f"Warning: not in both runs and left out: {named}", err=True)
+    click.echo(f"Questions compared: {figures[0].questions}; first: {first}, second: {second}\n")
+    print_columns(comparison_rows(figures))

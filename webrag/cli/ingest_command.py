@@ -12,8 +12,8 @@ from webrag.errors import InputError
 
 if TYPE_CHECKING:
     from webrag.app import IngestReport
-    from webrag.indexing.models import AcquiredPage
-    from webrag.orchestration.crawl_models import CrawlOptions, SiteReport
+    from webrag.corpus.models import AcquiredPage
+    from webrag.crawling.report import CrawlOptions, SiteReport
     from webrag.settings import Settings
 
 __all__ = ["ingest_command"]
@@ -83,7 +83,7 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> N
 
 
 def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
-    from webrag.orchestration.crawl_models import CrawlOptions
+    from webrag.crawling.report import CrawlOptions
     from webrag.presentation.reports import format_site
 
     options = run_options(ctx)

@@ -12,22 +12,22 @@ from typing_extensions import override
 
 from webrag.cli.answer_command import answer_command, search_command
 from webrag.cli.ask_command import ask_command
-from webrag.cli.compare_command import compare_command
 from webrag.cli.config_command import config_command
-from webrag.cli.demo_command import demo_command
-from webrag.cli.eval_command import eval_command
-from webrag.cli.ingest_command import ingest_command
-from webrag.cli.maintenance_commands import (
+from webrag.cli.corpus_commands import (
     doctor_command,
     drop_command,
+    export_command,
     forget_command,
+    import_command,
     reindex_command,
+    status_command,
 )
+from webrag.cli.demo_command import demo_command
+from webrag.cli.eval_command import compare_command, eval_command
+from webrag.cli.ingest_command import ingest_command
 from webrag.cli.mcp_command import mcp_command
 from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.output import as_json, error_value, shown
-from webrag.cli.status_command import status_command
-from webrag.cli.transfer_commands import export_command, import_command
 from webrag.cli.verify_command import verify_command
 from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
 from webrag.redaction import redacted_failure

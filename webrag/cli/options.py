@@ -1,8 +1,10 @@
-"""Options that every command takes, and the settings made from them."""
+"""Options that every command takes, how they are read, and the settings made from them."""
 
 import functools
 import logging
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,7 @@ from webrag.redaction import redacted_failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["RunOptions", "json_option", "run_options", "with_settings"]
-
+__all__ = ["RunOptions", "json_option", "parse_age", "parse_moment", "run_options", "with_settings"]
 _KEY = "webrag.run_options"
 
 
@@ -80,6 +81,7 @@ _SETTINGS_OPTIONS = (
     ),
     click.Option(["--env-file"], type=click.Path(path_type=Path), help="Settings file to read."),
 )
+
 _RUN_OPTIONS = (
     click.Option(
         ["-v", "--verbose"],
@@ -154,3 +156,41 @@ def _set_level(handler: logging.Handler, options: RunOptions, configured: str) -
     handler.setLevel(level)
     # Only our own logger: other libraries write request headers, keys included, at DEBUG.
     logging.getLogger("webrag").setLevel(min(level, logging.WARNING))
+
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_age(_ctx: click.Context, _param: click.Parameter, value: str | None) -> timedelta | None:
+    """Give the time span of an option such as `30d`."""
+    if value is None:
+        return None
+    age = _age(value)
+    if age is None:
+        raise click.BadParameter(f"{value!r} is not a number with s, m, h, d or w, such as 30d.")
+    if not age:
+        raise click.BadParameter(f"{value!r} would mean every page; give an age such as 30d.")
+    return age
+
+
+def parse_moment(
+    _ctx: click.Context, _param: click.Parameter, value: str | None
+) -> datetime | None:
+    """Give the moment of an option: a date, or an age such as `7d`; UTC without a time zone."""
+    if value is None:
+        return None
+    age = _age(value)
+    if age is not None:
+        return datetime.now(UTC) - age
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is neither a date such as 2026-05-31 nor an age such as 7d."
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _age(value: str) -> timedelta | None:
+    match = re.fullmatch(r"([0-9]{1,5})([smhdw])", value)
+    return None if match is None else timedelta(**{_UNITS[match[2]]: int(match[1])})

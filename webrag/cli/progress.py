@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
+    from webrag.crawling.report import CrawlProgress, CrawlProgressCallback
     from webrag.evaluation.runner import EvaluationProgress
-    from webrag.orchestration.crawl_models import CrawlProgress, CrawlProgressCallback
     from webrag.orchestration.models import ProgressCallback
 
 __all__ = [

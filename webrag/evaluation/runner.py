@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TextIO
 from urllib.parse import urljoin
 
+from webrag.corpus.models import AcquiredPage
+from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.errors import WebRAGError
 from webrag.evaluation.page_text import VisiblePages
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, write_record
-from webrag.indexing.models import AcquiredPage
-from webrag.ingestion.links import site_of
-from webrag.orchestration.crawl_models import CrawlOptions, CrawlProgressCallback, SiteReport
+from webrag.ingestion.addresses import site_of
 from webrag.orchestration.models import OrchestrationResult
-from webrag.presentation.evidence import EvidenceBlock
+from webrag.presentation.brief.brief import EvidenceBlock
 from webrag.retrieval.models import CitationSpan
 
 __all__ = ["Evaluation", "EvaluationProgress", "OpenResearcher", "Researcher", "Site"]

@@ -2,10 +2,13 @@
 
 import itertools
 import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.alternates import markdown_version, with_relations
+from webrag.ingestion.addresses import canonical_url, content_hash, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
@@ -18,27 +21,133 @@ from webrag.ingestion.html.metadata import (
     PageMetadata,
     read_metadata,
 )
-from webrag.ingestion.html.outgoing import collect_links, mark_links, outgoing_links
-from webrag.ingestion.html.prescan import MarkupBomb, check_markup
-from webrag.ingestion.html.presentable import presentable
-from webrag.ingestion.html.prune import main_content, remove_chrome, remove_hidden, remove_machinery
-from webrag.ingestion.html.rewrite import remove_controls, rewrite_structure
-from webrag.ingestion.html.tree import parse, select
-from webrag.ingestion.language import page_language
-from webrag.ingestion.links import canonical_url, content_hash
-from webrag.ingestion.models import (
-    Anchor,
-    FetchedPage,
-    NormalizedDocument,
-    OutgoingLink,
+from webrag.ingestion.html.outgoing import Passages, collect_links, mark_links, outgoing_links
+from webrag.ingestion.html.prune import (
+    main_content,
+    presentable,
+    remove_chrome,
+    remove_hidden,
+    remove_machinery,
 )
-from webrag.ingestion.passages import Passages
+from webrag.ingestion.html.rewrite import remove_controls, rewrite_structure
+from webrag.ingestion.html.tree import MarkupBomb, check_markup, parse, select
+from webrag.ingestion.models import Alternate, Anchor, FetchedPage, NormalizedDocument, OutgoingLink
 from webrag.ingestion.quality import PageSigns, check_quality, read_signs
 
-__all__ = ["extract"]
+__all__ = ["extract", "markdown_version", "page_language", "with_relations"]
+_MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
+
+
+def markdown_version(alternates: Sequence[Alternate], url: str) -> str | None:
+    """Return the address of a page's Markdown version, None when it names none on its own site."""
+    for other in alternates:
+        is_markdown = other.media_type.partition(";")[0].strip() in _MARKDOWN_TYPES
+        if is_markdown and site_of(other.url) == site_of(url) and other.url != url:
+            return other.url
+    return None
+
+
+def with_relations(
+    links: tuple[OutgoingLink, ...],
+    robots: tuple[str, ...],
+    alternates: tuple[Alternate, ...],
+    url: str,
+) -> tuple[OutgoingLink, ...]:
+    """Return links with what the page says of them elsewhere among their `rel`.
+
+    `nofollow` when the page's robots directives ask for it, `alternate` for its own versions in
+    other languages.
+
+    Args:
+        links: As the page's link elements describe them.
+        robots: The page's directives.
+        alternates: The page's other versions.
+        url: The page itself.
+    """
+    is_nofollow = not {"nofollow", "none"}.isdisjoint(robots)
+    versions = {other.url for other in alternates if other.language and other.url != url}
+    if not is_nofollow and not versions:
+        return links
+    return tuple(_related(link, is_nofollow=is_nofollow, versions=versions) for link in links)
+
+
+def _related(link: OutgoingLink, *, is_nofollow: bool, versions: set[str]) -> OutgoingLink:
+    added = ["nofollow"] if is_nofollow else []
+    added += ["alternate"] if link.url in versions else []
+    rel = tuple(dict.fromkeys((*link.rel, *added)))
+    return link if rel == link.rel else link.model_copy(update={"rel": rel})
+
+
+_PRIMARY = re.compile(r"\s*([a-z]{2,3})(?=$|[-_,;\s])", re.IGNORECASE)
+
+_UNSURE = frozenset({"und", "mul", "zxx", "mis", "xx"})
+
+# Names the Unicode database gives to letters begin with their script.
+_SCRIPT_LANGUAGE = {
+    "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CJK": "zh", "THAI": "th", "HEBREW": "he",
+    "GREEK": "el", "GEORGIAN": "ka", "ARMENIAN": "hy", "CYRILLIC": None, "ARABIC": None,
+    "DEVANAGARI": None, "BENGALI": "bn", "TAMIL": "ta", "TELUGU": "te", "KHMER": "km",
+}  # fmt: skip
+
+# Languages written in another script than Latin; a page in one may hold mostly Latin code.
+_NOT_LATIN = frozenset(
+    """am ar be bg bn ckb dv el fa gu he hi hy ja ka kk km kn ko ky lo mk ml mn mr my ne or pa ps
+    ru sd si sr ta te tg th ti ug uk ur yi zh""".split()  # noqa: SIM905
+)
+
+_SAMPLE_CHARS = 10_000
+
+_FAR = re.compile("[\u0370-\U0010ffff]")
+
+_LEAST_LETTERS = 40
+
+_MAJORITY = 0.6
+
+
+def page_language(declared: Sequence[str], text: str) -> str | None:
+    """Return the primary language tag of a page, lower case, None when it is not known.
+
+    The first usable declaration counts, unless most of the text is in a script that this language
+    does not use: templates declare English whatever they are filled with.
+
+    Args:
+        declared: What the page and its server say, best first; empty strings are passed over.
+        text: The page's content.
+    """
+    language = next((tag for value in declared if (tag := _primary(value))), None)
+    script = _main_script(text)
+    if script is None or language in _NOT_LATIN:
+        return language
+    return _SCRIPT_LANGUAGE.get(script)
+
+
+def _primary(value: str) -> str | None:
+    match = _PRIMARY.match(value)
+    tag = match.group(1).lower() if match else ""
+    return tag if tag and tag not in _UNSURE else None
+
+
+def _main_script(text: str) -> str | None:
+    """The script most letters are in when it is not Latin; kana decide for Japanese."""
+    sample = text[:_SAMPLE_CHARS]
+    # Most pages are in Latin script; naming each letter takes longer than converting the page.
+    if sample.isascii() or len(_FAR.findall(sample)) < len(sample) / 5:
+        return None
+    letters = [char for char in sample if char.isalpha()]
+    if len(letters) < _LEAST_LETTERS:
+        return None
+    scripts = Counter(unicodedata.name(char, "").partition(" ")[0] for char in letters)
+    kana = scripts["HIRAGANA"] + scripts["KATAKANA"]
+    if kana > len(letters) * 0.1:
+        return "HIRAGANA"
+    script, count = scripts.most_common(1)[0]
+    return script if count >= len(letters) * _MAJORITY and script in _SCRIPT_LANGUAGE else None
+
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
+
 _FRONT_MATTER_FIELD = re.compile(r"^(\w++):([^\n]*+)$", re.MULTILINE)
+
 _BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 
 

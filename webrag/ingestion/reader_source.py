@@ -10,14 +10,12 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
 from webrag.errors import FetchError, UnusablePageError
-from webrag.ingestion.asides import received
+from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.characters import collapse, normalize_characters, storable
-from webrag.ingestion.html.markdown import html_from_markdown
-from webrag.ingestion.http.address_check import AddressCheck
-from webrag.ingestion.http.guard import Resolver, resolve
-from webrag.ingestion.links import canonical_url
+from webrag.ingestion.html.markdown import PageFacts, html_from_markdown, page_html
+from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve
 from webrag.ingestion.models import FetchedPage, Validators
-from webrag.ingestion.page_shell import PageFacts, page_html
+from webrag.ingestion.notes import received
 from webrag.redaction import redacted_failure, safe_cause
 
 __all__ = ["ReaderSource"]

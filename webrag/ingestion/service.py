@@ -1,11 +1,11 @@
-"""URL in, normalised document out: joins a page source and the extraction pool."""
+"""URL in, normalised document out: joins page sources and the extraction pool."""
 
 import logging
 
-from webrag.errors import FetchError, UnusablePageError
-from webrag.ingestion.alternates import markdown_version
+from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
+from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.extract import markdown_version
 from webrag.ingestion.extraction_pool import ExtractionPool
-from webrag.ingestion.links import canonical_url
 from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
     FetchedPage,
@@ -14,9 +14,9 @@ from webrag.ingestion.models import (
     PageSource,
     Validators,
 )
+from webrag.ingestion.notes import note
 
-__all__ = ["IngestionService"]
-
+__all__ = ["FallbackSource", "IngestionService"]
 _log = logging.getLogger(__name__)
 
 
@@ -119,3 +119,61 @@ def _as_version_of(
             "robots": document.robots,
         }
     )
+
+
+_SPOKEN = {"builtin": "the built-in fetcher"}
+
+
+class FallbackSource:
+    """Asks the first source, and the second one when the first one itself has failed.
+
+    A page that the first source reports as missing, forbidden or unreadable is not asked for
+    again. An address that the first source may not be told is left to the second one, which
+    judges it by itself. Each failure is noted for the caller; the log gets it once.
+    """
+
+    def __init__(self, first: PageSource, second: PageSource) -> None:
+        self._first = first
+        self._second = second
+        self._logged: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Both names; each page records the one it came from."""
+        return f"{self._first.name}, else {self._second.name}"
+
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage | NotModified:
+        """Get one page.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: The source that was asked last could not obtain it.
+        """
+        try:
+            page = await self._first.fetch(url, validators=validators, fresh=fresh)
+        except SourceUnavailableError as error:
+            self._tell(error)
+        except RefusedAddressError:
+            _log.debug("%s is not for %s.", url, self._first.name)
+        else:
+            self._logged = None
+            return page
+        return await self._second.fetch(url, validators=validators, fresh=fresh)
+
+    async def aclose(self) -> None:
+        """Close both sources."""
+        try:
+            await self._first.aclose()
+        finally:
+            await self._second.aclose()
+
+    def _tell(self, error: SourceUnavailableError) -> None:
+        advice = f" {error.hint}" if error.hint else ""
+        other = _SPOKEN.get(self._second.name, self._second.name)
+        sentence = f"{error}{advice} Pages were fetched by {other} instead."
+        note(sentence)
+        if sentence != self._logged:
+            self._logged = sentence
+            _log.warning("%s", sentence)

@@ -1,19 +1,24 @@
-"""Tool arguments as clients send them, checked by type; their meaning is checked below."""
+"""Tool arguments as clients send them: checked by type, and named in the log without secrets."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
-from webrag.errors import InputError, check_text, shown_value
+from webrag.argument_checks import check_text, shown_value
+from webrag.errors import InputError
 
-__all__ = ["Arguments"]
-
+__all__ = ["Arguments", "described"]
 _Choice = TypeVar("_Choice", bound=str)
+
 _TRUE = ("true", "1", "yes")
+
 _FALSE = ("false", "0", "no")
+
 _SHOWN_CHARS = 60
+
 # Words that clients try and that mean the same, though they are not spelt alike.
 _SYNONYMS = (
     frozenset({"url", "urls", "source_url", "source_urls", "page", "pages", "link", "links"}),
@@ -260,3 +265,49 @@ def _shown(value: object) -> str:
 def _either(words: Sequence[str]) -> str:
     *most, last = (f"'{word}'" for word in words)
     return f"{', '.join(most)} or {last}"
+
+
+_URL_ARGUMENTS = ("url", "source_url", "source_urls")
+
+_SHOWN_URLS = 3
+
+_PATH_CHARS = 80
+
+
+def described(arguments: Mapping[str, Any], known: Container[str]) -> str:
+    """Names of the arguments, with sizes of texts and the public part of URLs.
+
+    Args:
+        arguments: What the client sent, unchecked.
+        known: Names the tool has; others are only counted, as the client chose them.
+    """
+    parts = [_one(name, value) for name, value in arguments.items() if name in known]
+    unknown = len(arguments) - len(parts)
+    return ", ".join([*parts, *([f"{unknown} unknown"] if unknown else [])]) or "no arguments"
+
+
+def _one(name: str, value: object) -> str:
+    if name in _URL_ARGUMENTS:
+        urls = value if isinstance(value, list) else [value]
+        more = f" and {len(urls) - _SHOWN_URLS} more" if len(urls) > _SHOWN_URLS else ""
+        return f"{name}={' '.join(map(_masked, urls[:_SHOWN_URLS]))}{more}"
+    if isinstance(value, str):
+        return f"{name} ({len(value)} characters)"
+    return name
+
+
+def _masked(value: object) -> str:
+    """Scheme, host and path: user name, password, query and fragment may hold secrets."""
+    if not isinstance(value, str):
+        return "(no text)"
+    try:
+        parts = urlsplit(value.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "(no URL)"
+    if parts.scheme.lower() not in ("http", "https") or not host or not host.isprintable():
+        return "(no http URL)"
+    is_plain = parts.path.isprintable() and not any(each in parts.path for each in "@\\ ")
+    path = parts.path if is_plain and len(parts.path) <= _PATH_CHARS else "/..."
+    query = "?..." if parts.query else ""
+    return f"{parts.scheme}://{host}{f':{port}' if port else ''}{path}{query}"

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING
 from mcp.server.mcpserver import MCPServer
 
 from webrag.mcp_server.entry import shared_entry
-from webrag.mcp_server.prompts import add_prompts
-from webrag.mcp_server.resources import add_resources
-from webrag.mcp_server.running_calls import RunningCalls
-from webrag.mcp_server.runtime import LoadMemory, Runtime
+from webrag.mcp_server.resources import add_prompts, add_resources
+from webrag.mcp_server.runtime import LoadMemory, RunningCalls, Runtime
 from webrag.mcp_server.schemas import INSTRUCTIONS
 from webrag.mcp_server.tools import ResearchTools
 from webrag.settings import Settings
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
-    from webrag.mcp_server.authorization import Access
-    from webrag.mcp_server.gate import Admission
+    from webrag.mcp_server.authorization.gate import Admission
+    from webrag.mcp_server.authorization.setup import Access
 
 __all__ = ["AssembledServer", "assemble_server"]
 
@@ -105,7 +103,7 @@ def _access(settings: Settings, runtime: Runtime, load: LoadMemory | None) -> "A
     if settings.mcp_transport == "stdio":
         return None
     # Imported here: over stdio there is one caller, who may do everything.
-    from webrag.mcp_server.authorization import authorize
+    from webrag.mcp_server.authorization.setup import authorize
 
     def load_collection(name: str) -> LoadMemory:
         own = settings.model_copy(update={"collection": name})

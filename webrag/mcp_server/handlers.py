@@ -6,11 +6,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from webrag.background import in_background
+from webrag.argument_checks import FORGOTTEN_UNASKED
+from webrag.concurrency import in_background
+from webrag.corpus.models import AcquiredPage
 from webrag.errors import InputError, WebRAGError
-from webrag.given_numbers import FORGOTTEN_UNASKED
-from webrag.indexing.models import AcquiredPage
-from webrag.ingestion.links import canonical_url
+from webrag.ingestion.addresses import canonical_url
 from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply, brief_reply, new_nonce
@@ -23,12 +23,15 @@ from webrag.mcp_server.schemas import (
     RETRIEVAL_MODES,
 )
 from webrag.orchestration.models import QueryType
-from webrag.presentation.reports import format_forget, format_ingest
-from webrag.presentation.status import format_status
+from webrag.presentation.reports import (
+    format_forget,
+    format_ingest,
+    format_status,
+    format_verification,
+)
 from webrag.presentation.untrusted import one_line
-from webrag.presentation.verification import format_verification
-from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
 from webrag.retrieval.filters import CONTENT_KINDS
+from webrag.retrieval.verification import Citation, CitationCheck, check_citation
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG

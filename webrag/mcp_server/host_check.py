@@ -1,4 +1,4 @@
-"""Which names and origins a request may carry, compared as host and port; it knows no tokens."""
+"""Which names and origins a request may carry, and who can reach an address; no tokens."""
 
 import ipaddress
 import re
@@ -12,20 +12,31 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webrag.settings import Settings
 
-__all__ = ["AllowedNames", "Authority", "HostCheck", "allowed_names", "parse_authority"]
-
+__all__ = [
+    "AllowedNames",
+    "Authority",
+    "HostCheck",
+    "allowed_names",
+    "is_loopback",
+    "parse_authority",
+]
 T = TypeVar("T")
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
 _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not bound
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
 _MAX_PORT = 65_535
+
 # DNS allows 253; a longer header is not worth reading.
 _AUTHORITY = re.compile(
     r"(?P<host>\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?)"
     r"(?::(?P<port>[1-9][0-9]{0,4}))?",
     re.IGNORECASE | re.ASCII,
 )
+
 _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#@\s]+)", re.IGNORECASE | re.ASCII)
 
 
@@ -180,3 +191,13 @@ def _as_sent(authority: str) -> str:
         return authority
     host, colon, port = authority.partition(":")
     return f"{host.encode('idna').decode()}{colon}{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server bound to this address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

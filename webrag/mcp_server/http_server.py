@@ -1,35 +1,32 @@
-"""The MCP server over Streamable HTTP: limits, health, and an orderly end."""
+"""The MCP server over Streamable HTTP: its address, connections, health, and an orderly end."""
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
+import h11
 import uvicorn
-from mcp.server.transport_security import (
-    RequestBodyLimitMiddleware,
-    TransportSecuritySettings,
-)
+from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from webrag.mcp_server.access import is_loopback
+from webrag.errors import ConfigurationError
 from webrag.mcp_server.assembly import AssembledServer
-from webrag.mcp_server.connections import (
-    ConnectionLimits,
-    connection_limits,
-    open_file_limit,
-    protocol,
-)
-from webrag.mcp_server.gate import Admission, Gate, metadata_route
-from webrag.mcp_server.host_check import HostCheck, allowed_names
-from webrag.mcp_server.listening import listen
+from webrag.mcp_server.authorization.gate import Admission, Gate, metadata_route
+from webrag.mcp_server.host_check import HostCheck, allowed_names, is_loopback
 from webrag.mcp_server.messages import MessageCheck
-from webrag.mcp_server.running_calls import RunningCalls
+from webrag.mcp_server.runtime import RunningCalls
 from webrag.settings import Settings
 
 __all__ = [
@@ -37,22 +34,195 @@ __all__ = [
     "MAX_BODY_BYTES",
     "MAX_SESSIONS",
     "PATH",
+    "ConnectionLimits",
+    "connection_limits",
     "http_app",
+    "listen",
+    "open_file_limit",
+    "protocol",
     "serve_http",
     "uvicorn_config",
 ]
 
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Bound sockets, one for each address of the name; the caller closes them.
+
+    Args:
+        host: Name or address of this machine; `0.0.0.0` and `::` are all of a kind.
+        port: From 1 to 65,535; 0 takes a free one.
+
+    Raises:
+        ConfigurationError: The port is taken or needs rights, or the address is not this machine's.
+    """
+    with ExitStack() as unfinished:
+        bound: list[socket.socket] = []
+        absent: OSError | None = None
+        for family, address in _addresses(host, port):
+            try:
+                bound.append(unfinished.enter_context(_bind(family, address)))
+            except OSError as error:
+                # A name may have an address of a family that is switched off.
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise _refusal(host, port, error) from None
+                absent = error
+        if not bound and absent is not None:
+            raise _refusal(host, port, absent)
+        unfinished.pop_all()
+    return bound
+
+
+def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
+    try:
+        found = socket.getaddrinfo(
+            host.strip("[]") or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise ConfigurationError(
+            f"Nothing can listen on {host!r}: the name has no address.",
+            hint="Give an address of this machine with --host or MCP_HOST, such as 127.0.0.1.",
+        ) from error
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+
+
+def _bind(family: int, address: tuple[object, ...]) -> socket.socket:
+    return socket.create_server(address, family=family, backlog=2048)
+
+
+def _refusal(host: str, port: int, error: OSError) -> ConfigurationError:
+    if error.errno == errno.EADDRINUSE:
+        return ConfigurationError(
+            f"Port {port} of {host} is in use by another program.",
+            hint="Choose another with --port or MCP_PORT, or stop that program.",
+        )
+    if error.errno == errno.EACCES:
+        return ConfigurationError(
+            f"Port {port} may not be used without special rights.",
+            hint="Choose one from 1024 up with --port or MCP_PORT.",
+        )
+    return ConfigurationError(
+        f"Nothing can listen on {host}: it is not an address of this machine.",
+        hint="Give one that is with --host or MCP_HOST, such as 127.0.0.1 or 0.0.0.0.",
+    )
+
+
+# Postgres, page fetches, models and worker processes of one server need fewer.
+_OTHER_FILES = 256
+
+_FEWEST = 64
+
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\n"
+    b"content-type: text/plain\r\ncontent-length: 21\r\n\r\nToo many connections."
+)
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """What one server grants to those who connect.
+
+    Attributes:
+        connections: At once; one more is told so and closed.
+        request_s: From the first moment of a connection, or the first byte of a later request, to
+            the end of the request's body. Whoever sends a byte a second gains nothing.
+        idle_s: Between an answer and the next request.
+    """
+
+    connections: int = 2000
+    request_s: float = 20.0
+    idle_s: float = 30.0
+
+
+def connection_limits(open_files: int | None) -> ConnectionLimits:
+    """The limits for a process that may open so many files; None when nobody knows.
+
+    Without files to spare the server could not reach its database.
+    """
+    most = ConnectionLimits()
+    if open_files is None or open_files < 0:  # minus one stands for no limit
+        return most
+    return ConnectionLimits(min(most.connections, max(_FEWEST, open_files - _OTHER_FILES)))
+
+
+def open_file_limit() -> int | None:
+    """How many files this process may open; None where the system does not tell."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+class _TimedProtocol(H11Protocol):
+    limits = ConnectionLimits()
+
+    def __init__(self, config: uvicorn.Config, *args: Any, **kwargs: Any) -> None:
+        super().__init__(config, *args, **kwargs)
+        self.timeout_keep_alive = self.limits.idle_s  # type: ignore[assignment]
+        self._deadline: asyncio.TimerHandle | None = None
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            transport.write(_BUSY)
+            transport.close()
+            return
+        self._await_request()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            self._await_request()
+        else:
+            self._stop_waiting()
+
+    @override
+    def on_response_complete(self) -> None:
+        self._stop_waiting()
+        super().on_response_complete()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _await_request(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.limits.request_s, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:
+    """The HTTP protocol of uvicorn with limits: its own waits without end for a first request."""
+    return type("TimedProtocol", (_TimedProtocol,), {"limits": limits})
+
+
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
+
 HEALTH_PATH = "/healthz"
+
 # The largest sensible call: 20 quotations of 10,000 characters.
 MAX_BODY_BYTES = 1_048_576
+
 # An abandoned session holds 37 KB until its time is over.
 MAX_SESSIONS = 1000
+
 SESSION_IDLE_S = 300.0
+
 # `docker stop` kills after 10 s.
 _FINISH_S = 6.0
+
 _CLOSE_S = 2
 
 

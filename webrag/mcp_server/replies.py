@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.types import CallToolResult, ContentBlock, ResourceLink, TextContent
 
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
-from webrag.presentation.page_texts import passage_uri
+from webrag.presentation.reports import passage_uri
 from webrag.presentation.untrusted import one_line
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-"""Opens WebRAG beside the running server, so that the protocol is answered at once."""
+"""Opens WebRAG beside the running server, for each call, and lets calls under way end."""
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,15 @@ import anyio
 import anyio.to_thread
 
 if TYPE_CHECKING:
-    # Only here: the server is built before what is behind it is imported.
     from webrag.app import WebRAG
 
-__all__ = ["LoadMemory", "Runtime"]
-
+__all__ = ["LoadMemory", "RunningCalls", "Runtime"]
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 15.0
 
-
 LoadMemory = Callable[[], AbstractAsyncContextManager["WebRAG"]]
+
 """Imports what is needed and makes the memory, unopened."""
 
 
@@ -109,3 +107,47 @@ class Runtime:
 def _log_failure(owner: asyncio.Task[None]) -> None:
     if not owner.cancelled() and (error := owner.exception()) is not None:
         logger.error("WebRAG could not be opened: %s: %s", type(error).__name__, error)
+
+
+_CANCELLING_S = 1.0
+
+
+class RunningCalls:
+    """The calls of one event loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._idle = asyncio.Event()
+        self.is_ending = False
+        """Whether calls are cancelled because the server stops."""
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Count the current task as a call."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+            if not self._tasks:
+                self._idle.set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    async def finish(self, grace_s: float) -> None:
+        """Wait until all calls have ended; cancel those that have not when the time is over."""
+        if not self._tasks:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                await self._idle.wait()
+        self.is_ending = True
+        for task in self._tasks:
+            task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CANCELLING_S):
+                await self._idle.wait()

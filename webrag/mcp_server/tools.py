@@ -1,4 +1,4 @@
-"""The tools as the protocol sees them: names, annotations, and how every call ends."""
+"""The tools as the protocol sees them: names, annotations, questions to the user, endings."""
 
 import asyncio
 import logging
@@ -9,24 +9,48 @@ from typing import Any
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import BaseModel, Field
 from typing_extensions import override
 
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
-from webrag.mcp_server.argument_log import described
-from webrag.mcp_server.arguments import Arguments
-from webrag.mcp_server.elicitation import ask_user
+from webrag.mcp_server.arguments import Arguments, described
 from webrag.mcp_server.entry import Entry
 from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply
-from webrag.mcp_server.running_calls import RunningCalls
+from webrag.mcp_server.runtime import RunningCalls
 from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, SCHEMAS, TITLES
 from webrag.presentation.errors import failure_text, input_error_text, timeout_text
 
-__all__ = ["ResearchTools"]
-
+__all__ = ["ResearchTools", "ask_user"]
 logger = logging.getLogger(__name__)
+
+# A question nobody answers must not outlast what clients wait for a call.
+_PATIENCE_S = 40.0
+
+
+class _Consent(BaseModel):
+    agree: bool = Field(description="Yes")
+
+
+async def ask_user(context: Context[Any, Any], question: str) -> bool | None:
+    """Whether the user agrees; False when they decline or stay silent, None when nobody can ask."""
+    capabilities = context.client_capabilities
+    if capabilities is None or capabilities.elicitation is None:
+        return None
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            answer = await context.elicit(question, _Consent)
+    except TimeoutError:
+        return False
+    except MCPError as error:
+        # The stateless revision declares the capability and has no way back to the client.
+        logger.info("The user could not be asked: %s", error)
+        return None
+    return answer.action == "accept" and answer.data.agree
+
 
 # The soft deadline must come before the hard one for there to be anything left to report in.
 _LATEST_SOFT_SHARE = 0.9

@@ -10,21 +10,19 @@ from workflows.context.serializers import JsonSerializer
 from workflows.errors import ContextSerdeError
 from workflows.handler import WorkflowHandler
 
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
-from webrag.indexing.acquirer import PageAcquirer
-from webrag.indexing.corpus import Corpus
 from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.discovery import LinkDiscovery
-from webrag.orchestration.events import SAVED_TYPES, ProgressEvent
-from webrag.orchestration.expander import LinkExpander
-from webrag.orchestration.link_scoring import TokenEncoder
+from webrag.orchestration.events import SAVED_TYPES, ProgressEvent, SavedRun
+from webrag.orchestration.links.expander import LinkDiscovery, LinkExpander
+from webrag.orchestration.links.scoring import TokenEncoder
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
-from webrag.orchestration.query_analyzer import QueryAnalyzer
-from webrag.orchestration.reranker import ChunkReranker
-from webrag.orchestration.research import RunComponents
-from webrag.orchestration.run_request import RunRequest
-from webrag.orchestration.run_state import RunState
-from webrag.orchestration.saved_run import SavedRun
+from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.orchestration.request import RunRequest
+from webrag.orchestration.state import RunState
+from webrag.orchestration.steps.research import RunComponents
 from webrag.orchestration.workflow import WebRAGWorkflow
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.request import RetrievalMode

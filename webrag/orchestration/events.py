@@ -1,11 +1,14 @@
-"""Typed events between the steps of a run, and those it streams; they carry data, no logic."""
+"""Typed events between the steps of a run, those it streams, and its state as JSON."""
 
-from typing import Final
+import time
+from dataclasses import replace
+from typing import Any, Final, Self
 
+from pydantic import BaseModel, ConfigDict, TypeAdapter, model_serializer, model_validator
 from workflows.events import Event, StartEvent
 
 from webrag.orchestration.models import ExpansionDecision
-from webrag.orchestration.saved_run import SavedRun
+from webrag.orchestration.state import RunClock, RunState
 from webrag.retrieval.models import RetrievalResult
 
 __all__ = [
@@ -17,10 +20,48 @@ __all__ = [
     "Prepared",
     "ProgressEvent",
     "RunStarted",
+    "SavedRun",
     "SearchWanted",
     "SubQueryRetrieved",
     "SubQueryWanted",
 ]
+_STATE: TypeAdapter[RunState] = TypeAdapter(RunState)
+
+
+class SavedRun(BaseModel):
+    """A run between two steps.
+
+    Times are saved as seconds passed and left: a clock of one process says nothing in another, and
+    the time in between does not count.
+    """
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    state: Any
+
+    @classmethod
+    def of(cls, state: RunState) -> Self:
+        """Keep a state; it must not be changed afterwards."""
+        return cls(state=state)
+
+    @model_serializer
+    def _as_json(self) -> dict[str, Any]:
+        now, clock = time.monotonic(), self.state.clock
+        saved = replace(
+            self.state,
+            clock=RunClock(clock.started - now, clock.work_until - now, clock.spent_ms),
+        )
+        return {"state": _STATE.dump_python(saved, mode="json")}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_json(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or isinstance(value.get("state"), RunState):
+            return value
+        state, now = _STATE.validate_python(value["state"]), time.monotonic()
+        state.clock.started += now
+        state.clock.work_until += now
+        return {"state": state}
 
 
 class RunStarted(StartEvent):
@@ -117,4 +158,5 @@ SAVED_TYPES: Final = (
     ExpansionWanted,
     AssembleWanted,
 )
+
 """All that a saved run may hold."""

@@ -5,7 +5,6 @@ import time
 from workflows import Context, Workflow, step
 from workflows.events import StopEvent
 
-from webrag.orchestration.actions import act
 from webrag.orchestration.events import (
     AssembleWanted,
     DecisionEvent,
@@ -14,14 +13,15 @@ from webrag.orchestration.events import (
     Prepared,
     ProgressEvent,
     RunStarted,
+    SavedRun,
     SearchWanted,
     SubQueryRetrieved,
     SubQueryWanted,
 )
-from webrag.orchestration.judgement import judge
-from webrag.orchestration.research import Report, ResearchRun, RunComponents
-from webrag.orchestration.run_result import build_result
-from webrag.orchestration.saved_run import SavedRun
+from webrag.orchestration.steps.actions import act
+from webrag.orchestration.steps.judgement import judge
+from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
+from webrag.orchestration.steps.result import build_result
 
 __all__ = ["WebRAGWorkflow"]
 

@@ -1,17 +1,47 @@
-"""What ingesting and forgetting did, as text."""
+"""What the corpus holds, what was done to it, answers and stored pages, as text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from webrag.indexing.models import AcquiredPage
-from webrag.orchestration.crawl_models import SiteReport
-from webrag.presentation.counting import counted
-from webrag.presentation.untrusted import one_line
+from webrag.answering.manager import side_by_side
+from webrag.answering.models import ManagerResult
+from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, FailedPage, PageStatus
+from webrag.crawling.report import SiteReport
+from webrag.presentation.brief.blocks import without_forged_lines
+from webrag.presentation.untrusted import clean_block, frame_notice, framed, one_line
+from webrag.retrieval.verification import CitationCheck, Finding
 
 if TYPE_CHECKING:
-    from webrag.indexing.forgetting import ForgetReport
+    from webrag.corpus.maintenance.forgetting import ForgetReport
+    from webrag.corpus.texts import PageText, PassageText
 
-__all__ = ["OUTCOMES", "ending", "format_forget", "format_ingest", "format_site"]
+__all__ = [
+    "OUTCOMES",
+    "counted",
+    "ending",
+    "format_answer",
+    "format_details",
+    "format_forget",
+    "format_ingest",
+    "format_page",
+    "format_part",
+    "format_passage",
+    "format_rest",
+    "format_site",
+    "format_status",
+    "format_verification",
+    "page_uri",
+    "passage_uri",
+]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 page`, `2 pages`, `1,200 pages`; the noun must take a plain s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
 
 # What became of a page, in the words of every report.
 OUTCOMES = {
@@ -20,6 +50,7 @@ OUTCOMES = {
     "unchanged": "unchanged since it was last fetched",
     "stored": "already stored",
 }
+
 _ENDINGS = {
     "complete": "Every page that was found has been visited.",
     "limit": "The limit was reached: {queued:,} pages that were found have not been visited. "
@@ -107,3 +138,336 @@ def _reasons(title: str, counts: Mapping[str, int]) -> list[str]:
     if not counts:
         return []
     return ["", title, *(f"- {count:,}: {reason}" for reason, count in counts.items())]
+
+
+_MOST_COLLECTIONS = 50
+
+
+def format_status(status: CorpusStatus, *, max_pages: int = 200) -> str:
+    """Totals of the corpus, then its pages, newest first.
+
+    Args:
+        status: What the corpus reported.
+        max_pages: Pages listed at most; a line says how many more there are.
+    """
+    lines = [
+        "[CORPUS STATUS]",
+        f"Documents indexed: {status.documents:,}",
+        f"Total chunks: {status.chunks:,}",
+        f"Total tokens: {status.tokens:,}",
+        f"Links known: {status.links:,}",
+    ]
+    if status.gone:
+        lines.append(f"Pages gone from their sites (not searched): {status.gone:,}")
+    if status.failed:
+        lines.append(f"Pages that could not be obtained: {status.failed:,}")
+    if status.outcomes:
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in status.outcomes.items())
+        lines.append(f"Last requests: {counts}")
+    lines += [
+        f"Collection: {status.collection}",
+        f"Embedding model: {_embedding(status)}",
+        f"Database: {status.database}",
+    ]
+    if status.page_source:
+        lines.append(f"Pages are fetched by: {one_line(status.page_source)}")
+    if status.available_embedding_model:
+        lines.append(
+            f"Note: {status.available_embedding_model} is available; `webrag reindex` re-embeds "
+            "the stored text with it."
+        )
+    if status.other_collections:
+        lines.append(f"Other collections: {_others(status.other_collections)}")
+    return "\n".join([*lines, *_listing(status, max_pages)])
+
+
+def _others(collections: Sequence[CollectionSize]) -> str:
+    shown = collections[:_MOST_COLLECTIONS]
+    names = [
+        each.name if each.documents is None else f"{each.name} ({_pages(each.documents)})"
+        for each in shown
+    ]
+    more = len(collections) - len(shown)
+    return ", ".join([*names, f"and {more:,} more"] if more else names)
+
+
+def _pages(count: int) -> str:
+    return "1 page" if count == 1 else f"{count:,} pages"
+
+
+def _embedding(status: CorpusStatus) -> str:
+    if status.embedding_model is None:
+        return "none yet (the corpus is empty)"
+    return f"{status.embedding_model} ({status.embedding_dimensions} dimensions)"
+
+
+def _listing(status: CorpusStatus, max_pages: int) -> list[str]:
+    if not status.documents and not status.gone and not status.failed:
+        return ["", _nothing(status)]
+    pages = [_page_line(page) for page in status.pages[:max_pages]]
+    failures = [_failure_line(page) for page in status.failures[:max_pages]]
+    return [
+        *_section("Indexed URLs:", pages, len(status.pages)),
+        *_section("Not obtained:", failures, len(status.failures)),
+    ]
+
+
+def _nothing(status: CorpusStatus) -> str:
+    if status.only_url is None or not status.other_documents:
+        return "Nothing is indexed yet: `answer` or `ingest` add pages."
+    are = "is" if status.other_documents == 1 else "are"
+    others = _pages(status.other_documents).replace(" page", " other page")
+    return (
+        f"{status.only_url} is not stored; {others} {are}. `status` without an address lists what "
+        "is stored, `ingest` adds a page."
+    )
+
+
+def _section(title: str, lines: list[str], total: int) -> list[str]:
+    if not lines:
+        return []
+    more = total - len(lines)
+    return ["", title, *lines, *([f"... and {more:,} more pages"] if more > 0 else [])]
+
+
+def _page_line(page: PageStatus) -> str:
+    by = f" by {one_line(page.source)}" if page.source not in ("", "builtin") else ""
+    gone = f", gone since {_time(page.gone_at)}" if page.gone_at else ""
+    return (
+        f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
+        f"  ({counted(page.chunk_count, 'chunk')}, {counted(page.token_count, 'token')}, "
+        f"fetched {_time(page.fetched_at)}{by}{gone}){_last_request(page)}"
+    )
+
+
+def _last_request(page: PageStatus) -> str:
+    if page.checked_at is None:
+        return ""
+    reason = f": {one_line(page.reason)}" if page.reason else ""
+    return f"\n  (last request {_time(page.checked_at)}: {page.outcome}{reason})"
+
+
+def _failure_line(page: FailedPage) -> str:
+    return f"- {page.url}\n  (failed {_time(page.checked_at)}: {one_line(page.reason)})"
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+_STORED = {
+    "exact": "exact, word for word",
+    "moved": "exact, but at other offsets than given",
+    "reformatted": "the same words, with other white space, markup or quotation marks",
+    "changed": "NOT verbatim; the page has a similar passage",
+    "absent": "NOT there; the page holds nothing like it",
+    "not_stored": "unknown, as the page is not stored (`ingest` or `answer` store it)",
+}
+
+_LIVE = {
+    "exact": "still on the page, at the same place",
+    "moved": "still on the page, at another place",
+    "reformatted": "still on the page, formatted differently",
+    "changed": "changed; the page has a similar passage now",
+    "absent": "not there; the page holds nothing like it",
+    "gone": "gone; the site says that the page does not exist",
+    "unreachable": "unknown, as the page could not be read",
+    "unchecked": "not checked",
+}
+
+_VERBATIM = ("exact", "moved")
+
+_SHOWN_CHARS = 1500
+
+
+def format_verification(
+    checks: Sequence[CitationCheck],
+    *,
+    nonce: str | None = None,
+    refused: Mapping[int, str] = MappingProxyType({}),
+) -> str:
+    """One entry per quotation: what was given, and what each version of the page holds.
+
+    Args:
+        checks: In the order to print.
+        nonce: Unpredictable token that frames page text; no frames when None.
+        refused: Why citations were not checked, by their place in the call, from 1; `checks` holds
+            the others.
+    """
+    total = len(checks)
+    stored = sum(check.stored.state in _VERBATIM for check in checks)
+    lines = ["[VERIFICATION]", f"{stored} of {total} are verbatim in the stored version."]
+    asked = [check for check in checks if check.live.state not in ("unchecked", "unreachable")]
+    if asked:
+        live = sum(check.live.state in _VERBATIM for check in asked)
+        lines.append(f"{live} of {len(asked)} are verbatim on the live page.")
+    parts = ["\n".join(lines), frame_notice(nonce)]
+    places = (number for number in count(1) if number not in refused)
+    entries = {
+        number: _entry(number, check, nonce) for number, check in zip(places, checks, strict=False)
+    }
+    entries |= {
+        number: f"[{number}] Not checked: {one_line(refused[number])}" for number in refused
+    }
+    parts += [entry for _, entry in sorted(entries.items())]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _entry(number: int, check: CitationCheck, nonce: str | None) -> str:
+    citation = check.citation
+    lines = [f"[{number}] {_url(check.url)}", f"    Given: {_quoted(citation.quote)}"]
+    lines += _found("Stored", _STORED, check.stored, citation.quote, nonce=nonce)
+    known = (citation.quote, check.stored.text)
+    lines += _found("Live", _LIVE, check.live, *known, nonce=nonce)
+    return "\n".join(lines)
+
+
+def _found(
+    name: str, words: dict[str, str], finding: Finding, *known: str | None, nonce: str | None
+) -> Iterator[str]:
+    when = "" if finding.seen_at is None else f" ({finding.seen_at:%Y-%m-%d %H:%M} UTC)"
+    place = "" if finding.text is None else f" (chars {finding.char_start}-{finding.char_end})"
+    reason = "" if finding.reason is None else f" ({one_line(finding.reason, max_chars=300)})"
+    yield f"    {name}{when}: {words[finding.state]}{place}{reason}"
+    if finding.text is None:
+        return
+    if finding.text in known:
+        which = "as given" if finding.text == known[0] else "as in the stored version"
+        yield f"    {name} text: {which}"
+    else:
+        yield f"    {name} text:\n{framed(_cut(finding.text), nonce)}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{one_line(text, max_chars=_SHOWN_CHARS)}"'
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+
+
+def _url(url: str) -> str:
+    return "".join(one_line(url, max_chars=2000).split())
+
+
+_MAX_QUOTE_CHARS = 400
+
+
+def format_answer(result: ManagerResult) -> str:
+    """The whole text of a result: the answer, then its citations and what is known of it."""
+    return f"{clean_block(result.answer)}\n\n{format_details(result)}".rstrip()
+
+
+def format_part(text: str) -> str:
+    """A sentence of an answer as it may be shown on a terminal."""
+    return clean_block(text)
+
+
+def format_details(result: ManagerResult) -> str:
+    """Citations and notes, without the answer itself; for those who have seen it arrive."""
+    sections = [_citations(result), _about(result)]
+    return "\n\n".join(section for section in sections if section)
+
+
+def format_rest(result: ManagerResult) -> str:
+    """What an answer says beside its sentences: disagreements of sources, and the notice."""
+    blocks = [side_by_side(result.citations, result.conflicts), result.notice]
+    return clean_block("\n\n".join(block for block in blocks if block))
+
+
+def _citations(result: ManagerResult) -> str:
+    if not result.citations:
+        return ""
+    lines = ["[CITATIONS]"]
+    for citation in result.citations:
+        title = one_line(citation.title or "", max_chars=120)
+        lines += [
+            f"[{citation.number}] {_quoted_citation(citation.verbatim_text)}",
+            f"    \u2014 {f'{title}, ' if title else ''}{citation.source_url}",
+            f"    chars {citation.char_start}-{citation.char_end}, passage: {citation.link}",
+        ]
+    return "\n".join(lines)
+
+
+def _quoted_citation(text: str) -> str:
+    """A quotation in its marks, as the page holds it; what is left out is said behind them."""
+    text = clean_block(text)
+    span = without_forged_lines(text, 0)
+    if span is None:
+        return "(not shown: it imitates this list)"
+    shown = text[slice(*span)]
+    if len(shown) > _MAX_QUOTE_CHARS:
+        shown = shown[: _MAX_QUOTE_CHARS + 1].rsplit(None, 1)[0][:_MAX_QUOTE_CHARS]
+    left_out = "" if shown == text else f" ({len(shown):,} of {len(text):,} characters)"
+    return f'"{shown}"{left_out}'
+
+
+def _about(result: ManagerResult) -> str:
+    lines = []
+    if result.state == "success":
+        lines.append(f"Confidence: {result.confidence:.2f} ({result.final_reason})")
+    else:
+        lines.append(f"Ended: {result.final_reason}")
+    if result.applicability_note:
+        lines.append(f"Applies: {one_line(result.applicability_note, max_chars=300)}")
+    if result.uncertainty_note:
+        lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    if result.diagnostics:
+        lines.append(f"Diagnosis: {', '.join(result.diagnostics)}")
+    lines += [f"Degraded: {one_line(each, max_chars=300)}" for each in result.degraded]
+    return "\n".join(["[ABOUT THIS ANSWER]", *lines])
+
+
+_TITLE_CHARS = 160
+
+
+def page_uri(document_id: object) -> str:
+    """Stable address of a stored page, for MCP clients."""
+    return f"webrag://page/{document_id}"
+
+
+def passage_uri(passage_id: object) -> str:
+    """Stable address of a passage of a stored page, for MCP clients."""
+    return f"webrag://passage/{passage_id}"
+
+
+def format_page(
+    page: "PageText", *, token_budget: int, count_tokens: Callable[[str], int], nonce: str
+) -> str:
+    """The whole page; a long one ends where the budget does, and says so."""
+    head = [_title(page.title), f"URL: {page.url}", _state(page)]
+    shown = page.markdown
+    text = _text(head, shown, nonce)
+    while shown and count_tokens(text) > token_budget:
+        shown = shown[: int(len(shown) * min(0.95, token_budget / count_tokens(text)))]
+        cut = (
+            f"Shown: chars 0-{len(shown)} of {len(page.markdown):,}; the response budget ends "
+            "there. `search` with source_urls finds what is further down."
+        )
+        text = _text([*head, cut], shown, nonce)
+    return text
+
+
+def format_passage(passage: "PassageText", *, nonce: str) -> str:
+    """One passage with its address, offsets and heading."""
+    heading = one_line(passage.heading or "", max_chars=_TITLE_CHARS)
+    head = [
+        _title(passage.title) + (f" § {heading}" if heading else ""),
+        f"URL: {passage.url}",
+        _state(passage),
+        f"Chars {passage.char_start}-{passage.char_end} of {page_uri(passage.document_id)}",
+    ]
+    return _text(head, passage.text, nonce)
+
+
+def _text(head: list[str], text: str, nonce: str) -> str:
+    return "\n".join([*head, "", frame_notice(nonce), "", framed(text, nonce)])
+
+
+def _title(title: str | None) -> str:
+    return f"Title: {one_line(title or '', max_chars=_TITLE_CHARS) or 'Untitled'}"
+
+
+def _state(stored: "PageText | PassageText") -> str:
+    gone = "" if stored.gone_at is None else f", gone since {stored.gone_at:%Y-%m-%d %H:%M} UTC"
+    return f"Fetched: {stored.fetched_at:%Y-%m-%d %H:%M} UTC{gone}"

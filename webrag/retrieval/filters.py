@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar, cast, get_args
 
-from webrag.errors import InputError, check_text, shown_value
-from webrag.ingestion.links import canonical_url, site_of
+from webrag.argument_checks import check_text, shown_value
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url, site_of
 
 __all__ = ["CONTENT_KINDS", "NO_FILTERS", "ContentKind", "SearchFilters"]
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from webrag.indexing.bm25 import (
+from webrag.lexical.bm25 import (
     CorpusTotals,
     LexicalScores,
     child_key,
@@ -20,7 +20,7 @@ from webrag.indexing.bm25 import (
     split_key,
     term_postings,
 )
-from webrag.indexing.fusion import depth_weight, fuse_ranks, fuse_scores
+from webrag.lexical.fusion import depth_weight, fuse_ranks, fuse_scores
 from webrag.retrieval.aggregation import (
     Candidate,
     ParentHit,
@@ -29,7 +29,7 @@ from webrag.retrieval.aggregation import (
     group_by_parent,
 )
 from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.queries import PARENT_COLUMNS, Queries, Statement
+from webrag.retrieval.statements import PARENT_COLUMNS, Queries, Statement
 
 __all__ = ["Found", "Plan", "find_chunks", "read_totals", "read_whole"]
 

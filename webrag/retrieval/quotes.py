@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
 
-from webrag.indexing.lexical import analyze, query_terms
+from webrag.lexical.analysis import analyze, query_terms
 from webrag.retrieval.markup import Block, read_blocks
 
 __all__ = ["finest_quote", "quotable_units", "term_coverage"]

@@ -4,12 +4,13 @@ import time
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from webrag.errors import InputError, check_choice
-from webrag.indexing.lexical import query_terms
+from webrag.argument_checks import check_choice
+from webrag.errors import InputError
 from webrag.ingestion.characters import storable
+from webrag.lexical.analysis import query_terms
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.queries import Queries
+from webrag.retrieval.statements import Queries
 
 __all__ = ["RETRIEVAL_MODES", "RetrievalMode", "RetrievalRequest", "check_request"]
 

@@ -1,28 +1,133 @@
-"""Retrieves evidence for a question from the stored corpus.
-
-It ranks nothing a second time, judges nothing and fetches nothing.
-"""
+"""Retrieves evidence for a question from the stored corpus."""
 
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, Connection
 from psycopg.rows import TupleRow
 
+from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError
-from webrag.indexing.database import Database
-from webrag.indexing.embedder import Embedder
+from webrag.postgres.database import Database
 from webrag.redaction import redacted_failure, safe_cause
+from webrag.retrieval.aggregation import (
+    HTML_PREFERRED_FLAGS,
+    Candidate,
+    ParentHit,
+    group_by_source,
+    select_surface,
+)
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.models import RetrievalConfig, RetrievalResult
+from webrag.retrieval.models import (
+    ChildMatch,
+    CorpusStats,
+    RetrievalConfig,
+    RetrievalResult,
+    RetrievedChunk,
+    TimingInfo,
+)
 from webrag.retrieval.plans import Found, Plan, find_chunks, read_totals, read_whole
 from webrag.retrieval.request import RetrievalMode, RetrievalRequest, check_request
-from webrag.retrieval.retrieval_result import matched_result, whole_result
 
-__all__ = ["Searcher"]
+__all__ = ["Searcher", "matched_result", "whole_result"]
+
+
+def whole_result(found: Found, request: RetrievalRequest) -> RetrievalResult:
+    """Every parent that was read, in reading order; nothing is scored, so all score 1.0."""
+    chunks = tuple(_chunk(row, score=1.0) for row in found.parents)
+    elapsed = _elapsed_ms(request)
+    return RetrievalResult(
+        mode="full_context",
+        chunks=chunks,
+        truncated=found.is_cut,
+        warnings=request.warnings,
+        corpus_stats=_stats(found, chunks),
+        timing=TimingInfo(search_ms=elapsed, total_ms=elapsed),
+    )
+
+
+def matched_result(
+    found: Found, request: RetrievalRequest, vector: Sequence[float], embed_ms: float
+) -> RetrievalResult:
+    """The parents that matched, grouped by page, each with its matching children."""
+    chunks = group_by_source(
+        _matched_chunk(row, found.hits[row["chunk_id"]], found.texts) for row in found.parents
+    )
+    elapsed = _elapsed_ms(request)
+    return RetrievalResult(
+        mode="chunk",
+        chunks=chunks,
+        query_embedding=tuple(vector),
+        term_idf=found.idf,
+        truncated=found.is_cut,
+        warnings=request.warnings,
+        corpus_stats=_stats(found, chunks),
+        timing=TimingInfo(embed_ms=embed_ms, search_ms=elapsed - embed_ms, total_ms=elapsed),
+    )
+
+
+def _matched_chunk(
+    row: Mapping[str, Any], hit: ParentHit, texts: Mapping[int, tuple[Any, ...]]
+) -> RetrievedChunk:
+    return _chunk(
+        row,
+        score=hit.score,
+        raw_similarity=max(match.similarity for match in hit.matches),
+        matches=tuple(_match(match, texts[match.key]) for match in hit.matches),
+    )
+
+
+def _match(candidate: Candidate, row: tuple[Any, ...]) -> ChildMatch:
+    node_id, char_start, char_end, text, heading_path = row
+    return ChildMatch(
+        node_id=node_id,
+        char_start=char_start,
+        char_end=char_end,
+        text=text,
+        heading_path=tuple(heading_path or ()),
+        similarity=candidate.similarity,
+        lexical=candidate.lexical,
+        page_lexical=candidate.page_lexical,
+        fused=candidate.fused,
+    )
+
+
+def _chunk(
+    row: Mapping[str, Any],
+    *,
+    score: float,
+    raw_similarity: float | None = None,
+    matches: tuple[ChildMatch, ...] = (),
+) -> RetrievedChunk:
+    values = dict(row)
+    html = values.pop("html")
+    is_lossy = any(values[flag] for flag in HTML_PREFERRED_FLAGS)
+    selected, surface = select_surface(values["text"], html, is_lossy=is_lossy)
+    return RetrievedChunk(
+        **values,
+        selected_text=selected,
+        surface=surface,
+        score=score,
+        raw_similarity=raw_similarity,
+        matches=matches,
+    )
+
+
+def _stats(found: Found, chunks: Sequence[RetrievedChunk]) -> CorpusStats:
+    return CorpusStats(
+        total_documents=found.totals.documents,
+        total_parent_chunks=found.totals.parents,
+        total_tokens=found.totals.tokens,
+        documents_matched=tuple(dict.fromkeys(chunk.source_url for chunk in chunks)),
+    )
+
+
+def _elapsed_ms(request: RetrievalRequest) -> float:
+    return (time.perf_counter() - request.started) * 1000
+
 
 logger = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from typing_extensions import override
 
 from webrag.answering.models import AnswerConfig
 from webrag.errors import ConfigurationError
-from webrag.indexing.models import DatabaseConfig
 from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.models import ScoreProfile
-from webrag.presentation.models import BriefConfig
+from webrag.postgres.config import DatabaseConfig
+from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.access_settings import AccessSettings

@@ -14,25 +14,24 @@ from llama_index.postprocessor.webrag import LocalRerank
 
 from tests.loopback import QuietHandler, serving
 from webrag.answering.citations import CitationDesk
+from webrag.answering.english.screening import barred_spans
 from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered
+from webrag.answering.judging import Meaning, Reflector
 from webrag.answering.manager import Manager
-from webrag.answering.meaning import Meaning
 from webrag.answering.models import AnswerConfig, AnswerRequest, RetrieveStep
-from webrag.answering.planner import Planner
-from webrag.answering.reflection import Reflector
-from webrag.answering.screening import barred_spans
-from webrag.answering.synthesizer import ExtractiveSynthesizer, LanguageModelSynthesizer
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.database import Database
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.indexer import Indexer
-from webrag.indexing.lexical import analyze, query_terms
-from webrag.indexing.schema import ensure_schema
+from webrag.answering.planning import Planner
+from webrag.answering.writing import ExtractiveSynthesizer, LanguageModelSynthesizer
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import ensure_schema
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.embedding.embedder import Embedder
 from webrag.ingestion.models import NormalizedDocument
-from webrag.orchestration.query_analyzer import QueryAnalyzer
-from webrag.orchestration.reranker import ChunkReranker
-from webrag.orchestration.score_profiles import LOCAL
+from webrag.lexical.analysis import analyze, query_terms
+from webrag.orchestration.confidence import LOCAL
+from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.postgres.database import Database
 from webrag.retrieval.models import ChildMatch, RetrievalConfig, RetrievedChunk
 from webrag.retrieval.search import Searcher
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.bands import (
+from webrag.answering.judging import (
     answer_confidence,
     band_of,
     diagnoses,

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.conflicts import find_conflicts
+from webrag.answering.english.conflicts import find_conflicts
 from webrag.answering.units import read_units
 
 

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from webrag.answering.extraction import choose_excerpts
+from webrag.answering.writing import choose_excerpts
 
 
 def test_sentence_that_announces_code_brings_the_code(

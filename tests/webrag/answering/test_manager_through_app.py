@@ -6,7 +6,7 @@ import pytest
 
 from webrag import WebRAG, load_settings
 from webrag.errors import FetchError
-from webrag.indexing.database import Database
+from webrag.postgres.database import Database
 
 PAGE = """<html><head><title>Kettle manual</title></head><body><main><h1>Kettle manual</h1>
 <p>Clean the filter of the kettle every three weeks with citric acid.</p></main></body></html>"""

@@ -1,7 +1,7 @@
 import pytest
 
-from webrag.answering.planner import Planner, revised, wants_steps
-from webrag.orchestration.query_analyzer import QueryAnalyzer
+from webrag.answering.planning import Planner, revised, wants_steps
+from webrag.orchestration.question.analyzer import QueryAnalyzer
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webrag.answering.recency import boosted, freshness
-from webrag.orchestration.score_profiles import LOCAL
+from webrag.answering.evidence import boosted, freshness
+from webrag.orchestration.confidence import LOCAL
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from webrag.answering.judging import Reflector, reflect_by_rules, weighted
 from webrag.answering.models import AnswerConfig, ExecutionPlan
-from webrag.answering.reflection import Reflector, reflect_by_rules, weighted
 
 PLAN = ExecutionPlan(
     original_query="Hello, which port does the broker use?",

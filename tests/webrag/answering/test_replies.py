@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webrag.answering.replies import SentenceReader
+from webrag.answering.language_model import SentenceReader
 
 ONE = {"sentence": "One {brace}.", "citations": [{"evidence": 1, "quote": 'a "quote" {'}]}
 TWO = {"sentence": "Two.", "citations": []}

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.request import answer_request
+from webrag.answering.planning import answer_request
 from webrag.errors import InputError
 
 

@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.request import answer_request
-from webrag.answering.scope import NamedPages
+from webrag.answering.evidence import NamedPages
+from webrag.answering.planning import answer_request
+from webrag.corpus.models import AcquiredPage
 from webrag.errors import FetchError, StorageError, WebRAGError
-from webrag.indexing.models import AcquiredPage
-from webrag.ingestion.asides import note
+from webrag.ingestion.notes import note
 
 A, B = "https://d.test/a", "https://d.test/b"
 DOWN = "The service is down. Pages were fetched by the built-in fetcher instead."

@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.answering.screening import barred_spans, holds_secret, is_instruction
+from webrag.answering.english.screening import barred_spans, holds_secret, is_instruction
 
 
 @pytest.mark.parametrize(

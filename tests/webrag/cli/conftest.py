@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from webrag.cli import main
-from webrag.indexing.database import Database
+from webrag.postgres.database import Database
 
 
 @pytest.fixture

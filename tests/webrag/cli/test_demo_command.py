@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from webrag.demo import QUESTION
-from webrag.indexing.embedded_postgres import EmbeddedPostgres
+from webrag.postgres.embedded.server import EmbeddedPostgres
 
 Run = Callable[..., Result]
 

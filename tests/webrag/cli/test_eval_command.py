@@ -13,10 +13,10 @@ import pytest
 from click.testing import Result
 
 from webrag.cli.eval_command import _collection_prefix
+from webrag.corpus.schema import drop_collection, ensure_schema, list_collections
 from webrag.evaluation.questions import EXAMPLE_LINE
-from webrag.indexing.database import Database
-from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.schema import drop_collection, ensure_schema, list_collections
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
 

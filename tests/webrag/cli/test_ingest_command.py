@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from webrag.indexing.database import Database
+from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
 

@@ -14,8 +14,8 @@ import pytest
 from click.testing import Result
 from psycopg import sql
 
-from webrag.indexing.database import Database
-from webrag.indexing.schema import table
+from webrag.corpus.schema import table
+from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
 

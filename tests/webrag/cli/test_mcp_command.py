@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from click.testing import Result
 
-from webrag.indexing.database import Database
+from webrag.postgres.database import Database
 
 INITIALIZE = {
     "jsonrpc": "2.0",

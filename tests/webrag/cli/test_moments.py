@@ -4,7 +4,7 @@ from typing import Any
 import click
 import pytest
 
-from webrag.cli.moments import parse_age, parse_moment
+from webrag.cli.options import parse_age, parse_moment
 
 HERE: Any = (click.Context(click.Command("x")), click.Option(["--x"]))
 

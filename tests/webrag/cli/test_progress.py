@@ -1,7 +1,7 @@
 import pytest
 
 from webrag.cli.progress import crawl_progress, evaluation_progress, page_progress, run_progress
-from webrag.orchestration.crawl_models import CrawlProgress
+from webrag.crawling.report import CrawlProgress
 
 
 def crawl_at(done: int, queued: int) -> CrawlProgress:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from webrag.cli.running import run
-from webrag.indexing.database import Database
+from webrag.postgres.database import Database
 
 COMMAND = [sys.executable, "-m", "webrag"]
 

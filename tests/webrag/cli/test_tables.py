@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.cli.tables import print_figures
+from webrag.cli.output import print_figures
 
 
 def test_figures_are_printed_in_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from webrag.evaluation.gold_checks import gold_warnings
-from webrag.evaluation.page_text import VisiblePages
+from webrag.evaluation.page_text import VisiblePages, gold_warnings
 from webrag.evaluation.questions import Question
 
 

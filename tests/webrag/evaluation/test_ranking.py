@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.evaluation.retrieval.metrics import MRR, NDCG, HitRate
 
-from webrag.evaluation.ranking import hit_rate, ndcg, reciprocal_rank
+from webrag.evaluation.metrics import hit_rate, ndcg, reciprocal_rank
 
 IDS = st.sampled_from("abcdefgh")
 ONCE = st.lists(IDS, min_size=1, max_size=8, unique=True)

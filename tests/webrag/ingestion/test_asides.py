@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from webrag.errors import FetchError
-from webrag.ingestion.asides import (
+from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.models import FetchConfig
+from webrag.ingestion.notes import (
     Relay,
     listening,
     metering,
@@ -14,8 +16,6 @@ from webrag.ingestion.asides import (
     received,
     watching_rate_limits,
 )
-from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.models import FetchConfig
 
 
 def test_note_without_listener_does_nothing() -> None:

@@ -9,9 +9,9 @@ from webrag.errors import (
     RefusedAddressError,
     SourceUnavailableError,
 )
-from webrag.ingestion.asides import listening
-from webrag.ingestion.fallback_source import FallbackSource
 from webrag.ingestion.models import FetchedPage, Validators
+from webrag.ingestion.notes import listening
+from webrag.ingestion.service import FallbackSource
 
 URL = "https://site.test/page"
 DOWN = SourceUnavailableError("The service is down.", url=URL, hint="Wait a minute.")

@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.ingestion.language import page_language
+from webrag.ingestion.extract import page_language
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.errors import InputError
-from webrag.ingestion.links import canonical_url, content_hash, parent_urls, site_of
+from webrag.ingestion.addresses import canonical_url, content_hash, parent_urls, site_of
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
+from webrag.ingestion.html.markdown import PageFacts, page_html
 from webrag.ingestion.models import NormalizedDocument
-from webrag.ingestion.page_shell import PageFacts, page_html
 
 
 def test_facts_reach_the_document(convert: Callable[..., NormalizedDocument]) -> None:

@@ -34,15 +34,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from webrag.corpus.maintenance.forgetting import ForgetReport
+from webrag.corpus.models import AcquiredPage, CorpusStatus
+from webrag.corpus.texts import PageText, PassageText
 from webrag.errors import InputError, PageGoneError, WebRAGError
-from webrag.indexing.forgetting import ForgetReport
-from webrag.indexing.models import AcquiredPage, CorpusStatus
-from webrag.indexing.page_texts import PageText, PassageText
 from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import http_app
 from webrag.orchestration.models import ProgressCallback
-from webrag.presentation.models import EvidenceBlock
-from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
+from webrag.presentation.brief.models import EvidenceBlock
+from webrag.retrieval.verification import Citation, CitationCheck, Finding
 from webrag.settings import load_settings
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.mcp_server.access import is_loopback
+from webrag.mcp_server.host_check import is_loopback
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,17 @@ import pytest
 from mcp import MCPError
 from mcp.types import ResourceTemplateReference
 
+from webrag.corpus.schema import drop_collection, list_collections
 from webrag.errors import AccessDeniedError, ConfigurationError
-from webrag.indexing.database import Database
-from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.schema import drop_collection, list_collections
 from webrag.mcp_server.assembly import assemble_server
-from webrag.mcp_server.authorization import CallerEntry
-from webrag.mcp_server.callers import CALLER
-from webrag.mcp_server.limits import CallLimits, UsageLedger
-from webrag.mcp_server.memories import Memories
+from webrag.mcp_server.authorization.callers import CALLER
+from webrag.mcp_server.authorization.limits import CallLimits, UsageLedger
+from webrag.mcp_server.authorization.memories import Memories
+from webrag.mcp_server.authorization.setup import CallerEntry
+from webrag.mcp_server.authorization.static_tokens import StaticTokens, parse_tokens
 from webrag.mcp_server.runtime import Runtime
-from webrag.mcp_server.static_tokens import StaticTokens, parse_tokens
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
 from webrag.settings import load_settings
 
 RED, BLUE = "red-" * 8, "blue-" * 8

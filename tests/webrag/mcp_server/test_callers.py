@@ -5,8 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.errors import AccessDeniedError
-from webrag.indexing.schema import check_collection_name
-from webrag.mcp_server.callers import collection_name, collection_of_claims, needed_scopes
+from webrag.mcp_server.authorization.callers import (
+    collection_name,
+    collection_of_claims,
+    needed_scopes,
+)
+from webrag.postgres.config import check_collection_name
 
 texts = st.text(min_size=1, max_size=300)
 bases = st.from_regex(r"[a-z_][a-z0-9_]{0,47}", fullmatch=True)

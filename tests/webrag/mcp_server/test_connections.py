@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from webrag.mcp_server.connections import ConnectionLimits, connection_limits
-from webrag.mcp_server.http_server import uvicorn_config
+from webrag.mcp_server.http_server import ConnectionLimits, connection_limits, uvicorn_config
 
 SHORT = ConnectionLimits(connections=40, request_s=0.5, idle_s=0.5)
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

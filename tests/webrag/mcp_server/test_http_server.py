@@ -21,8 +21,13 @@ from mcp.types import TextContent
 
 from webrag.errors import DatabaseUnavailableError
 from webrag.mcp_server.assembly import assemble_server
-from webrag.mcp_server.connections import ConnectionLimits
-from webrag.mcp_server.http_server import MAX_BODY_BYTES, PATH, http_app, uvicorn_config
+from webrag.mcp_server.http_server import (
+    MAX_BODY_BYTES,
+    PATH,
+    ConnectionLimits,
+    http_app,
+    uvicorn_config,
+)
 from webrag.settings import load_settings
 
 Load = Callable[[], Any]

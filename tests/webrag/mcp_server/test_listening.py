@@ -4,7 +4,7 @@ from contextlib import closing
 import pytest
 
 from webrag.errors import ConfigurationError
-from webrag.mcp_server.listening import listen
+from webrag.mcp_server.http_server import listen
 
 
 def test_address_is_taken_at_once() -> None:

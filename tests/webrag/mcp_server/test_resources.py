@@ -8,7 +8,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import TextResourceContents
 
-from webrag.indexing.page_texts import PageText, PassageText
+from webrag.corpus.texts import PageText, PassageText
 from webrag.mcp_server.server import build_server
 from webrag.settings import Settings
 

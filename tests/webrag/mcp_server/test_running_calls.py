@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from webrag.mcp_server.running_calls import RunningCalls
+from webrag.mcp_server.runtime import RunningCalls
 
 
 async def work(calls: RunningCalls, seconds: float) -> str:

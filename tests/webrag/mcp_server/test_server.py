@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from webrag.indexing.database import Database
 from webrag.mcp_server.server import build_server
+from webrag.postgres.database import Database
 from webrag.settings import Settings
 
 Load = Callable[[], Any]

@@ -11,7 +11,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 
 from webrag.errors import InputError, PageGoneError
 from webrag.mcp_server.server import build_server
-from webrag.presentation.models import EvidenceBlock
+from webrag.presentation.brief.models import EvidenceBlock
 from webrag.retrieval.models import CitationSpan
 from webrag.settings import Settings
 

@@ -11,25 +11,24 @@ import pytest
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from llama_index.postprocessor.webrag import LocalRerank
 
-from webrag.indexing.acquirer import PageAcquirer
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.crawl_state import CrawlState
-from webrag.indexing.database import Database
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.indexer import Indexer
-from webrag.indexing.lexical import analyze, query_terms
-from webrag.indexing.schema import ensure_schema
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import ensure_schema
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.embedding.embedder import Embedder
 from webrag.ingestion.extract import extract
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
 from webrag.ingestion.service import IngestionService
+from webrag.lexical.analysis import analyze, query_terms
+from webrag.orchestration.confidence import LOCAL
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import RankedChunk
-from webrag.orchestration.query_analyzer import QueryAnalyzer
-from webrag.orchestration.reranker import ChunkReranker
-from webrag.orchestration.score_profiles import LOCAL
+from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.postgres.database import Database
 from webrag.retrieval.models import (
     ChildMatch,
     CorpusStats,
@@ -39,8 +38,6 @@ from webrag.retrieval.models import (
     TimingInfo,
 )
 from webrag.retrieval.search import Searcher
-
-from .crawl_lab import CrawlLab
 
 ENCODER = BundledEmbedding()
 
@@ -256,8 +253,3 @@ def failing(_request: Any) -> Any:
 
 def texts(result: Any) -> str:
     return "\n".join(item.chunk.text for item in result.chunks)
-
-
-@pytest.fixture
-def crawl_lab(lab: Any, database: Database) -> CrawlLab:
-    return CrawlLab(lab, CrawlState(database))

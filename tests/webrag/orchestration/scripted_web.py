@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from webrag.indexing.models import AcquiredPage, LinkCandidate, StoredPage
-from webrag.ingestion.asides import received
+from webrag.corpus.models import AcquiredPage, LinkCandidate, StoredPage
+from webrag.ingestion.notes import received
 from webrag.orchestration.config import ExpansionConfig
-from webrag.orchestration.expander import LinkExpander
-from webrag.orchestration.link_rules import LinkScope
+from webrag.orchestration.links.expander import LinkExpander
+from webrag.orchestration.links.rules import LinkScope
 
 SEED = "https://d.test/guide/start"
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from llama_index.llms.openai_like import OpenAILike
 
-from webrag.indexing.database import Database
-from webrag.orchestration.query_analyzer import QueryAnalyzer
+from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.postgres.database import Database
 
 from .conftest import MANUAL, TWO_LINKS_AWAY, Lab
 from .fake_services import FakeServices, running_services

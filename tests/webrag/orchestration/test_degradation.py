@@ -12,25 +12,25 @@ from llama_index.llms.openai_like import OpenAILike
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from llama_index.postprocessor.webrag import JinaRerank
 
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import ensure_schema
+from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError
-from webrag.indexing.acquirer import PageAcquirer
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.database import Database
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.indexer import Indexer
-from webrag.indexing.models import DatabaseConfig
-from webrag.indexing.schema import ensure_schema
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.service import IngestionService
+from webrag.orchestration.confidence import JINA
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult
-from webrag.orchestration.query_analyzer import QueryAnalyzer
-from webrag.orchestration.reranker import ChunkReranker
-from webrag.orchestration.score_profiles import JINA
-from webrag.presentation.brief import format_brief
-from webrag.presentation.models import BriefConfig
+from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
+from webrag.presentation.brief.brief import format_brief
+from webrag.presentation.brief.models import BriefConfig
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.search import Searcher
 

@@ -7,8 +7,8 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from typing_extensions import override
 
 from webrag.errors import FetchError, InputError, PageGoneError
-from webrag.orchestration.reranker import ChunkReranker
-from webrag.orchestration.score_profiles import LOCAL
+from webrag.orchestration.confidence import LOCAL
+from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.retrieval.filters import SearchFilters
 
 from .conftest import (

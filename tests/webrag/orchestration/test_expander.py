@@ -1,9 +1,9 @@
 from typing import Any
 
-from webrag.indexing.models import LinkCandidate
+from webrag.corpus.models import LinkCandidate
 from webrag.orchestration.config import ExpansionConfig
-from webrag.orchestration.expander import LinkExpander
-from webrag.orchestration.link_rules import LinkScope
+from webrag.orchestration.links.expander import LinkExpander
+from webrag.orchestration.links.rules import LinkScope
 
 from .conftest import MANUAL, TWO_LINKS_AWAY, Lab
 from .scripted_web import SCOPE, SEED, Web, target

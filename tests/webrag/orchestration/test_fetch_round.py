@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.errors import FetchError, ProviderError, StorageError
-from webrag.orchestration.expansion_models import ExpansionOutcome, Frontier, ScoredCandidate
-from webrag.orchestration.page_budget import PageBudget
+from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier, ScoredCandidate
+from webrag.orchestration.state import PageBudget
 
 from .scripted_web import SCOPE, SEED, Web, target
 

@@ -7,18 +7,17 @@ import pytest
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document, failing
-from webrag.indexing.acquirer import PageAcquirer
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.indexer import Indexer
-from webrag.indexing.mapped_links import MappedLinks
-from webrag.ingestion.fallback_source import FallbackSource
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.mapped_links import MappedLinks
+from webrag.embedding.embedder import Embedder
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.service import IngestionService
-from webrag.orchestration.discovery import LinkDiscovery
+from webrag.ingestion.service import FallbackSource, IngestionService
 from webrag.orchestration.engine import OrchestratorEngine
+from webrag.orchestration.links.expander import LinkDiscovery
 
 from .conftest import ENCODER, MANUAL, TWO_LINKS_AWAY, InProcess, Lab
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from webrag.orchestration.query_analyzer import QueryAnalyzer
+from webrag.orchestration.question.analyzer import QueryAnalyzer
 
 from .conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, TWO_LINKS_AWAY, Lab, failing, html, texts
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from webrag.orchestration.link_rules import (
+from webrag.orchestration.links.rules import (
     LinkScope,
     anchor_of,
     next_to_try,

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.indexing.models import LinkCandidate
+from webrag.corpus.models import LinkCandidate
 from webrag.orchestration.config import ExpansionConfig
-from webrag.orchestration.link_scoring import (
+from webrag.orchestration.links.scoring import (
     LinkQuestion,
     max_similarity,
     passage_scores,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from webrag.orchestration.locality import in_reading_order, neighbours
+from webrag.orchestration.steps.result import in_reading_order, neighbours
 
 from .conftest import Lab, build_ranked
 

@@ -4,8 +4,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.orchestration.merger import merge, trim_to_budget
 from webrag.orchestration.models import SubQueryResult
+from webrag.orchestration.ranking.merger import merge, trim_to_budget
 
 from .conftest import build_chunk, build_ranked, build_result
 

@@ -10,10 +10,9 @@ import pytest
 from llama_index.llms.openai_like import OpenAILike
 
 from webrag.errors import ProviderError
-from webrag.orchestration.model_analysis import AnalysisRequest, ask_model
-from webrag.orchestration.query_analyzer import QueryAnalyzer
-from webrag.providers import choose_orchestration_llm
+from webrag.orchestration.question.analyzer import AnalysisRequest, QueryAnalyzer, ask_model
 from webrag.settings import load_settings
+from webrag.wiring.language_models import choose_orchestration_llm
 
 from .fake_services import FakeServices, running_services
 

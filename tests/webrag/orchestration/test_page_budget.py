@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.orchestration.page_budget import PageBudget
+from webrag.orchestration.state import PageBudget
 
 
 @pytest.mark.parametrize(

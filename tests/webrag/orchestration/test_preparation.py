@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from webrag.corpus.models import AcquiredPage
 from webrag.errors import (
     DeadlineError,
     FetchError,
@@ -10,8 +11,7 @@ from webrag.errors import (
     ProviderError,
     StorageError,
 )
-from webrag.indexing.models import AcquiredPage
-from webrag.orchestration.preparation import Seeds, acquire_seeds
+from webrag.orchestration.steps.research import Seeds, acquire_seeds
 
 A, B = "https://d.test/a", "https://d.test/b"
 

@@ -8,7 +8,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.llms.mock import MockLLM
 from typing_extensions import override
 
-from webrag.orchestration.query_analyzer import QueryAnalyzer, with_constraints
+from webrag.orchestration.question.analyzer import QueryAnalyzer, with_constraints
 
 GOOD = {
     "sub_queries": ["how snapshots work", "when snapshots expire"],

@@ -6,9 +6,9 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from typing_extensions import override
 
+from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import ScoreProfile
-from webrag.orchestration.reranker import ChunkReranker, child_nodes
-from webrag.orchestration.score_profiles import SIMILARITY
+from webrag.orchestration.ranking.reranker import ChunkReranker, child_nodes
 
 from .conftest import build_chunk, build_match, build_result, local_rerank
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pattern_attacks import stopped_after
-from webrag.orchestration.rule_patterns import classify, content_words, decompose
+from webrag.orchestration.question.patterns import classify, content_words, decompose
 
 SPLIT = [
     ("Postgres vs MySQL", ("Postgres", "MySQL")),

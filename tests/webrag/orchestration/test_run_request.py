@@ -4,7 +4,7 @@ import pytest
 
 from webrag.errors import InputError
 from webrag.orchestration.config import ExpansionConfig
-from webrag.orchestration.run_request import RunRequest
+from webrag.orchestration.request import RunRequest
 from webrag.retrieval.filters import NO_FILTERS
 
 URL = "https://docs.test/guide"

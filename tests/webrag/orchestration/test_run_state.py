@@ -2,11 +2,10 @@ import time
 from typing import Any
 
 from webrag.orchestration.config import ExpansionConfig
-from webrag.orchestration.link_rules import LinkScope
+from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import QueryAnalysis
-from webrag.orchestration.page_budget import PageBudget
-from webrag.orchestration.run_request import RunRequest
-from webrag.orchestration.run_state import RunClock, RunState
+from webrag.orchestration.request import RunRequest
+from webrag.orchestration.state import PageBudget, RunClock, RunState
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 
 URL = "https://docs.test/guide"

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from webrag.orchestration.score_profiles import PROFILES, profile_for
+from webrag.orchestration.confidence import PROFILES, profile_for
 
 
 @pytest.mark.parametrize("provider", sorted(PROFILES))

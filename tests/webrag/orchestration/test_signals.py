@@ -4,7 +4,7 @@ import pytest
 
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.models import EvaluationSignals, ScoreProfile
-from webrag.orchestration.signals import compute_signals, recall_gain
+from webrag.orchestration.rules import compute_signals, recall_gain
 
 PROFILE = ScoreProfile(name="test")
 CONFIG = OrchestrationConfig()

@@ -8,8 +8,8 @@ from webrag.orchestration.models import (
     OrchestrationResult,
     RankedChunk,
 )
-from webrag.presentation.brief import format_brief
-from webrag.presentation.models import BriefConfig
+from webrag.presentation.brief.brief import format_brief
+from webrag.presentation.brief.models import BriefConfig
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeChunk = Callable[..., RankedChunk]

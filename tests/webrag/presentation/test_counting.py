@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.presentation.counting import counted
+from webrag.presentation.reports import counted
 
 
 @pytest.mark.parametrize(

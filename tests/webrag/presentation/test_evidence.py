@@ -4,9 +4,8 @@ from collections.abc import Callable
 import pytest
 
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
-from webrag.presentation.brief import format_brief
-from webrag.presentation.evidence import evidence_blocks
-from webrag.presentation.models import BriefConfig
+from webrag.presentation.brief.brief import evidence_blocks, format_brief
+from webrag.presentation.brief.models import BriefConfig
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeChunk = Callable[..., RankedChunk]

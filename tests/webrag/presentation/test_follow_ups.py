@@ -8,8 +8,8 @@ from webrag.orchestration.models import (
     OrchestrationResult,
     RankedChunk,
 )
-from webrag.presentation.follow_ups import follow_ups
-from webrag.presentation.models import BriefConfig
+from webrag.presentation.brief.models import BriefConfig
+from webrag.presentation.brief.sections import follow_ups
 from webrag.retrieval.models import CorpusStats
 
 MakeResult = Callable[..., OrchestrationResult]

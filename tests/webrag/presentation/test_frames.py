@@ -1,4 +1,4 @@
-from webrag.presentation.frames import frame_notice, framed
+from webrag.presentation.untrusted import frame_notice, framed
 
 
 def test_frame_holds_the_text_without_controls_and_with_headers_defused() -> None:

@@ -1,7 +1,7 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from webrag.presentation.html_callouts import callout_label, callout_sign
+from webrag.presentation.html.converter import callout_label, callout_sign
 
 
 @pytest.mark.parametrize(

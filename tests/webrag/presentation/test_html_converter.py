@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.presentation.html_converter import ImageReference, html_to_text
+from webrag.presentation.html.converter import ImageReference, html_to_text
 
 BASE = "https://docs.example.org/guide/"
 

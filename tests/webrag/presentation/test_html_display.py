@@ -4,9 +4,9 @@ from html import unescape
 from selectolax.lexbor import LexborHTMLParser
 
 from webrag.orchestration.models import ExpansionStep, OrchestrationResult, RankedChunk
-from webrag.presentation.evidence import evidence_blocks
-from webrag.presentation.html_display import result_html
-from webrag.presentation.models import BriefConfig
+from webrag.presentation.brief.brief import evidence_blocks
+from webrag.presentation.brief.models import BriefConfig
+from webrag.presentation.html.display import result_html
 
 from .conftest import CONFIG_PAGE, CONFIG_URL, INSTALL_PAGE
 

@@ -2,9 +2,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.indexing.models import AcquiredPage, CorpusStatus, PageStatus
-from webrag.orchestration.crawl_models import SiteReport
-from webrag.presentation.html_reports import ingest_html, site_html, status_html
+from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
+from webrag.crawling.report import SiteReport
+from webrag.presentation.html.display import ingest_html, site_html, status_html
 
 
 def status(title: str, *, pages: int = 1) -> CorpusStatus:

@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.presentation.html_converter import html_to_text
+from webrag.presentation.html.converter import html_to_text
 
 BASE = "https://docs.example.org/guide/"
 

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+from webrag.crawling.report import SiteReport
 from webrag.ingesting import IngestReport
-from webrag.orchestration.crawl_models import SiteReport
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
-from webrag.presentation.notebook import register_displays
+from webrag.presentation.html.display import register_displays
 
 
 @pytest.fixture

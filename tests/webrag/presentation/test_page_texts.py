@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.indexing.page_texts import PageText
-from webrag.presentation.page_texts import format_page, page_uri, passage_uri
+from webrag.corpus.texts import PageText
+from webrag.presentation.reports import format_page, page_uri, passage_uri
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 IDENTITY = uuid.UUID(int=1)

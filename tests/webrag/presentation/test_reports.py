@@ -1,5 +1,5 @@
-from webrag.indexing.models import AcquiredPage
-from webrag.orchestration.crawl_models import SiteReport
+from webrag.corpus.models import AcquiredPage
+from webrag.crawling.report import SiteReport
 from webrag.presentation.reports import format_ingest, format_site
 
 URL = "https://docs.example.org/install"

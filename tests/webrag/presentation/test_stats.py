@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from webrag.orchestration.models import ExpansionDecision, OrchestrationResult
-from webrag.presentation.stats import brief_stats, stats
+from webrag.presentation.brief.sections import brief_stats, stats
 
 MakeResult = Callable[..., OrchestrationResult]
 DEPTH_CAP = ExpansionDecision(

@@ -2,13 +2,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.indexing.models import (
+from webrag.corpus.models import (
     CollectionSize,
     CorpusStatus,
     FailedPage,
     PageStatus,
 )
-from webrag.presentation.status import format_status
+from webrag.presentation.reports import format_status
 
 URL = "https://docs.example.org/install"
 

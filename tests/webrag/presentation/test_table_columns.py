@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.presentation.table_columns import columns_at
+from webrag.presentation.brief.blocks import columns_at
 
 TABLE = (
     "Settings:\n\n| Name | Values a\\|b |\n| --- | :-: |\n| `x` | 1 |\n| `y` | 2 |\n\nAfter | it."

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 from webrag.orchestration.models import EvaluationSignals, ExpansionStep, OrchestrationResult
-from webrag.presentation.trace import expansion_trace
+from webrag.presentation.brief.trace import expansion_trace
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeStep = Callable[..., ExpansionStep]

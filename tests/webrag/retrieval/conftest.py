@@ -8,15 +8,15 @@ import pytest
 from hypothesis import strategies as st
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
-from webrag.indexing.bundled_embedding import BundledEmbedding
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.database import Database
-from webrag.indexing.embedder import Embedder
-from webrag.indexing.indexer import Indexer
-from webrag.indexing.models import AcquiredPage
-from webrag.indexing.schema import ensure_schema
-from webrag.ingestion.links import content_hash
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.models import AcquiredPage
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import ensure_schema
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.embedding.embedder import Embedder
+from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import NormalizedDocument
+from webrag.postgres.database import Database
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.search import Searcher
 

@@ -10,13 +10,13 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from webrag.answering.request import answer_request
+from webrag.answering.planning import answer_request
 from webrag.asking import check_question
 from webrag.errors import InputError
-from webrag.indexing.store_filters import filter_condition
+from webrag.llamaindex.store_filters import filter_condition
 from webrag.mcp_server.arguments import Arguments
-from webrag.retrieval.citation_checks import Citation, check_citation
 from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.verification import Citation, check_citation
 
 
 def nested(depth: int) -> MetadataFilters:

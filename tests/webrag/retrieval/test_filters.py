@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from webrag.corpus.models import AcquiredPage
 from webrag.errors import InputError
-from webrag.indexing.models import AcquiredPage
 from webrag.retrieval.filters import CONTENT_KINDS, NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher

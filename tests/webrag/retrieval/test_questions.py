@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from webrag.indexing.models import AcquiredPage
+from webrag.corpus.models import AcquiredPage
 from webrag.retrieval.models import RetrievedChunk
 from webrag.retrieval.search import Searcher
 

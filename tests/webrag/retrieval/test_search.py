@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from webrag.corpus.models import AcquiredPage
+from webrag.corpus.pages import Corpus
 from webrag.errors import InputError
-from webrag.indexing.corpus import Corpus
-from webrag.indexing.models import AcquiredPage
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.search import Searcher

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webrag.errors import ConfigurationError
-from webrag.indexing.connection_errors import checked_dsn
+from webrag.postgres.errors import checked_dsn
 from webrag.settings import load_settings
 from webrag.settings.fields import MASK, mask_url
 

@@ -6,11 +6,11 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from webrag.errors import ConfigurationError
-from webrag.indexing.models import DatabaseConfig
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.models import ScoreProfile
-from webrag.presentation.models import BriefConfig
+from webrag.postgres.config import DatabaseConfig
+from webrag.presentation.brief.models import BriefConfig
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings, load_settings
 from webrag.settings.sources import ORIGINS

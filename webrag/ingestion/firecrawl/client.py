@@ -1,12 +1,11 @@
-"""A thin, patient client of Firecrawl: its SDK behind deadlines, retries and typed failures.
-
-It judges no address and turns nothing into a page; `source` does.
-"""
+"""A thin, patient client of Firecrawl: its SDK behind deadlines, retries and typed failures."""
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -14,20 +13,220 @@ import httpx
 from llama_index.postprocessor.webrag.circuit_breaker import CircuitBreaker
 from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
 
-from webrag.errors import FetchError, ProviderError
-from webrag.ingestion.firecrawl.answers import mapped_links, scraped_page
-from webrag.ingestion.firecrawl.batch import BatchRun
-from webrag.ingestion.firecrawl.errors import Failure, failure_of, silence
+from webrag.errors import FetchError, InputError, ProviderError
+from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.characters import collapse, normalize_characters, storable
+from webrag.ingestion.firecrawl.errors import Failure, clean_text, failure_of, silence
 from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
 from webrag.ingestion.models import MappedLink
 from webrag.redaction import Redactor, remember_secrets
 
-__all__ = ["FirecrawlClient"]
+__all__ = ["BatchRun", "FirecrawlClient", "mapped_links", "scraped_page"]
+_MAX_FIELD_CHARS = 1_000
+
+
+def scraped_page(document: Any, redactor: Redactor) -> ScrapedPage:
+    """Read one document.
+
+    Args:
+        document: What the SDK made of the answer.
+        redactor: Hides the key, should the service repeat it in what becomes a stored page.
+
+    Raises:
+        ValueError: It has neither content nor anything said about the page.
+    """
+    facts = document.metadata_typed
+    text, line = partial(_plain, redactor), partial(_one_line, redactor)
+    page = ScrapedPage(
+        markdown=text(document.markdown),
+        html=text(document.html),
+        raw_html=text(document.raw_html),
+        links=tuple(text(link) for link in document.links or ()),
+        title=line(facts.title or facts.og_title),
+        description=line(facts.description or facts.og_description),
+        language=line(facts.language),
+        published_at=line(facts.published_time),
+        modified_at=line(facts.modified_time),
+        requested_url=text(facts.source_url),
+        url=text(facts.url or facts.source_url),
+        status=facts.status_code,
+        content_type=text(facts.content_type),
+        error=clean_text(text(facts.error)),
+        warning=clean_text(text(document.warning)),
+    )
+    if page == ScrapedPage():
+        raise ValueError("the answer holds nothing")
+    return page
+
+
+def mapped_links(answer: Any, redactor: Redactor) -> list[MappedLink]:
+    """Read a list of a site's pages; what is no web address is left out."""
+    text, line = partial(_plain, redactor), partial(_one_line, redactor)
+    found: dict[str, MappedLink] = {}
+    for item in _items(answer.links):
+        try:
+            url = canonical_url(text(item.url))
+        except InputError:
+            continue
+        found.setdefault(
+            url,
+            MappedLink(url=url, title=line(item.title), description=line(item.description)),
+        )
+    return list(found.values())
+
+
+def _items(links: Any) -> Iterable[Any]:
+    return links if isinstance(links, list) else ()
+
+
+def _plain(redactor: Redactor, value: Any) -> str:
+    return redactor.hide_whole(storable(value)) if isinstance(value, str) else ""
+
+
+def _one_line(redactor: Redactor, value: Any) -> str:
+    return collapse(normalize_characters(_plain(redactor, value)))[:_MAX_FIELD_CHARS]
+
 
 _log = logging.getLogger(__name__)
 
+_ENDED = frozenset({"completed", "failed", "cancelled"})
+
+_REQUEST_TIMEOUT_S = 30.0
+
+_CANCEL_TIMEOUT_S = 5.0
+
+
+class BatchRun:
+    """A job for some pages; used once.
+
+    A job that does not end in time, or whose progress can no longer be read, is cancelled so that
+    it costs nothing more, and what it brought until then is kept.
+    """
+
+    def __init__(self, client: "FirecrawlClient", urls: Sequence[str]) -> None:
+        self._client = client
+        self._urls = list(urls)
+        self._pages: dict[str, ScrapedPage] = {}
+        self._reasons: dict[str, str] = {}
+        self._rest = "it was not among the results of the batch"
+
+    async def run(self) -> dict[str, ScrapedPage | FetchError]:
+        """Give every URL its page or the reason why there is none.
+
+        Raises:
+            ProviderError: Firecrawl failed or refused before any page was there.
+        """
+        if not self._urls:
+            return {}
+        deadline = time.monotonic() + self._client.config.batch_timeout_s
+        job = await self._start(deadline)
+        try:
+            ended = await self._watch(job, deadline)
+        except BaseException:
+            await self._cancel(job)
+            raise
+        if not ended:
+            await self._cancel(job)
+        await self._ask_reasons(job)
+        return {url: self._pages.get(url) or self._failure(url) for url in self._urls}
+
+    async def _start(self, deadline: float) -> str:
+        async def ask(sdk: Any, _left_s: float) -> Any:
+            from firecrawl.v2.types import ScrapeOptions
+
+            options = ScrapeOptions(**self._client.scrape_options(self._client.config.timeout_s))
+            started = await sdk.start_batch_scrape(
+                self._urls, options=options, ignore_invalid_urls=True
+            )
+            if not started.id:
+                raise ValueError("the batch has no name")
+            return started
+
+        started = await self._call(ask, deadline)
+        for url in started.invalid_urls or ():
+            self._reasons[_canonical(url)] = "Firecrawl takes it for an invalid address"
+        return str(started.id)
+
+    async def _watch(self, job: str, deadline: float) -> bool:
+        """Collect pages until the job ends; False when it went on or could not be watched."""
+        while True:
+            try:
+                status = await self._call(lambda sdk, _: sdk.get_batch_scrape_status(job), deadline)
+            except (ProviderError, FetchError) as error:
+                self._rest = str(error)
+                if not self._pages:
+                    raise
+                return False
+            self._collect(status.data)
+            if status.status in _ENDED:
+                if status.status != "completed":
+                    self._rest = f"the batch {status.status}"
+                return True
+            poll_s = self._client.config.poll_s
+            if len(self._pages) == len(self._urls) or time.monotonic() + poll_s >= deadline:
+                seconds = self._client.config.batch_timeout_s
+                self._rest = f"it did not arrive within {seconds:.0f} seconds"
+                return False
+            await asyncio.sleep(poll_s)
+
+    def _collect(self, documents: Sequence[Any]) -> None:
+        for document in documents:
+            try:
+                page = scraped_page(document, self._client.redactor)
+            except ValueError:
+                continue
+            url = _canonical(page.requested_url or page.url)
+            if url in self._urls:
+                self._pages[url] = page
+
+    async def _ask_reasons(self, job: str) -> None:
+        if len(self._pages) == len(self._urls):
+            return
+        deadline = time.monotonic() + _CANCEL_TIMEOUT_S
+        try:
+            answer = await self._call(lambda sdk, _: sdk.get_batch_scrape_errors(job), deadline)
+        except (ProviderError, FetchError) as error:
+            _log.info("The reasons of a batch's failures are not known: %s", error)
+            return
+        for item in _listed(answer, "errors"):
+            if isinstance(item, dict):
+                reason = clean_text(str(item.get("error") or ""))
+                self._reasons[_canonical(str(item.get("url") or ""))] = reason or "it failed"
+        for url in _listed(answer, "robotsBlocked"):
+            self._reasons[_canonical(str(url))] = "the site's robots.txt forbids it"
+
+    async def _cancel(self, job: str) -> None:
+        deadline = time.monotonic() + _CANCEL_TIMEOUT_S
+        with contextlib.suppress(ProviderError, FetchError):
+            await self._call(lambda sdk, _: sdk.cancel_batch_scrape(job), deadline)
+
+    async def _call(self, ask: Any, deadline: float) -> Any:
+        left_s = max(deadline - time.monotonic(), 0.1)
+        return await self._client.call(
+            ask, url=self._urls[0], timeout_s=min(left_s, _REQUEST_TIMEOUT_S)
+        )
+
+    def _failure(self, url: str) -> FetchError:
+        reason = self._reasons.get(url, self._rest).rstrip(".")
+        return FetchError(f"{url} could not be fetched by Firecrawl: {reason}.", url=url)
+
+
+def _canonical(url: str) -> str:
+    try:
+        return canonical_url(url)
+    except InputError:
+        return url
+
+
+def _listed(answer: Any, name: str) -> list[Any]:
+    found = answer.get(name) if isinstance(answer, dict) else getattr(answer, name, None)
+    return found if isinstance(found, list) else []
+
+
 _T = TypeVar("_T")
+
 _PROVIDER = "Firecrawl"
+
 # What the SDK raises, and what its code stumbles over when an answer is not what it expects.
 _SDK_FAILURES = (
     httpx.HTTPError,
@@ -37,9 +236,13 @@ _SDK_FAILURES = (
     AttributeError,
     KeyError,
 )
+
 _CACHE_KEPT_S = 172_800.0
+
 _LEAST_TIMEOUT_S = 1.0
+
 _MOST_TIMEOUT_S = 300.0
+
 _MOST_PAUSE_S = 600.0
 
 

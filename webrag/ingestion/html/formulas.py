@@ -2,12 +2,93 @@
 
 from selectolax.lexbor import LexborNode
 
-from webrag.ingestion.html.mathml import latex_source, spelled_out
 from webrag.ingestion.html.tree import ancestors, attribute, drop, select
 
-__all__ = ["spell_out_formulas", "unveil_formulas"]
+__all__ = ["latex_source", "spell_out_formulas", "spelled_out", "unveil_formulas"]
+_TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex")
+
+_MAX_NESTING = 60
+
+
+def latex_source(math: LexborNode) -> str:
+    """The LaTeX that a `<math>` element was made from, as it says itself; "" when it does not."""
+    for annotation in math.css("annotation"):
+        if attribute(annotation, "encoding").lower() in _TEX_ENCODINGS:
+            latex = _plain_latex(annotation.text())
+            if latex:
+                return latex
+    return _plain_latex(attribute(math, "alttext"))
+
+
+def spelled_out(math: LexborNode) -> str:
+    """A formula in one line of characters: `a/(b + 1)`, `x^2`, `√y`."""
+    return " ".join(_read(math, 0).split())
+
+
+def _plain_latex(source: str) -> str:
+    """Wikipedia wraps every formula in a style command; others bring their own dollar signs."""
+    text = source.strip()
+    sign = next((sign for sign in ("$$", "$") if _is_within(text, sign)), "")
+    text = text.removeprefix(sign).removesuffix(sign).strip()
+    for style in ("{\\displaystyle", "{\\textstyle"):
+        if text.startswith(style) and text.endswith("}"):
+            text = text[len(style) : -1].strip()
+    return text
+
+
+def _is_within(text: str, sign: str) -> bool:
+    """Whether signs stand around a text; the last one is a character after a backslash."""
+    return (
+        len(text) > 2 * len(sign)
+        and text.startswith(sign)
+        and text.endswith(sign)
+        and not text.endswith(f"\\{sign}")
+    )
+
+
+def _read(node: LexborNode, depth: int) -> str:
+    if node.is_text_node:
+        return node.text_content or ""
+    if node.tag in ("annotation", "annotation-xml"):
+        return ""
+    if depth > _MAX_NESTING:
+        return node.text()
+    parts = [
+        _read(child, depth + 1).strip() for child in node.iter(include_text=True) if _shows(child)
+    ]
+    return _arranged(node.tag or "", parts)
+
+
+def _shows(node: LexborNode) -> bool:
+    """Whether a node is an argument; blank text and comments stand between arguments."""
+    is_blank = node.is_text_node and (node.text_content or "").isspace()
+    return not is_blank and node.tag != "-comment"
+
+
+def _arranged(tag: str, parts: list[str]) -> str:
+    if tag == "mfrac" and len(parts) == 2:
+        return f"{_group(parts[0])}/{_group(parts[1])}"
+    if tag in ("msup", "mover") and len(parts) == 2:
+        return f"{parts[0]}^{_group(parts[1])}"
+    if tag in ("msub", "munder") and len(parts) == 2:
+        return f"{parts[0]}_{_group(parts[1])}"
+    if tag in ("msubsup", "munderover") and len(parts) == 3:
+        return f"{parts[0]}_{_group(parts[1])}^{_group(parts[2])}"
+    if tag == "msqrt":
+        return f"√{_group(' '.join(parts))}"
+    if tag == "mroot" and len(parts) == 2:
+        return f"{_group(parts[1])}√{_group(parts[0])}"
+    if tag == "mtr":
+        return ", ".join(parts) + ";"
+    return " ".join(part for part in parts if part)
+
+
+def _group(text: str) -> str:
+    return text if len(text) <= 1 or text.isalnum() else f"({text})"
+
 
 _PICTURES = "img.math, img.latex, img.tex, img.texImage, img.mwe-math-fallback-image-display"
+
 _DRAWN = (
     ".MathJax_Preview, .MathJax:not(mjx-container), .MathJax_Display,"
     " .MathJax_SVG, .katex-html, mjx-math,"

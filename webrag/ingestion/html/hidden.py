@@ -13,7 +13,16 @@ from typing import Any, Final
 import tinycss2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from webrag.ingestion.html.css_values import (
+from webrag.ingestion.html.css.cascade import Declared, font_size, resolved
+from webrag.ingestion.html.css.selectors import Elements
+from webrag.ingestion.html.css.sheets import (
+    Declaration,
+    Rule,
+    Sheets,
+    declarations_of,
+    read_sheets,
+)
+from webrag.ingestion.html.css.values import (
     VIEWPORT,
     Color,
     Length,
@@ -22,15 +31,6 @@ from webrag.ingestion.html.css_values import (
     length_of,
     numbers_of,
     parts,
-)
-from webrag.ingestion.html.declared import Declared, font_size, resolved
-from webrag.ingestion.html.selectors import Elements
-from webrag.ingestion.html.stylesheets import (
-    Declaration,
-    Rule,
-    Sheets,
-    declarations_of,
-    read_sheets,
 )
 from webrag.ingestion.html.tree import attribute, drop, inline_text, select
 

@@ -1,6 +1,9 @@
 """Turns prepared HTML into the stored markdown, and markdown into HTML; it knows no pages."""
 
+import html
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import pyromark
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
@@ -8,8 +11,7 @@ from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from webrag.ingestion.characters import normalize_characters
 from webrag.ingestion.html.marks import BACKSLASH, LINE_NUMBER, QUOTE, TERM_END, TERM_START
 
-__all__ = ["html_from_markdown", "marked_markdown"]
-
+__all__ = ["PageFacts", "html_from_markdown", "marked_markdown", "page_html"]
 _OPTIONS = ConversionOptions(
     heading_style="atx",
     list_indent_type="spaces",
@@ -27,6 +29,7 @@ _OPTIONS = ConversionOptions(
     preprocessing=PreprocessingOptions(enabled=False),
     max_depth=2_000,
 )
+
 _EXTENSIONS = (
     pyromark.Options.ENABLE_TABLES
     | pyromark.Options.ENABLE_STRIKETHROUGH
@@ -37,17 +40,26 @@ _EXTENSIONS = (
     | pyromark.Options.ENABLE_HEADING_ATTRIBUTES
     | pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
 )
+
 _PREFORMATTED = re.compile(r"(<(pre|textarea)\b.*?(?:</\2\s*+>|\Z))", re.DOTALL | re.IGNORECASE)
+
 _SOURCE_SPACE = re.compile(r"[ \t\r\f\n]{2,}|\n")
+
 # A cell's pipe and a line's first hash would change the structure; nothing else needs escaping.
 _NEEDLESS_ESCAPE = re.compile(r"\\(?![|#])")
+
 _JOINED_TERM = re.compile(f"{TERM_END}[ \t]*+\n[ \t>]*+(?:\n([ \t>]*+))?{TERM_START}")
+
 _TERM_MARKS = re.compile(f"{TERM_END}[ \t]*{TERM_START}")
+
 # The converter forgets the blank line between a paragraph and a quotation.
 _GLUED_QUOTE = re.compile(f"([^\\s>][ \t]*)\n([ \t]*(?:>[ \t]*)+){QUOTE}")
+
 _LONE_MARKS = re.compile("^([\ue003\U000f0000-\U0010ffff]+)[ \t]*\n+(?!```)", re.MULTILINE)
+
 # What separates numbered lines of code in the stored text: a quotation stays on one side of it.
 _NUMBERED_LINE = re.compile(f"\n([ \t>]*){LINE_NUMBER}")
+
 _ENDING_BREAK = re.compile(r"(?<![ \t])[ \t]++(?:\n(?=[ \t>]*\n)|\Z)")
 
 
@@ -82,3 +94,50 @@ def _one_line_per_paragraph(html: str) -> str:
         for index, piece in enumerate(pieces)
         if index % 3 != 2
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What is known of a page beside its content; "" where nothing is.
+
+    Attributes:
+        language: BCP 47 tag.
+        published_at: A date in any form a page may use.
+        modified_at: The same.
+        links: Targets that the content may not show, such as a menu's.
+    """
+
+    title: str = ""
+    description: str = ""
+    language: str = ""
+    published_at: str = ""
+    modified_at: str = ""
+    links: tuple[str, ...] = ()
+
+
+def page_html(content: str, facts: PageFacts) -> str:
+    """A whole page, so that extraction treats the content like any other page's.
+
+    Args:
+        content: HTML of a page's body.
+        facts: Go to the head; links to a menu after the content.
+    """
+    lang = f' lang="{html.escape(facts.language)}"' if facts.language else ""
+    head = "".join(_head(facts))
+    menu = "".join(f'<a href="{html.escape(url)}"></a>' for url in facts.links)
+    return (
+        f"<!doctype html><html{lang}><head>{head}</head><body><main>{content}</main>"
+        f"<nav>{menu}</nav></body></html>"
+    )
+
+
+def _head(facts: PageFacts) -> Iterable[str]:
+    if facts.title:
+        yield f"<title>{html.escape(facts.title)}</title>"
+    for attribute, name, value in (
+        ("name", "description", facts.description),
+        ("property", "article:published_time", facts.published_at),
+        ("property", "article:modified_time", facts.modified_at),
+    ):
+        if value:
+            yield f'<meta {attribute}="{name}" content="{html.escape(value)}">'

@@ -2,17 +2,20 @@
 
 import re
 
+from ada_url import URL
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.html.hidden import remove_unseen
 from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, select
 
-__all__ = ["main_content", "remove_chrome", "remove_hidden", "remove_machinery"]
-
+__all__ = ["main_content", "presentable", "remove_chrome", "remove_hidden", "remove_machinery"]
 _MACHINERY = [
     *("script", "style", "template", "noscript", "svg", "iframe", "object", "embed", "canvas"),
     *("audio", "video", "select", "datalist", "textarea", "dialog", "link", "meta", "base"),
 ]
+
 _CHROME = (
     "nav, header, footer, aside, [role=navigation], [role=search], [role=banner],"
     " [role=contentinfo], [role=complementary], [role=menu], [role=menubar], [role=toolbar],"
@@ -31,13 +34,16 @@ _CHROME = (
     " .feedback--title, .feedback--question, .feedback--response, .side-bar, .source-toolbox,"
     " [class*=language-] > span.lang, .nav-container"
 )
+
 # Set beside the text, yet part of it: docutils and many themes use `aside` for these.
 _CONTENT_ASIDE = re.compile(
     r"admonition|footnote|callout|\bnote\b|\btip\b|warning|caution|danger|important|\btopic\b"
     r"|example|notice|starlight-aside",
     re.IGNORECASE,
 )
+
 _MAIN = "main, [role=main], article"
+
 _LEAST_SHARE = 0.4
 
 _HIDDEN = "[hidden], [aria-hidden=true], .sr-only, .visually-hidden"
@@ -117,3 +123,48 @@ def _bring_title(body: LexborNode, root: LexborNode) -> None:
     # An unclosed heading holds all that follows it.
     if not any(above.mem_id == titles[0].mem_id for above in ancestors(root)):
         first.insert_before(titles[0], move=True)
+
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+_TAG = re.compile(r"<[a-z][^<>]*>", re.IGNORECASE)
+
+_UNPRESENTABLE = re.compile(
+    r"\s(?:on\w+|style|data-[\w-]+|srcset|sizes|loading|decoding|integrity|nonce)=\"[^\"]*\""
+)
+
+_LATE_SOURCES = ("data-src", "data-lazy-src", "data-original", "data-srcset", "srcset")
+
+
+def presentable(root: LexborNode, base_url: str) -> str:
+    """Return the content's HTML without hooks for scripts, with addresses that work elsewhere."""
+    for picture in select(root, "img"):
+        source = _picture_source(picture)
+        try:
+            picture.attrs["src"] = canonical_url(source, base_url, keep_tracking=True)
+        except InputError:
+            if "src" in picture.attributes:
+                del picture.attrs["src"]
+    for link in select(root, "a[href]"):
+        href = attribute(link, "href")
+        if not href.startswith("#"):
+            link.attrs["href"] = _absolute(href, base_url)
+    html = _COMMENT.sub("", root.html or "")
+    return _TAG.sub(lambda tag: _UNPRESENTABLE.sub("", tag.group()), html)
+
+
+def _picture_source(picture: LexborNode) -> str:
+    """The picture's address; pages that load pictures late show a placeholder first."""
+    source = attribute(picture, "src")
+    if source and not source.startswith("data:"):
+        return source
+    late = (attribute(picture, name).strip() for name in _LATE_SOURCES)
+    return next((value.split(",")[0].split()[0] for value in late if value.strip(", ")), source)
+
+
+def _absolute(href: str, base_url: str) -> str:
+    try:
+        url = URL(href.strip(), base_url)
+    except ValueError:
+        return ""
+    return str(url.href) if url.protocol in ("http:", "https:", "mailto:") else ""

@@ -12,14 +12,13 @@ from webrag.errors import (
     RefusedAddressError,
     UnusablePageError,
 )
+from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.http.client import Answer
-from webrag.ingestion.http.decode import charset_of_header, decode
+from webrag.ingestion.http.decode import UnreadableContent, charset_of_header, decode, page_kind
 from webrag.ingestion.http.robots import RobotsAnswer
-from webrag.ingestion.http.sniff import UnreadableContent, page_kind
 from webrag.ingestion.http.status import status_failure
-from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import Alternate, FetchedPage
-from webrag.ingestion.walls import wall_of_answer, wall_of_redirect
+from webrag.ingestion.quality import wall_of_answer, wall_of_redirect
 
 __all__ = [
     "BUSY",

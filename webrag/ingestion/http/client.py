@@ -12,7 +12,6 @@ import httpcore2
 import httpx2
 
 from webrag.errors import FetchError, RefusedAddressError, UnusablePageError
-from webrag.ingestion.asides import received
 from webrag.ingestion.http.guard import (
     AddressRefused,
     AllowList,
@@ -21,6 +20,7 @@ from webrag.ingestion.http.guard import (
     Resolver,
     resolve,
 )
+from webrag.ingestion.notes import received
 
 __all__ = ["Answer", "BrokenConnectionError", "Caps", "WebClient"]
 

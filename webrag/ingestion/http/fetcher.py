@@ -4,18 +4,15 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import httpcore2
 from ada_url import URL
 
-from webrag.errors import (
-    FetchError,
-    RefusedAddressError,
-    RobotsDisallowedError,
-    UnusablePageError,
-)
+from webrag.errors import FetchError, RefusedAddressError, RobotsDisallowedError, UnusablePageError
+from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.http.answers import (
     BUSY,
     fetched_page,
@@ -25,21 +22,112 @@ from webrag.ingestion.http.answers import (
 )
 from webrag.ingestion.http.client import Answer, BrokenConnectionError, Caps, WebClient
 from webrag.ingestion.http.guard import AllowList, Resolver, resolve
-from webrag.ingestion.http.politeness import HostGate
 from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache, RobotsRules
 from webrag.ingestion.http.status import retry_after_s
-from webrag.ingestion.links import canonical_url
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
 
-__all__ = ["HttpFetcher"]
+__all__ = ["MAX_CRAWL_DELAY_S", "HostGate", "HttpFetcher"]
+# A robots.txt may ask for minutes; a question answered by a person waiting cannot grant that.
+MAX_CRAWL_DELAY_S = 10.0
+
+_REMEMBERED_HOSTS = 1_000
+
+
+class _Host:
+    def __init__(self, concurrency: int) -> None:
+        self.slots = asyncio.Semaphore(concurrency)
+        self.next_start = 0.0
+        self.held_until = 0.0
+        self.users = 0
+
+
+class HostGate:
+    """Lets requests through host by host, at most so many at once and so often.
+
+    Waiting is fair per host and one slow host never holds up another. It belongs to one event loop.
+    """
+
+    def __init__(self, *, concurrency: int, delay_s: float) -> None:
+        self._concurrency = concurrency
+        self._delay_s = delay_s
+        self._hosts: OrderedDict[str, _Host] = OrderedDict()
+
+    @contextlib.asynccontextmanager
+    async def turn(
+        self, host: str, *, crawl_delay_s: float | None = None, is_exempt: bool = False
+    ) -> AsyncIterator[None]:
+        """Wait for a turn at `host` and hold it.
+
+        Args:
+            host: Key under which requests are counted together.
+            crawl_delay_s: What the host asks for, honoured up to `MAX_CRAWL_DELAY_S`.
+            is_exempt: Go through at once; for hosts the operator has opened.
+        """
+        if is_exempt:
+            yield
+            return
+        delay = max(self._delay_s, min(crawl_delay_s or 0.0, MAX_CRAWL_DELAY_S))
+        state = self._state(host)
+        state.users += 1
+        try:
+            async with state.slots:
+                await self._wait_for_start(state, delay)
+                yield
+        finally:
+            state.users -= 1
+            self._forget_idle()
+
+    def hold(self, host: str, seconds: float) -> None:
+        """Begin no request to a host for a while: it says that it is busy.
+
+        Args:
+            host: As for `turn`; one that never had a turn is not held.
+            seconds: What the host asks for, honoured up to `MAX_CRAWL_DELAY_S`.
+        """
+        state = self._hosts.get(host)
+        if state is None:
+            return
+        until = time.monotonic() + min(seconds, MAX_CRAWL_DELAY_S)
+        state.held_until = max(state.held_until, until)
+        state.next_start = max(state.next_start, until)
+
+    async def _wait_for_start(self, state: _Host, delay: float) -> None:
+        now = time.monotonic()
+        start = max(now, state.next_start)
+        state.next_start = start + delay
+        if start > now:
+            await asyncio.sleep(start - now)
+        # The host may have asked for a pause meanwhile.
+        held = state.held_until - time.monotonic()
+        if held > 0:
+            await asyncio.sleep(held)
+
+    def _state(self, host: str) -> _Host:
+        state = self._hosts.get(host)
+        if state is None:
+            state = self._hosts[host] = _Host(self._concurrency)
+        self._hosts.move_to_end(host)
+        return state
+
+    def _forget_idle(self) -> None:
+        while len(self._hosts) > _REMEMBERED_HOSTS:
+            host, state = next(iter(self._hosts.items()))
+            if state.users or state.next_start > time.monotonic():
+                return
+            del self._hosts[host]
+
 
 _log = logging.getLogger(__name__)
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, text/markdown;q=0.9, text/plain;q=0.8, */*;q=0.1"
+
 _ROBOTS_CAPS = Caps(wire_bytes=512_000, decoded_bytes=512_000, truncate=True)
+
 _ROBOTS_TIMEOUT_S = 5.0
+
 # For a host that is busy and does not say for how long.
 _BUSY_WAIT_S = 1.0
+
 _FILE_CAPS = Caps(wire_bytes=10_000_000, decoded_bytes=20_000_000, truncate=True)
 
 

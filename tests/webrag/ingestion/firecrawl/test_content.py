@@ -2,8 +2,8 @@ import time
 
 import pytest
 
-from webrag.ingestion.firecrawl.content import page_content
 from webrag.ingestion.firecrawl.models import ScrapedPage
+from webrag.ingestion.firecrawl.source import page_content
 
 SAID = "A sentence that stands on the page. " * 4
 

@@ -7,9 +7,9 @@ from webrag.errors import (
     PageGoneError,
     UnusablePageError,
 )
-from webrag.ingestion.asides import listening
 from webrag.ingestion.extract import extract
 from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.notes import listening
 
 from .fake_firecrawl import KEY, FakeFirecrawl, document
 

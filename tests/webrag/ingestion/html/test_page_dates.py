@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.ingestion.html.page_dates import PageDates, read_dates
+from webrag.ingestion.html.metadata import PageDates, read_dates
 
 URL = "https://site.test/page"
 MARCH = datetime(2024, 3, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from webrag.ingestion.html.prescan import MarkupBomb, check_markup
+from webrag.ingestion.html.tree import MarkupBomb, check_markup
 
 
 @pytest.mark.parametrize(

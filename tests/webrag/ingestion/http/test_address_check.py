@@ -4,8 +4,8 @@ from collections.abc import Sequence
 import pytest
 
 from webrag.errors import FetchError, RefusedAddressError
-from webrag.ingestion.http import address_check
-from webrag.ingestion.http.address_check import AddressCheck
+from webrag.ingestion.http import guard as address_check
+from webrag.ingestion.http.guard import AddressCheck
 
 
 def answering(*addresses: str) -> AddressCheck:

@@ -2,7 +2,7 @@ import codecs
 
 import pytest
 
-from webrag.ingestion.http.charset_labels import python_codec
+from webrag.ingestion.http.decode import python_codec
 
 # One label of each encoding of the WHATWG standard that Python does not know or reads otherwise.
 LABELS = [

@@ -1,7 +1,7 @@
 import asyncio
 import time
 
-from webrag.ingestion.http.politeness import HostGate
+from webrag.ingestion.http.fetcher import HostGate
 
 
 async def test_requests_to_one_host_keep_their_distance() -> None:

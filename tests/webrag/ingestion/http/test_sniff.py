@@ -3,7 +3,7 @@ from contextlib import suppress
 import pytest
 
 from tests.pattern_attacks import stopped_after
-from webrag.ingestion.http.sniff import UnreadableContent, page_kind
+from webrag.ingestion.http.decode import UnreadableContent, page_kind
 
 
 @pytest.mark.parametrize(

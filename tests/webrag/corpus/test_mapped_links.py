@@ -1,0 +1,161 @@
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection, sql
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.mapped_links import MappedLinks, enriched
+from webrag.corpus.models import LinkCandidate
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import SCHEMA_VERSION, ensure_schema
+from webrag.ingestion.models import MappedLink, NormalizedDocument, OutgoingLink
+from webrag.postgres.database import Database
+
+URL = "https://docs.test/guide"
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+OWN = [
+    OutgoingLink(url="https://docs.test/a", anchor_text="here", char_start=0, char_end=1),
+    OutgoingLink(url="https://docs.test/b", anchor_text="Page b", sentence="Read page b."),
+]
+MAPPED = [
+    MappedLink(url="https://docs.test/a", title="Page a", description="About a."),
+    MappedLink(url="https://docs.test/b", title="B, mapped", description="About b."),
+    MappedLink(url="https://docs.test/c", title="Page c", description="About c."),
+    MappedLink(url=URL, title="The page itself"),
+]
+MakeDocument = Callable[..., NormalizedDocument]
+
+
+@pytest.fixture
+def store(database: Database) -> MappedLinks:
+    return MappedLinks(database)
+
+
+@pytest.fixture
+def index(indexer: Indexer, make_document: MakeDocument) -> Callable[..., Awaitable[Any]]:
+    def store_page(text: str = "# Guide\n\nText of the guide.\n") -> Awaitable[Any]:
+        return indexer.index(make_document(URL, text, OWN), depth=0)
+
+    return store_page
+
+
+async def test_mapped_links_fill_in_and_follow_the_pages_own(
+    corpus: Corpus, store: MappedLinks, index: Callable[..., Awaitable[Any]]
+) -> None:
+    await index()
+
+    await store.store(URL, MAPPED, NOW)
+
+    found = await corpus.links([URL])
+    assert [(link.url[-1], link.title, link.description, link.origin) for link in found] == [
+        ("a", "Page a", "About a.", "page"),
+        ("b", "Page b", "Read page b.", "page"),
+        ("c", "Page c", "About c.", "map"),
+    ]
+    assert (found[0].char_start, found[2].char_start) == (0, None)
+
+
+async def test_page_is_mapped_once(
+    store: MappedLinks, index: Callable[..., Awaitable[Any]]
+) -> None:
+    await index()
+    assert await store.unmapped([URL, "https://docs.test/unknown", URL]) == [URL]
+
+    await store.store(URL, [], NOW)
+
+    assert await store.unmapped([URL]) == []
+
+
+async def test_storing_again_replaces_what_was_listed(
+    corpus: Corpus, store: MappedLinks, index: Callable[..., Awaitable[Any]]
+) -> None:
+    await index()
+    await store.store(URL, MAPPED, NOW)
+
+    await store.store(URL, [MappedLink(url="https://docs.test/d")], NOW)
+
+    assert [link.url[-1] for link in await corpus.links([URL])] == ["a", "b", "d"]
+
+
+async def test_page_that_is_not_stored_keeps_nothing(corpus: Corpus, store: MappedLinks) -> None:
+    await store.store(URL, MAPPED, NOW)
+
+    assert await corpus.links([URL]) == []
+
+
+async def test_mapped_links_neither_count_as_links_nor_change_what_the_page_is(
+    corpus: Corpus, store: MappedLinks, index: Callable[..., Awaitable[Any]]
+) -> None:
+    await index()
+    await store.store(URL, MAPPED, NOW)
+
+    again = await index()
+
+    assert again.outcome == "unchanged"
+    assert await corpus.in_degrees(["https://docs.test/c", "https://docs.test/a"]) == {
+        "https://docs.test/c": 0,
+        "https://docs.test/a": 1,
+    }
+    assert await store.unmapped([URL]) == []
+
+
+async def test_changed_page_may_be_mapped_again(
+    store: MappedLinks, index: Callable[..., Awaitable[Any]]
+) -> None:
+    await index()
+    await store.store(URL, MAPPED, NOW)
+
+    await index("# Guide\n\nAnother text of the guide.\n")
+
+    assert await store.unmapped([URL]) == [URL]
+
+
+async def test_corpus_of_the_version_before_gets_what_it_lacks_and_keeps_its_links(
+    database: Database, corpus: Corpus, store: MappedLinks, index: Callable[..., Awaitable[Any]]
+) -> None:
+    await index()
+    model = await corpus.status()
+    await _as_version_2(database)
+
+    for _ in range(2):
+        await ensure_schema(
+            database,
+            embedding_model=str(model.embedding_model),
+            embedding_dimensions=int(model.embedding_dimensions or 0),
+        )
+
+    assert [link.origin for link in await corpus.links([URL])] == ["page", "page"]
+    assert await store.unmapped([URL]) == [URL]
+
+
+async def _as_version_2(database: Database) -> None:
+    schema = sql.Identifier(database.config.collection)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> None:
+        for statement in (
+            "alter table {}.link_candidates drop column origin",
+            "alter table {}.documents drop column mapped_at",
+        ):
+            await connection.execute(sql.SQL(statement).format(schema))
+        await connection.execute(
+            sql.SQL("update {}.corpus_meta set value = %s where key = 'schema_version'").format(
+                schema
+            ),
+            (Jsonb(2),),
+        )
+
+    assert SCHEMA_VERSION >= 3
+    await database.run(work)
+
+
+def test_links_of_other_pages_are_left_alone() -> None:
+    links = [
+        LinkCandidate(source_url="p", source_page_id=1, url="t", title=""),
+        LinkCandidate(source_url="q", source_page_id=2, url="t", title="T", origin="map"),
+    ]
+
+    assert enriched(links) == links

@@ -1,0 +1,413 @@
+"""Out of one corpus, into a file, and into another."""
+
+import gzip
+import json
+import re
+import uuid
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core.schema import TextNode
+from llama_index.node_parser.webrag import ParentChildNodeParser
+from psycopg import AsyncConnection, sql
+
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.maintenance.exporting import export_corpus
+from webrag.corpus.maintenance.importing import import_corpus
+from webrag.corpus.mapped_links import MappedLinks
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import drop_collection, ensure_schema, table
+from webrag.embedding.embedder import Embedder
+from webrag.errors import InputError
+from webrag.ingestion.addresses import content_hash
+from webrag.ingestion.models import Anchor, MappedLink, NormalizedDocument, OutgoingLink
+from webrag.llamaindex.store import CorpusVectorStore
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
+
+MakeDocument = Callable[..., NormalizedDocument]
+URL = "https://docs.test/guide"
+OTHER = "https://docs.test/other"
+PAGES = (Anchor(char_start=0, fragment="page=1"), Anchor(char_start=20, fragment="page=2"))
+COLUMNS = """url, requested_url, aliases, site, title, description, language, published_at,
+modified_at, publication_year, fetched_at, depth, markdown, html, content_hash, etag,
+last_modified, status, source, token_count, child_count, term_count, gone_at, anchors"""
+
+
+async def rows(database: Database, columns: str, name: str, order: str) -> Any:
+    query = sql.SQL(f"select {columns} from {{}} order by {order}").format(
+        table(database.config.collection, name)
+    )
+
+    async def work(connection: AsyncConnection[Any]) -> Any:
+        return await (await connection.execute(query)).fetchall()
+
+    return await database.run(work)
+
+
+@pytest.fixture
+async def second(postgres_dir: Path) -> AsyncIterator[Database]:
+    """Another collection, made with a model of another size."""
+    name = f"test_{uuid.uuid4().hex[:16]}"
+    opened = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
+    await ensure_schema(opened, embedding_model="counting", embedding_dimensions=16)
+    yield opened
+    await drop_collection(opened)
+    await opened.close()
+
+
+@pytest.fixture
+def into(second: Database, counting_embedding: Any) -> Any:
+    """Imports a file into the second collection."""
+    corpus = Corpus(second)
+    parser = ParentChildNodeParser(parent_tokens=60, child_tokens=25)
+    indexer = Indexer(corpus, parser, Embedder(counting_embedding, 16))
+
+    async def run(path: Path, **kwargs: Any) -> Any:
+        return await import_corpus(corpus, indexer, path, **kwargs)
+
+    return run
+
+
+@pytest.fixture
+async def filled(corpus: Corpus, indexer: Indexer, make_document: MakeDocument) -> Corpus:
+    links = [
+        OutgoingLink(
+            url="https://docs.test/x",
+            anchor_text="Ünïcode 🦆",
+            sentence="See Ünïcode 🦆.",
+            heading="Links",
+            rel=("nofollow",),
+            char_start=3,
+            char_end=9,
+        ),
+        "https://elsewhere.test/",
+    ]
+    published = datetime(2024, 2, 29, tzinfo=UTC)
+    await indexer.index(
+        make_document(
+            links=links, published_at=published, etag='"e"', language="en", anchors=PAGES
+        ),
+        depth=2,
+    )
+    await corpus.add_aliases(URL, ["https://docs.test/alias"])
+    other = make_document(OTHER, markdown="# Other\n\nAnother text.\n")
+    await indexer.index(other)
+    await corpus.mark_gone(OTHER, datetime(2026, 6, 1, tzinfo=UTC))
+    return corpus
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
+async def test_everything_arrives_in_another_collection(
+    filled: Corpus, database: Database, second: Database, into: Any, tmp_path: Path, name: str
+) -> None:
+    written = await export_corpus(database, tmp_path / name)
+    report = await into(tmp_path / name)
+
+    assert (written.documents, report.indexed, report.failed) == (2, 2, {})
+    for columns, where, order in [
+        (COLUMNS, "documents", "url"),
+        ("url, title, description, heading, rel, char_start, char_end", "link_candidates", "1, 6"),
+        ("node_id, text, char_start, char_end, text_hash", "data_children", "node_id"),
+        ("id, text, heading_path, html", "parents", "id"),
+    ]:
+        assert await rows(database, columns, where, order) == await rows(
+            second, columns, where, order
+        )
+
+
+async def test_name_decides_about_compression(
+    filled: Corpus, database: Database, tmp_path: Path
+) -> None:
+    await export_corpus(database, tmp_path / "a.gz")
+    await export_corpus(database, tmp_path / "b")
+
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()).count(b"\n") == 3
+    header = json.loads((tmp_path / "b").read_bytes().splitlines()[0])
+    assert (header["documents"], header["embedding_model"]) == (2, "counting")
+
+
+async def test_importing_again_embeds_and_changes_nothing(
+    filled: Corpus,
+    database: Database,
+    second: Database,
+    into: Any,
+    counting_embedding: Any,
+    tmp_path: Path,
+) -> None:
+    await export_corpus(database, tmp_path / "c")
+    await into(tmp_path / "c")
+    before = await rows(second, COLUMNS, "documents", "url")
+    counting_embedding.texts.clear()
+
+    report = await into(tmp_path / "c")
+
+    assert (report.unchanged, report.indexed, counting_embedding.texts) == (2, 0, [])
+    assert await rows(second, COLUMNS, "documents", "url") == before
+
+
+async def test_newer_version_of_the_corpus_is_kept(
+    filled: Corpus,
+    database: Database,
+    indexer: Indexer,
+    make_document: MakeDocument,
+    tmp_path: Path,
+) -> None:
+    await export_corpus(database, tmp_path / "c")
+    newer = make_document(markdown="# Newer\n\nText.\n")
+    newer = newer.model_copy(update={"fetched_at": newer.fetched_at + timedelta(days=1)})
+    await indexer.index(newer)
+
+    report = await import_corpus(filled, indexer, tmp_path / "c")
+
+    assert (report.kept, report.unchanged) == (1, 1)
+    assert await filled.markdown(URL) == newer.markdown
+
+
+async def test_older_version_of_the_corpus_is_replaced(
+    filled: Corpus, database: Database, into: Any, second: Database, tmp_path: Path
+) -> None:
+    await export_corpus(database, tmp_path / "c")
+    lines = (tmp_path / "c").read_text().splitlines()
+    await into(tmp_path / "c")
+    page = json.loads(lines[1])
+    page |= {"markdown": "# Newer\n", "content_hash": content_hash("# Newer\n"), "links": []}
+    page["fetched_at"] = "2027-01-01T00:00:00Z"
+    (tmp_path / "c").write_text("\n".join([lines[0], json.dumps(page), lines[2]]))
+
+    report = await into(tmp_path / "c")
+
+    assert (report.updated, report.unchanged) == (1, 1)
+    assert await Corpus(second).markdown(URL) == "# Newer\n"
+
+
+async def test_unusable_lines_are_reported_and_the_others_go_on(
+    filled: Corpus, database: Database, into: Any, second: Database, tmp_path: Path
+) -> None:
+    await export_corpus(database, tmp_path / "c")
+    header, first, last = (tmp_path / "c").read_text().splitlines()
+    page = json.loads(first)
+    bad = [
+        "{nonsense",
+        "[1, 2]",
+        json.dumps({**page, "url": "ftp://docs.test/"}),
+        json.dumps({**page, "markdown": "changed"}),
+        json.dumps({**page, "title": "a\0b"}),
+        json.dumps({**page, "title": "\ud800"}),
+        json.dumps({**page, "depth": -1}),
+        json.dumps({**page, "fetched_at": "yesterday"}),
+    ]
+    (tmp_path / "c").write_text("\n".join([header, *bad, "", first, last, ""]))
+
+    report = await into(tmp_path / "c")
+
+    assert list(report.failed) == list(range(2, 10))
+    assert report.indexed == 2
+    assert "not JSON" in report.failed[2]
+    assert "content_hash" in report.failed[5]
+    assert (await Corpus(second).status()).documents == 1
+
+
+async def test_file_that_was_cut_off_is_noticed(
+    filled: Corpus, database: Database, into: Any, tmp_path: Path
+) -> None:
+    await export_corpus(database, tmp_path / "c.gz")
+    whole = (tmp_path / "c.gz").read_bytes()
+    (tmp_path / "c.gz").write_bytes(whole[:-20])
+    await export_corpus(database, tmp_path / "d")
+    lines = (tmp_path / "d").read_text().splitlines()
+    (tmp_path / "d").write_text("\n".join(lines[:2]))
+
+    damaged = await into(tmp_path / "c.gz")
+    short = await into(tmp_path / "d")
+
+    assert "damaged or incomplete" in next(iter(damaged.failed.values()))
+    assert "ends after 1 of 2 pages" in short.failed[3]
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", b"{}\n", b"\x1f\x8bxx", b"\xff\xfe"])
+async def test_file_that_is_no_export_is_refused(into: Any, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "c").write_bytes(content)
+
+    with pytest.raises(InputError, match="not an export of WebRAG"):
+        await into(tmp_path / "c")
+
+
+async def test_file_of_a_newer_version_is_refused(into: Any, tmp_path: Path) -> None:
+    (tmp_path / "c").write_text('{"format": "webrag-corpus", "version": 99}\n')
+
+    with pytest.raises(InputError, match="format version 99"):
+        await into(tmp_path / "c")
+
+
+async def test_missing_file_is_named(into: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        await into(tmp_path / "nothing")
+
+
+async def test_existing_file_is_not_replaced_unasked(
+    filled: Corpus, database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "c").write_text("precious")
+
+    with pytest.raises(InputError, match="exists already"):
+        await export_corpus(database, tmp_path / "c")
+    assert (tmp_path / "c").read_text() == "precious"
+
+    await export_corpus(database, tmp_path / "c", overwrite=True)
+    assert (tmp_path / "c").read_text() != "precious"
+
+
+async def test_failed_export_leaves_no_file(database: Database, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist yet"):
+        await export_corpus(database, tmp_path / "c")
+    with pytest.raises(InputError, match="cannot be written"):
+        await export_corpus(database, tmp_path / "missing" / "c")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_documents_without_an_address_are_counted_as_left_out(
+    filled: Corpus, database: Database, tmp_path: Path
+) -> None:
+    node = TextNode(text="No address.", embedding=[0.1] * 16)
+    await CorpusVectorStore.from_database(database, embed_dim=16).async_add([node])
+
+    report = await export_corpus(database, tmp_path / "c")
+
+    assert (report.documents, report.left_out) == (2, 1)
+
+
+async def test_export_sees_one_moment(filled: Corpus, database: Database, tmp_path: Path) -> None:
+    """A page that is removed while the file is written is in it nevertheless."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    tasks = []
+
+    def remove(done: int, total: int) -> None:
+        tasks.append(loop.create_task(filled.forget(OTHER)))
+
+    report = await export_corpus(database, tmp_path / "c", on_progress=remove)
+    await asyncio.gather(*tasks)
+
+    assert report.documents == 2
+
+
+async def test_progress_ends_at_the_number_of_pages(
+    filled: Corpus, database: Database, into: Any, tmp_path: Path
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    await export_corpus(database, tmp_path / "c", on_progress=lambda *now: seen.append(now))
+    await into(tmp_path / "c", on_progress=lambda *now: seen.append(now))
+
+    assert seen == [(2, 2), (1, 2), (2, 2)]
+
+
+async def test_mapped_links_stay_behind(
+    filled: Corpus, database: Database, into: Any, second: Database, tmp_path: Path
+) -> None:
+    """They are what a service said, not what the page does."""
+    mapped = [MappedLink(url="https://docs.test/mapped", title="Mapped")]
+    await MappedLinks(database).store(URL, mapped, datetime(2026, 6, 1, tzinfo=UTC))
+
+    await export_corpus(database, tmp_path / "corpus.jsonl")
+    await into(tmp_path / "corpus.jsonl")
+    again = await into(tmp_path / "corpus.jsonl")
+
+    header = json.loads((tmp_path / "corpus.jsonl").read_text().splitlines()[0])
+    assert header["links"] == 2
+    assert {link.url for link in await Corpus(second).links([URL])} == {
+        "https://docs.test/x",
+        "https://elsewhere.test/",
+    }
+    assert again.unchanged == 2
+
+
+HEADER = {
+    "format": "webrag-corpus", "version": 1, "collection": "x", "documents": 2,
+    "exported_at": "2026-05-01T00:00:00Z",
+}  # fmt: skip
+
+
+def line(url: str = URL, markdown: str = "Text.", **changes: Any) -> bytes:
+    values = {
+        "url": url, "requested_url": url, "fetched_at": "2026-05-01T00:00:00Z", "depth": 0,
+        "markdown": markdown, "content_hash": content_hash(markdown), "source": "builtin",
+    }  # fmt: skip
+    return json.dumps(values | changes).encode()
+
+
+def portable_file(path: Path, *lines: bytes, compress: bool = False) -> Path:
+    content = b"\n".join([json.dumps(HEADER).encode(), *lines]) + b"\n"
+    path.write_bytes(gzip.compress(content, 6) if compress else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param({"html": "x" * 20_000_001}, "html: .* 20000000", id="html"),
+        pytest.param({"title": "t" * 301}, "title: .* 300 characters", id="title"),
+        pytest.param({"description": "d" * 1_001}, "description: .* 1000", id="description"),
+        pytest.param({"etag": "e" * 10_000}, "etag: ", id="etag"),
+        pytest.param(
+            {"links": [{"url": "https://a.test/"}] * 20_001}, "links: .* 20000 items", id="links"
+        ),
+        pytest.param(
+            {"links": [{"url": "https://a.test/", "heading": "h" * 3_000_000}]},
+            "links.0.heading: ",
+            id="heading-of-a-link",
+        ),
+        pytest.param({"extra": [{}] * 1_200_000}, "more values than a page", id="objects"),
+        pytest.param({"extra": [""] * 1_200_000}, "more values than a page", id="strings"),
+        pytest.param({"extra": "x" * 40_000_000}, "longer than 40,000,000 bytes", id="line"),
+    ],
+)
+async def test_line_beyond_the_limits_is_left_out_and_the_others_go_on(
+    into: Any, tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    path = portable_file(tmp_path / "x.jsonl", line(**changes), line(OTHER))
+
+    report = await into(path)
+
+    assert report.indexed == 1
+    assert list(report.failed) == [2]
+    assert re.search(said, report.failed[2])
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param(b" " * 30_000_000, id="spaces"),
+        pytest.param(b"x" * 60_000_000, id="one-line"),
+        pytest.param(b"\n" * 20_000_000, id="lines"),
+        pytest.param((b'{"a": "' + b"b" * 9_000_000 + b'"}\n') * 3, id="long-lines"),
+    ],
+)
+async def test_file_that_expands_without_end_is_given_up_with_a_sentence(
+    into: Any, tmp_path: Path, hostile: bytes
+) -> None:
+    path = portable_file(tmp_path / "x.jsonl.gz", line(), hostile, line(OTHER), compress=True)
+
+    report = await into(path)
+
+    assert report.indexed == 1
+    assert "expands more than 100-fold" in report.failed[max(report.failed)]
+
+
+async def test_heading_of_3_mb_is_imported_without_a_copy_in_every_chunk(
+    into: Any, second: Database, tmp_path: Path
+) -> None:
+    markdown = "# " + "word " * 600_000 + "\n\n" + "A sentence of the text.\n\n" * 200
+    path = portable_file(tmp_path / "x.jsonl", line(markdown=markdown), line(OTHER))
+
+    report = await into(path)
+
+    longest = await rows(second, "max(length(metadata_::text))", "data_children", "1")
+    assert (report.indexed, report.failed) == (2, {})
+    assert longest[0][0] < 20_000

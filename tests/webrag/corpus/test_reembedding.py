@@ -1,0 +1,281 @@
+"""Another model for a stored corpus, with readers and writers about."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.node_parser.webrag import ParentChildNodeParser
+from psycopg import AsyncConnection, sql
+
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.maintenance.checking import check_corpus
+from webrag.corpus.maintenance.forgetting import forget_page
+from webrag.corpus.maintenance.reembedding import prepare_next, reembed
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import corpus_embedding, ensure_schema
+from webrag.corpus.tables import TABLES
+from webrag.embedding.embedder import Embedder
+from webrag.errors import ConfigurationError, InputError, StorageError
+from webrag.ingestion.models import NormalizedDocument
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
+
+MakeDocument = Callable[..., NormalizedDocument]
+NEW = ("other/model", 8)
+
+
+class OtherEmbedding(BaseEmbedding):
+    """Eight dimensions; runs a function before each batch."""
+
+    before_batch: Any = None
+
+    def _get_text_embeddings(self, texts: list[str]) -> Any:
+        if self.before_batch is not None:
+            self.before_batch()
+        return [self._get_text_embedding(text) for text in texts]
+
+    def _get_text_embedding(self, text: str) -> Any:
+        return [float(len(text)), *(float(text.count(each)) for each in "aeiourt")]
+
+    def _get_query_embedding(self, query: str) -> Any:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> Any:
+        return self._get_text_embedding(query)
+
+
+def embedder(before_batch: Any = None) -> Embedder:
+    model = OtherEmbedding(model_name="other", before_batch=before_batch)
+    return Embedder(model, NEW[1])
+
+
+async def read(database: Database, statement: str) -> Any:
+    query = sql.SQL(statement).format(sql.Identifier(database.config.collection))
+
+    async def work(connection: AsyncConnection[Any]) -> Any:
+        cursor = await connection.execute(query)
+        return await cursor.fetchall() if cursor.description else []
+
+    return await database.run(work)
+
+
+async def structure(database: Database) -> Any:
+    """Names and definitions of everything that belongs to the searched table."""
+    name = database.config.collection
+    return await read(
+        database,
+        f"select indexname, replace(indexdef, 'halfvec(8)', '') from pg_indexes"
+        f" where schemaname = '{name}' union all"
+        f" select column_name, data_type || is_nullable || is_identity"
+        f" from information_schema.columns where table_schema = '{name}'"
+        f" union all select relname, relkind::text from pg_class c join pg_namespace n"
+        f" on n.oid = relnamespace where nspname = '{name}' order by 1, 2",
+    )
+
+
+async def test_reembedding_switches_model_size_and_vectors(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    page = await indexer.index(make_document())
+
+    report = await reembed(database, embedder(), NEW[0])
+
+    assert await corpus_embedding(database) == NEW
+    assert report.chunks == page.chunk_count
+    rows = await read(database, "select text, embedding from {}.data_children")
+    assert all(len(embedding.to_list()) == 8 for _, embedding in rows)
+
+
+async def test_searched_table_is_as_a_new_collection_makes_it(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    before = await structure(database)
+
+    await reembed(database, embedder(), NEW[0])
+    await reembed(database, embedder(), "third/model")
+
+    assert await structure(database) == before
+
+
+async def test_pages_can_be_stored_and_removed_after_the_switch(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    await reembed(database, embedder(), NEW[0])
+    corpus = Corpus(database, embedding=NEW)
+    parser = ParentChildNodeParser(parent_tokens=60, child_tokens=25)
+    after = Indexer(corpus, parser, embedder())
+
+    await after.index(make_document("https://docs.test/new", markdown="# New\n\nText.\n"))
+    await forget_page(database, "https://docs.test/guide")
+
+    assert await read(database, "select distinct length(text) > 0 from {}.data_children") == [
+        (True,)
+    ]
+    assert (await check_corpus(database, sample=None)).is_sound
+
+
+async def test_pages_changed_while_vectors_are_made_are_in_the_new_index(
+    database: Database,
+    corpus: Corpus,
+    indexer: Indexer,
+    make_document: MakeDocument,
+) -> None:
+    await indexer.index(make_document("https://docs.test/kept", markdown="# Kept\n\nStays.\n"))
+    await indexer.index(make_document("https://docs.test/gone", markdown="# Gone\n\nLeaves.\n"))
+    loop = asyncio.get_running_loop()
+    changes = iter([1])
+
+    async def change() -> None:
+        await forget_page(database, "https://docs.test/gone")
+        await indexer.index(make_document("https://docs.test/kept", markdown="# Kept\n\nNew.\n"))
+        await indexer.index(make_document("https://docs.test/more", markdown="# More\n\nToo.\n"))
+
+    def once() -> None:
+        if next(changes, None):
+            asyncio.run_coroutine_threadsafe(change(), loop).result()
+
+    await reembed(database, embedder(once), NEW[0])
+
+    texts = await read(database, "select text from {}.data_children order by document, ordinal")
+    assert "".join(text for (text,) in texts).count("New.") == 1
+    assert not any("Leaves" in text or "Stays" in text for (text,) in texts)
+    assert any("Too." in text for (text,) in texts)
+    assert (await check_corpus(database, sample=None)).is_sound
+
+
+async def test_readers_always_find_every_chunk_in_the_table(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    page = await indexer.index(make_document())
+    counts: set[int] = set()
+    done = asyncio.Event()
+
+    async def look() -> None:
+        while not done.is_set():
+            ((count,),) = await read(
+                database,
+                "select count(*) from {0}.data_children c"
+                " join {0}.documents d on d.id = c.document".replace("{0}", "{}", 1).replace(
+                    "{0}", f'"{database.config.collection}"'
+                ),
+            )
+            counts.add(count)
+
+    readers = [asyncio.create_task(look()) for _ in range(3)]
+    await reembed(database, embedder(), NEW[0])
+    done.set()
+    await asyncio.gather(*readers)
+
+    assert counts == {page.chunk_count}
+
+
+async def test_process_that_still_uses_the_old_model_cannot_store_pages(
+    database: Database, indexer: Indexer, make_document: MakeDocument, counting_embedding: Any
+) -> None:
+    await indexer.index(make_document())
+    old = Corpus(database, embedding=("counting", 16))
+    late = Indexer(old, ParentChildNodeParser(), Embedder(counting_embedding, 16))
+    await reembed(database, embedder(), NEW[0])
+
+    with pytest.raises(ConfigurationError, match="embedded again with another model"):
+        await late.index(make_document("https://docs.test/late", markdown="# Late\n\nText.\n"))
+
+    assert await old.page("https://docs.test/late") is None
+
+
+async def test_interrupted_work_for_another_model_is_thrown_away(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    collection = database.config.collection
+    await database.run(lambda each: prepare_next(each, collection, ("abandoned", 32)))
+
+    await reembed(database, embedder(), NEW[0])
+
+    assert await corpus_embedding(database) == NEW
+
+
+async def test_two_reindexings_at_once_are_refused(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    loop = asyncio.get_running_loop()
+    refusals: list[str] = []
+
+    async def try_too() -> None:
+        other = Database(DatabaseConfig(**database.config.model_dump()))
+        try:
+            await reembed(other, embedder(), "third/model")
+        except StorageError as error:
+            refusals.append(str(error))
+        finally:
+            await other.close()
+
+    def meanwhile() -> None:
+        if not refusals:
+            asyncio.run_coroutine_threadsafe(try_too(), loop).result()
+
+    await reembed(database, embedder(meanwhile), NEW[0])
+
+    assert "being reindexed by another process" in refusals[0]
+
+
+async def test_same_model_is_left_alone_unless_forced(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    page = await indexer.index(make_document())
+    await reembed(database, embedder(), NEW[0])
+
+    idle = await reembed(database, embedder(), NEW[0])
+    forced = await reembed(database, embedder(), NEW[0], force=True)
+
+    assert idle.was_current
+    assert forced.chunks == forced.embedded == page.chunk_count
+
+
+async def test_empty_collection_takes_the_new_model(database: Database) -> None:
+    await ensure_schema(database, embedding_model="counting", embedding_dimensions=16)
+
+    await reembed(database, embedder(), NEW[0])
+
+    assert await corpus_embedding(database) == NEW
+
+
+async def test_collection_that_does_not_exist_is_named(database: Database) -> None:
+    with pytest.raises(InputError, match="does not exist yet"):
+        await reembed(database, embedder(), NEW[0])
+
+
+async def test_rights_of_other_users_stay(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    await read(database, "grant select on {}.data_children to public")
+
+    await reembed(database, embedder(), NEW[0])
+
+    ((granted,),) = await read(
+        database,
+        "select has_table_privilege('pg_monitor', relation, 'select')"
+        " from (select '{}.data_children'::regclass::oid as relation) named".replace(
+            "'{}.data", f"'{database.config.collection}.data"
+        ),
+    )
+    assert granted
+
+
+async def test_tables_are_those_of_a_collection_afterwards(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    await reembed(database, embedder(), NEW[0])
+
+    found = await read(
+        database,
+        f"select tablename::text from pg_tables where schemaname = '{database.config.collection}'",
+    )
+    assert {name for (name,) in found} == set(TABLES)

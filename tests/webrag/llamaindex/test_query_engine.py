@@ -1,0 +1,64 @@
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core.tools import QueryEngineTool
+
+from tests.webrag.orchestration.conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab
+from tests.webrag.orchestration.conftest import lab as lab
+from tests.webrag.orchestration.conftest import manual as manual
+from webrag.llamaindex.query_engine import WebRAGQueryEngine
+
+
+async def test_response_quotes_the_page_with_its_address(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+
+    response = await WebRAGQueryEngine(lab.engine(), urls=site + "/").aquery(AT_SEED)
+
+    markdown = await lab.corpus.markdown(site + "/")
+    (citation,) = response.metadata["citations"]
+    assert "7411" in str(response)
+    assert f"{site}/#:~:text=" in str(response)
+    assert citation["verbatim_text"] == markdown[citation["char_start"] : citation["char_end"]]
+    assert response.source_nodes[0].node.metadata["source_url"] == site + "/"
+    assert response.metadata["confidence_band"] == "high"
+
+
+async def test_without_urls_the_stored_corpus_is_searched(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/install.html")
+
+    response = await WebRAGQueryEngine(lab.engine()).aquery(ONE_LINK_AWAY)
+
+    assert "system account" in str(response)
+
+
+async def test_nothing_found_is_an_empty_response(lab: Lab) -> None:
+    response = await WebRAGQueryEngine(lab.engine()).aquery("anything")
+
+    assert (response.response, response.source_nodes) == (None, [])
+
+
+async def test_other_threads_may_query_synchronously(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    engine = WebRAGQueryEngine(lab.engine(), urls=[site + "/"])
+
+    response = await asyncio.to_thread(engine.query, AT_SEED)
+
+    assert "7411" in str(response)
+
+
+async def test_synchronous_query_in_the_event_loop_is_refused(lab: Lab) -> None:
+    with pytest.raises(RuntimeError, match="aquery"):
+        WebRAGQueryEngine(lab.engine()).query("anything")
+
+
+async def test_engine_serves_as_a_tool(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    tool = QueryEngineTool.from_defaults(
+        WebRAGQueryEngine(lab.engine(), urls=site + "/"), name="manual", description="The manual"
+    )
+
+    output = await tool.acall(input=AT_SEED)
+
+    assert "7411" in output.content

@@ -1,0 +1,80 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core.readers.base import BaseReader
+
+from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.models import FetchConfig
+from webrag.ingestion.reader_source import ReaderSource
+from webrag.ingestion.service import FallbackSource
+from webrag.settings import Settings
+from webrag.wiring.page_sources import PageSourceChoice, choose_page_source
+
+BUILTIN = HttpFetcher(FetchConfig())
+
+
+@pytest.fixture
+def choose() -> Callable[..., PageSourceChoice]:
+    def make(own: Any = None, **settings: Any) -> PageSourceChoice:
+        return choose_page_source(Settings(**settings), BUILTIN, own)
+
+    return make
+
+
+def test_built_in_fetcher_serves_when_nothing_is_set(
+    choose: Callable[..., PageSourceChoice],
+) -> None:
+    assert choose() == PageSourceChoice(BUILTIN, None)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"firecrawl_api_key": "fc-1"}, {"firecrawl_api_url": "http://127.0.0.1:3002"}]
+)
+def test_key_or_server_of_ones_own_chooses_firecrawl_before_the_built_in_fetcher(
+    choose: Callable[..., PageSourceChoice], settings: dict[str, str]
+) -> None:
+    choice = choose(**settings)
+
+    assert isinstance(choice.source, FallbackSource)
+    assert choice.source.name == "firecrawl, else builtin"
+    assert isinstance(choice.mapper, FirecrawlSource)
+
+
+def test_reader_becomes_a_page_source_that_maps_nothing(
+    choose: Callable[..., PageSourceChoice],
+) -> None:
+    class MyReader(BaseReader):
+        pass
+
+    choice = choose(MyReader(), firecrawl_api_key="fc-1")
+
+    assert isinstance(choice.source, ReaderSource)
+    assert (choice.source.name, choice.mapper) == ("MyReader", None)
+
+
+def test_page_source_given_is_taken_as_it_is_and_maps_when_it_can(
+    choose: Callable[..., PageSourceChoice],
+) -> None:
+    own = FirecrawlSource(Settings(firecrawl_api_key="fc-1").firecrawl_config())  # type: ignore[arg-type]
+
+    choice = choose(own)
+
+    assert choice.source is own
+    assert choice.mapper is own
+
+
+def test_firecrawl_gets_what_the_settings_say() -> None:
+    config = Settings(
+        firecrawl_api_key="fc-1",
+        firecrawl_timeout=12,
+        recrawl_after=60,
+        allow_hosts=["intranet.test"],
+        fetch_max_decoded_bytes=2048,
+    ).firecrawl_config()
+
+    assert config is not None
+    assert (config.timeout_s, config.max_age_s, config.max_chars) == (12, 60, 2048)
+    assert config.allowed_hosts == ("intranet.test",)
+    assert config.is_cloud

@@ -1,0 +1,366 @@
+"""Decides whether a quotation says what a sentence says; pure, conservative: doubt means no."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from webrag.lexical.analysis import analyze, query_terms
+
+__all__ = [
+    "clauses",
+    "denies",
+    "identifiers",
+    "is_bound",
+    "is_negated",
+    "is_supported",
+    "keeps_qualifiers",
+    "keeps_units",
+    "nearest_clauses",
+    "numbers",
+    "terms_of",
+]
+_CLAUSE: Final = re.compile(
+    r"(?<=[.!?;:])\s++|,\s++|(?<!\s)\s++(?:[-\u2013\u2014]\s++|(?=(?:and|but|while|whereas"
+    r"|although|though|or)\b))|\n+"
+)
+
+_TELLING_TERMS: Final = 2
+
+Values = Callable[[str], set[str]]
+
+"""Finds what a statement binds to its subject, such as its numbers."""
+
+
+@lru_cache(maxsize=4_096)
+def terms_of(text: str) -> frozenset[str]:
+    """Distinct index terms; remembered, as every clause is compared with every other."""
+    return frozenset(analyze(text))
+
+
+def clauses(text: str) -> list[str]:
+    """The clauses of a text, in order."""
+    return [part for part in _CLAUSE.split(text) if part.strip()]
+
+
+def nearest_clauses(claim: str, known: Sequence[str]) -> list[str]:
+    """The clauses that share most words with a claim; of equal ones those with its subject.
+
+    A claim's first word stands for its subject. None when no clause shares two words: whatever a
+    word alone is said of need not be the same.
+    """
+    terms = query_terms(claim)
+    shared = [
+        (len(set(terms) & there), bool(terms) and terms[0] in there, part)
+        for part in known
+        if (there := terms_of(part))
+    ]
+    most = max(((count, has_subject) for count, has_subject, _ in shared), default=(0, False))
+    if most[0] < min(_TELLING_TERMS, len(terms)):
+        return []
+    return [part for count, has_subject, part in shared if (count, has_subject) == most]
+
+
+def is_bound(sentence: str, support: str, values: Values) -> bool:
+    """Whether every value of a sentence belongs to what it belongs to in the support.
+
+    In "30 seconds for reads and 5 for writes" nobody said 5 for reads. A value is in the wrong
+    place when another statement of the support, with a value of its own, is closer in words.
+
+    Args:
+        sentence: What is claimed.
+        support: What was quoted.
+        values: Numbers, or names, as the caller compares them.
+    """
+    known = [(values(part), terms_of(part)) for part in _statements(support, values)]
+    if len(known) < 2:
+        return True
+    for part in _statements(sentence, values):
+        claimed = values(part)
+        own = {term for value in claimed for term in analyze(value)}
+        terms = [term for term in query_terms(part) if term not in own]
+        # With several values, the subject of the first need not be that of the others.
+        subject = set(terms[:1]) if len(claimed) == 1 else set()
+        shared = [(len(words.intersection(terms)), subject <= words) for _, words in known]
+        best = max(shared)
+        for value in claimed:
+            held = [n for n, (there, _) in zip(shared, known, strict=True) if value in there]
+            if held and max(held) < best:
+                return False
+    return True
+
+
+def _statements(text: str, values: Values) -> list[str]:
+    """Clauses joined until each holds a value: "the leader and its replica use port 1" is one."""
+    found: list[str] = []
+    pending: list[str] = []
+    for part in clauses(text):
+        pending.append(part)
+        if values(part):
+            found.append(" ".join(pending))
+            pending = []
+    if pending and found and _follows(text, pending):
+        found[-1] = " ".join((found[-1], *pending))
+    return found
+
+
+def _follows(text: str, pending: Sequence[str]) -> bool:
+    """Whether the last clauses go on with the sentence before them."""
+    before = text[: text.rfind(pending[0])].rstrip()
+    return not before.endswith((".", "!", "?"))
+
+
+_UNIVERSAL: Final = re.compile(
+    r"\b(?:all|every(?:one|thing|where)?|each|any(?:one|thing|where)?|always|whole|entire(?:ly)?"
+    r"|both|never|none?|nothing|nobody)\b"
+)
+
+_ONLY: Final = re.compile(
+    r"\b(?:only|sole(?:ly)?|exclusive(?:ly)?|alone|just|merely|except|unless|restricted|limited)\b"
+)
+
+_CONDITION_WORD: Final = re.compile(r"\bonly\s+(?:if|when|where|after|once|with|for|by|on|in)\b")
+
+_CONDITIONAL: Final = re.compile(
+    r"\b(?:only|if|when|where|after|once|unless|until|with|for|by|on|in)\b"
+)
+
+_FAMILIES: Final = (
+    {"ns": "ns nanosecond nanoseconds", "us": "us microsecond microseconds",
+     "ms": "ms msec millisecond milliseconds", "s": "s sec secs second seconds",
+     "min": "min mins minute minutes", "h": "h hr hrs hour hours", "d": "d day days",
+     "w": "week weeks", "mo": "month months", "y": "year years"},
+    {"bit": "bit bits", "b": "byte bytes", "kb": "kb kib kilobyte kilobytes",
+     "mb": "mb mib megabyte megabytes", "gb": "gb gib gigabyte gigabytes",
+     "tb": "tb tib terabyte terabytes"},
+    {"usd": "dollar dollars usd", "eur": "euro euros eur", "gbp": "pounds gbp",
+     "%": "percent %"},
+    {"mm": "mm millimetres millimeters", "cm": "cm centimetres centimeters",
+     "m": "metre metres meter meters", "km": "km kilometres kilometers", "mi": "mile miles"},
+)  # fmt: skip
+
+_UNITS: Final = {
+    word: (number, unit)
+    for number, family in enumerate(_FAMILIES)
+    for unit, words in family.items()
+    for word in words.split()
+}
+
+_MEASURE: Final = re.compile(r"(?<![\w.])(\d[\d,_]{0,40}+(?:\.\d{1,40}+)?)[\s-]?([a-z]++\b|%)")
+
+
+def keeps_qualifiers(sentence: str, support: str) -> bool:
+    """Whether a sentence says no more than its support: of all, of these only, on no condition."""
+    said, known = sentence.casefold(), support.casefold()
+    for widening in (_UNIVERSAL, _ONLY):
+        if widening.search(said) and not widening.search(known):
+            return False
+    return not (_CONDITION_WORD.search(known) and not _CONDITIONAL.search(said))
+
+
+def keeps_units(sentence: str, support: str) -> bool:
+    """Whether no quantity of a sentence has another unit of the same kind in the support."""
+    known = _measures(support)
+    for number, units in _measures(sentence).items():
+        there = known.get(number, set())
+        kinds = {kind for kind, _ in there}
+        if any(unit not in there and unit[0] in kinds for unit in units):
+            return False
+    return True
+
+
+def _measures(text: str) -> dict[str, set[tuple[int, str]]]:
+    found: dict[str, set[tuple[int, str]]] = {}
+    for match in _MEASURE.finditer(text.casefold()):
+        if match[2] in _UNITS:
+            found.setdefault(re.sub(r"[,_]", "", match[1]), set()).add(_UNITS[match[2]])
+    return found
+
+
+# Measured on the pairs of the test: at .5 no contradicted sentence passes on words alone.
+_MIN_COVERAGE: Final = 0.5
+
+# Fewer words in common are enough where the meanings are close.
+_MIN_COVERAGE_WITH_MEANING: Final = 0.34
+
+_MIN_SIMILARITY: Final = 0.6
+
+_NUMBER: Final = re.compile(
+    r"(?<![\w.])[-+]?\d[\d,_\u202f\u00a0]*(?:\.\d+)*(?:e[-+]?\d+)?", re.IGNORECASE
+)
+
+# Without "one", which is as often a pronoun.
+_WORD_NUMBERS: Final = {
+    "zero": "0", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+    "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "twice": "2",
+    "dozen": "12", "hundred": "100", "thousand": "1000", "million": "1000000",
+}  # fmt: skip
+
+_IDENTIFIER: Final = re.compile(
+    r"https?://[^\s)\]>\"']+"
+    r"|`[^`\n]+`"
+    r"|(?<![\w-])--?[A-Za-z][\w-]*"
+    r"|\b\w+(?:(?:::|[._/])\w+)+\b"
+    r"|\b[A-Za-z]*[a-z][A-Z]\w*"
+    r"|\b(?=\w*\d)(?=\w*[A-Za-z])\w+\b"
+    r"|\b[A-Z]{2,}\b"
+)
+
+_NEGATION: Final = re.compile(
+    r"\b(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without|hardly|unable|impossible"
+    r"|unsupported|lacks?|lacking|fail(?:s|ed|ing)?|refuse[sd]?|reject(?:s|ed)?|forbid(?:s|den)?"
+    r"|prohibit(?:s|ed)?|disallow(?:s|ed)?|prevent(?:s|ed)?|den(?:y|ies|ied)|ignore[sd]?)\b|n't\b"
+)
+
+_OPPOSITES: Final = (
+    ("increase", "decrease"), ("raise", "lower"), ("enable", "disable"), ("before", "after"),
+    ("minimum", "maximum"), ("always", "never"), ("true", "false"), ("first", "last"),
+    ("more", "fewer"), ("more", "less"), ("faster", "slower"), ("above", "below"),
+    ("add", "remove"), ("start", "stop"), ("open", "close"), ("allow", "forbid"),
+    ("include", "exclude"), ("required", "optional"), ("local", "remote"), ("old", "new"),
+    ("ascending", "descending"), ("synchronous", "asynchronous"), ("public", "private"),
+    ("success", "failure"), ("most", "least"), ("larger", "smaller"), ("greater", "less"),
+    ("longer", "shorter"), ("higher", "lower"), ("accept", "reject"), ("grant", "revoke"),
+    ("input", "output"), ("client", "server"), ("push", "pull"), ("read", "write"),
+    ("left", "right"), ("upper", "lower"), ("even", "odd"), ("encrypt", "decrypt"),
+)  # fmt: skip
+
+_CONDITION: Final = re.compile(r"\b(?:if|when|unless|where)\b[^,.;]{0,500}+(?:,|$)", re.IGNORECASE)
+
+_SENTENCE: Final = re.compile(r"(?<=[.!?;:])\s+|\n+")
+
+
+def is_supported(
+    sentence: str,
+    quotes: Sequence[str],
+    *,
+    context: str = "",
+    similarity: Callable[[str, str], float] | None = None,
+) -> bool:
+    """Whether quotations together say what a sentence says.
+
+    Every number of the sentence must be in them, with its unit and beside the same words, every
+    identifier in them or in their context, most of its words must be theirs, and it must not deny
+    what they say, turn it round, widen it or leave its condition out. A sentence that is copied
+    whole is supported.
+
+    Args:
+        sentence: What is claimed.
+        quotes: Verbatim, plain or with markup.
+        context: Titles and headings above the quotations.
+        similarity: Cosine of two texts, to accept other wording; None for words alone.
+    """
+    support = "\n".join(quotes)
+    if not query_terms(sentence) or not support.strip():
+        return False
+    if _squeezed(sentence) in map(_squeezed, _SENTENCE.split(support)):
+        return True
+    if not numbers(sentence) <= numbers(support):
+        return False
+    if not identifiers(sentence) <= _names(f"{support}\n{context}", identifiers(sentence)):
+        return False
+    if not (is_bound(sentence, support, numbers) and is_bound(sentence, support, identifiers)):
+        return False
+    if not (keeps_units(sentence, support) and keeps_qualifiers(sentence, support)):
+        return False
+    if _turns_round(sentence, support) or not _same_polarity(sentence, support):
+        return False
+    return _says_as_much(sentence, support, context, similarity)
+
+
+def numbers(text: str) -> set[str]:
+    """Numbers of a text in one spelling: `1,000`, `1_000` and `thousand` are alike."""
+    plain = unicodedata.normalize("NFKC", text)
+    found = {_one_spelling(match[0]) for match in _NUMBER.finditer(plain)}
+    # "512MB" and "30s" hold their number too.
+    found |= {_one_spelling(value) for value in re.findall(r"(?<![\w.])\d+(?=[a-z%])", plain, re.I)}
+    words = re.findall(r"[a-z]+", plain.casefold())
+    return found | {_WORD_NUMBERS[word] for word in words if word in _WORD_NUMBERS}
+
+
+def identifiers(text: str) -> set[str]:
+    """Names of code, flags, addresses and acronyms in a text, without marks around them."""
+    found = (match[0].strip("`").rstrip(".,;:") for match in _IDENTIFIER.finditer(text))
+    return {
+        name.casefold() for name in found if len(name) > 1 and not name.replace(".", "").isdigit()
+    }
+
+
+def is_negated(text: str) -> bool:
+    """Whether a text denies something; names of code in it do not count."""
+    return bool(_NEGATION.search(_IDENTIFIER.sub(" ", text.replace("\u2019", "'")).casefold()))
+
+
+def denies(text: str) -> bool:
+    """Whether a statement denies something, conditions such as "if it is not set" aside."""
+    return is_negated(_CONDITION.sub(" ", text))
+
+
+def _one_spelling(number: str) -> str:
+    digits = re.sub(r"[,_\u202f\u00a0]", "", number).lstrip("+")
+    return re.sub(r"\.0+$", "", digits).rstrip(".") or digits
+
+
+def _names(support: str, wanted: Iterable[str]) -> set[str]:
+    folded = support.casefold()
+    return {name for name in wanted if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded)}
+
+
+def _turns_round(sentence: str, support: str) -> bool:
+    said, known = set(analyze(sentence)), set(analyze(support))
+    for pair in _OPPOSITES:
+        for one, other in (pair, pair[::-1]):
+            mine, theirs = set(analyze(one)), set(analyze(other))
+            if mine and theirs and mine <= said and not mine <= known and theirs <= known:
+                return True
+    return False
+
+
+def _same_polarity(sentence: str, support: str) -> bool:
+    """Compared with the sentences, then clause by clause with the clauses closest to the claim.
+
+    "Reads are logged but writes are not" denies one thing and says another.
+    """
+    terms = set(query_terms(sentence))
+    parts = [part for part in _SENTENCE.split(support) if part.strip()]
+    shared = [len(terms & set(analyze(part))) for part in parts]
+    most = max(shared, default=0)
+    nearest = [part for part, count in zip(parts, shared, strict=True) if count == most]
+    is_alike = any(denies(part) == denies(sentence) for part in nearest)
+    known = clauses(support)
+    closest = [(clause, nearest_clauses(clause, known)) for clause in clauses(sentence)]
+    if not is_alike and not any(_holds_all(clause, found) for clause, found in closest):
+        return False
+    return all(
+        any(denies(each) == denies(clause) and not _turns_round(clause, each)
+            for each in found)
+        for clause, found in closest
+        if found
+    )  # fmt: skip
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _holds_all(claim: str, found: Sequence[str]) -> bool:
+    terms = set(query_terms(claim))
+    return any(terms <= terms_of(clause) for clause in found)
+
+
+def _says_as_much(
+    sentence: str,
+    support: str,
+    context: str,
+    similarity: Callable[[str, str], float] | None,
+) -> bool:
+    terms = set(query_terms(sentence))
+    known = set(analyze(f"{support}\n{context}"))
+    covered = len(terms & known) / len(terms)
+    if not terms & set(analyze(support)):
+        return False
+    if covered >= _MIN_COVERAGE:
+        return True
+    close = similarity is not None and similarity(sentence, support) >= _MIN_SIMILARITY
+    return close and covered >= _MIN_COVERAGE_WITH_MEANING

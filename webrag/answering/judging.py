@@ -1,0 +1,381 @@
+"""Judges an answer against the question, and turns that into its confidence and band."""
+
+import asyncio
+import logging
+import re
+import secrets
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from llama_index.core.llms import LLM
+from numpy.typing import NDArray
+
+from webrag.answering.citations import CitationDesk
+from webrag.answering.english.screening import holds_secret, is_instruction
+from webrag.answering.english.support import identifiers, numbers
+from webrag.answering.evidence import Gathered
+from webrag.answering.language_model import (
+    Judgement,
+    as_clause,
+    ask,
+    parse_judgement,
+    with_temperature,
+)
+from webrag.answering.models import (
+    AnswerCitation,
+    AnswerConfig,
+    CitationTally,
+    Diagnosis,
+    ExecutionPlan,
+    FinalReason,
+    Reflection,
+    RetrieveStep,
+)
+from webrag.answering.prompts import one_line, reflection_messages
+from webrag.errors import ProviderError
+from webrag.retrieval.quotes import term_coverage
+
+__all__ = [
+    "HIGH",
+    "LOW",
+    "LOW_COVERAGE",
+    "MEDIUM",
+    "ORIGINAL_WEIGHT",
+    "REVISED_WEIGHT",
+    "Band",
+    "Meaning",
+    "Reflector",
+    "TextEncoder",
+    "answer_confidence",
+    "band_of",
+    "diagnoses",
+    "has_low_coverage",
+    "reflect_by_rules",
+    "weighted",
+    "without_answer",
+]
+# Internal on purpose: a threshold that can be set can be set until an answer looks certain.
+HIGH: Final = 0.80
+
+MEDIUM: Final = 0.70
+
+LOW: Final = 0.50
+
+LOW_COVERAGE: Final = 0.5
+
+_RETRIEVAL_SHARE: Final = 0.6
+
+_REFLECTION_SHARE: Final = 0.4
+
+# An answer half of whose citations had to be removed was written by somebody who makes things up.
+_REMOVED_COST: Final = 0.5
+
+# Nothing that was only nearly found may pass for an answer.
+_GIVEN_UP: Final = 0.45
+
+_CONFLICT: Final = 0.79
+
+
+class Band(NamedTuple):
+    """How a coherent question ends.
+
+    Attributes:
+        notice: What the user is told beside the answer; "" when nothing.
+        comes_first: Whether the notice stands before the answer.
+    """
+
+    reason: FinalReason
+    notice: str
+    comes_first: bool = False
+
+
+_BANDS: Final = (
+    (HIGH, Band("confidence_high", "")),
+    (
+        MEDIUM,
+        Band(
+            "confidence_medium_caveated",
+            "Check the quoted passages before you rely on this: they fit the question well, but a"
+            " detail may be missing.",
+        ),
+    ),
+    (
+        LOW,
+        Band(
+            "confidence_low_partial",
+            "This answers the question only in part: the passages found touch its subject, and"
+            " some of what was asked may stand elsewhere or not at all.",
+        ),
+    ),
+)
+
+_WHAT_HELPS: Final = (
+    "It may help to name the product, version or page you mean, to use the words its documentation"
+    " would use, or to give the address of a page to read."
+)
+
+_NOTHING_STORED: Final = (
+    "Nothing is stored yet, so there was nothing to search. Give the address of a page to answer"
+    " from (`--url`, in Python `url=`), or fetch pages first (`webrag ingest`, in Python"
+    " `ingest`)."
+)
+
+_TOO_LOW: Final = Band(
+    "confidence_too_low_clarify",
+    # Reads well before the quotations and, where they were printed as they came, after them.
+    "No passage was found that clearly answers this. What is quoted here is the nearest that is"
+    f" stored; do not take it for an answer. {_WHAT_HELPS}",
+    comes_first=True,
+)
+
+
+def band_of(confidence: float) -> Band:
+    """The band of a confidence; each bound belongs to the band above it."""
+    return next((band for bound, band in _BANDS if confidence >= bound), _TOO_LOW)
+
+
+def without_answer(step: RetrieveStep, *, stored: int) -> Band:
+    """The lowest band for a run that found nothing to quote, saying why as far as it is known.
+
+    Args:
+        step: What was searched and found.
+        stored: Pages that are stored, searched or not.
+    """
+    if not stored:
+        notice = _NOTHING_STORED
+    elif step.candidates:
+        notice = f"Nothing was found that comes near enough to this to be quoted. {_WHAT_HELPS}"
+    elif step.requested_years:
+        years = ", ".join(map(str, step.requested_years))
+        notice = (
+            f"Nothing was found in stored pages published in {years}. Pages that do not say when"
+            " they were published are left out as well; ask without a year to search them, too."
+        )
+    else:
+        searched = "1 page was" if step.documents == 1 else f"{step.documents:,} pages were"
+        notice = f"{searched} searched, and nothing there has to do with this. {_WHAT_HELPS}"
+    return _TOO_LOW._replace(notice=notice)
+
+
+def answer_confidence(
+    retrieval: float,
+    reflection: float,
+    tally: CitationTally,
+    *,
+    gave_up: bool = False,
+    has_conflict: bool = False,
+) -> float:
+    """How far an answer may be trusted, [0, 1]; 0 without citations.
+
+    Args:
+        retrieval: Confidence that the passages hold the answer.
+        reflection: The reflection's weighted score.
+        tally: What became of the citations.
+        gave_up: The writer said that the passages do not answer the question.
+        has_conflict: Sources disagree.
+    """
+    if not tally.kept:
+        return 0.0
+    value = _RETRIEVAL_SHARE * retrieval + _REFLECTION_SHARE * reflection
+    wrong = tally.removed + tally.unsupported
+    value *= 1 - _REMOVED_COST * wrong / (wrong + tally.kept)
+    if gave_up:
+        value = min(value, _GIVEN_UP)
+    if has_conflict:
+        value = min(value, _CONFLICT)
+    return min(max(value, 0.0), 1.0)
+
+
+def has_low_coverage(coverage: float) -> bool:
+    """Whether the passages hold too few of the question's words; a diagnosis, not a decision."""
+    return coverage < LOW_COVERAGE
+
+
+def diagnoses(step: RetrieveStep, *, stored: int) -> tuple[Diagnosis, ...]:
+    """What is to be said of a retrieval that decides nothing.
+
+    Args:
+        step: What was searched and found.
+        stored: Pages that are stored, searched or not.
+    """
+    if not stored:
+        return ("empty_corpus",)
+    return ("low_coverage",) if has_low_coverage(step.coverage) else ()
+
+
+_log = logging.getLogger(__name__)
+
+ORIGINAL_WEIGHT: Final = 0.7
+
+REVISED_WEIGHT: Final = 0.3
+
+_MAX_NOTE_CHARS: Final = 240
+
+_MAX_NAMED_PAGES: Final = 3
+
+
+class Reflector:
+    """Judges by a model when there is one, else by rules; safe to share between tasks.
+
+    Args:
+        llm: Any; None for rules alone.
+        config: Temperature and time.
+    """
+
+    def __init__(self, llm: LLM | None, config: AnswerConfig) -> None:
+        self._llm = None if llm is None else with_temperature(llm, config.reflection_temperature)
+        self._timeout_s = config.reflection_timeout_s
+
+    async def reflect(
+        self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk
+    ) -> tuple[Reflection, str | None]:
+        """The judgement, and a sentence naming what did not work, or None.
+
+        A reply that is not what was asked for is asked for once more; then rules judge.
+        """
+        by_rules = reflect_by_rules(plan, gathered, desk)
+        if self._llm is None or not desk.parts:
+            return by_rules, None
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                judgement = await self._two_tries(self._llm, plan, desk)
+        except TimeoutError:
+            problem = f"the language model did not finish within {self._timeout_s:g} s"
+        except ProviderError as error:
+            problem = as_clause(error)
+        else:
+            if judgement is not None:
+                return _merged(judgement, by_rules, plan, desk), None
+            problem = "the language model did not reply in the form it was asked for"
+        note = f"The answer was judged by rules: {problem}."
+        _log.warning("%s", note)
+        return by_rules, note
+
+    async def _two_tries(
+        self, llm: LLM, plan: ExecutionPlan, desk: CitationDesk
+    ) -> Judgement | None:
+        problem: str | None = None
+        for _ in range(2):
+            messages = reflection_messages(
+                plan, desk.parts, nonce=secrets.token_hex(8), problem=problem
+            )
+            judgement = parse_judgement(await ask(llm, messages))
+            if judgement is not None:
+                return judgement
+            problem = "it is not the JSON object that was asked for."
+        return None
+
+
+def weighted(original: float, revised: float) -> float:
+    """70 % for the question as asked, 30 % for the question as searched for."""
+    return ORIGINAL_WEIGHT * original + REVISED_WEIGHT * revised
+
+
+def reflect_by_rules(plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk) -> Reflection:
+    """The judgement by the question's words: the share of their weight that the answer holds.
+
+    Titles and headings above the quotations count: they name the subject that sentences leave out.
+    """
+    said = [part.text for part in desk.parts]
+    named = [f"{each.title or ''} {each.section_heading or ''}" for each in desk.citations]
+    text = "\n".join([*said, *named]) if said else ""
+    original = term_coverage(text, plan.original_query, gathered.term_idf)
+    revised = term_coverage(text, plan.revised_query, gathered.term_idf)
+    return Reflection(
+        original_score=original,
+        revised_score=revised,
+        score=weighted(original, revised),
+        applicability_note=_applicability(desk.citations),
+        uncertainty_note=_uncertainty(gathered, desk),
+        method="rules",
+    )
+
+
+def _applicability(citations: Sequence[AnswerCitation]) -> str:
+    shown = ("" if is_instruction(each.title or "") else each.title for each in citations)
+    pages = zip(shown, citations, strict=True)
+    titles = list(dict.fromkeys(title or each.source_url for title, each in pages))
+    if not titles:
+        return ""
+    named = "; ".join(one_line(title, max_chars=80) for title in titles[:_MAX_NAMED_PAGES])
+    years = sorted({each.published_at.year for each in citations if each.published_at})
+    dated = (
+        f" (published {years[0]}{f' to {years[-1]}' if len(years) > 1 else ''})" if years else ""
+    )
+    return f"As stated by {named}{dated}."
+
+
+def _uncertainty(gathered: Gathered, desk: CitationDesk) -> str:
+    notes = []
+    if not gathered.evidence:
+        notes.append("Nothing was found.")
+    elif not desk.parts:
+        notes.append("Nothing that was found could be quoted.")
+    elif len({each.source_url for each in desk.citations}) == 1:
+        notes.append("It rests on a single page.")
+    if desk.parts and has_low_coverage(gathered.step.coverage):
+        notes.append("The passages hold few of the words of the question.")
+    if desk.tally.removed or desk.tally.unsupported:
+        notes.append("Statements that no source supports were left out.")
+    return " ".join(notes)
+
+
+def _merged(
+    judgement: Judgement, by_rules: Reflection, plan: ExecutionPlan, desk: CitationDesk
+) -> Reflection:
+    known = " ".join(
+        [plan.original_query, *(part.text for part in desk.parts), by_rules.applicability_note]
+    )
+    return Reflection(
+        original_score=judgement.original_query_score,
+        revised_score=judgement.revised_query_score,
+        score=weighted(judgement.original_query_score, judgement.revised_query_score),
+        applicability_note=_safe_note(judgement.applicability_note, known)
+        or by_rules.applicability_note,
+        uncertainty_note=_safe_note(judgement.uncertainty_note, known) or by_rules.uncertainty_note,
+        method="llm",
+    )
+
+
+def _safe_note(text: str, known: str) -> str:
+    """A model's note if it brings in no address, number or name of its own, else nothing."""
+    note = one_line(text, max_chars=_MAX_NOTE_CHARS)
+    if holds_secret(note) or is_instruction(note) or re.search(r"https?:|www\.", note):
+        return ""
+    is_known = numbers(note) <= numbers(known) and all(
+        name in known.casefold() for name in identifiers(note)
+    )
+    return note if is_known else ""
+
+
+_REMEMBERED = 2_048
+
+
+class TextEncoder(Protocol):
+    """Gives a text's vector at once, on this machine."""
+
+    def get_text_embedding(self, text: str) -> Sequence[float]:
+        """The vector of a text."""
+
+
+class Meaning:
+    """Similarity of texts; safe to share between threads.
+
+    Args:
+        encoder: Any quick one.
+    """
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        @lru_cache(maxsize=_REMEMBERED)
+        def vector(text: str) -> NDArray[np.float64]:
+            return np.asarray(encoder.get_text_embedding(text), dtype=np.float64)
+
+        self._vector = vector
+
+    def similarity(self, left: str, right: str) -> float:
+        """Cosine of two texts, [-1, 1]; 0 when one has no word the encoder knows."""
+        one, other = self._vector(left), self._vector(right)
+        norm = float(np.linalg.norm(one) * np.linalg.norm(other))
+        return float(one @ other) / norm if norm else 0.0

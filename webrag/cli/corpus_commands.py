@@ -1,0 +1,339 @@
+"""`webrag status`, `forget`, `reindex`, `doctor`, `drop`, `export`, `import`: what is stored."""
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
+from webrag.cli.output import error_value, print_brief, print_columns, print_json
+from webrag.cli.progress import count_progress
+from webrag.cli.running import run
+from webrag.errors import InputError, WebRAGError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webrag.corpus.maintenance.checking import CorpusCheck
+    from webrag.corpus.maintenance.exporting import ExportReport
+    from webrag.corpus.maintenance.forgetting import ForgetReport
+    from webrag.corpus.maintenance.importing import ImportReport
+    from webrag.corpus.maintenance.reembedding import ReindexReport
+    from webrag.corpus.models import CollectionSize, CorpusStatus
+    from webrag.settings import Settings
+
+__all__ = [
+    "doctor_command",
+    "drop_command",
+    "export_command",
+    "forget_command",
+    "import_command",
+    "reindex_command",
+    "status_command",
+]
+
+
+@with_settings
+@click.command("status", short_help="Show what is stored.")
+@click.argument("url", required=False)
+@click.option("--no-urls", is_flag=True, help="Only the totals, without the list of pages.")
+@json_option
+@click.pass_context
+def status_command(ctx: click.Context, url: str | None, no_urls: bool) -> None:
+    """Show what the corpus holds, or what is known of the page URL.
+
+    Pages that could not be obtained are listed with the reason.
+    """
+    from webrag.presentation.reports import format_status
+
+    status = run(_status(ctx.obj, url, include_urls=not no_urls))
+    if run_options(ctx).json:
+        print_json(status.model_dump(mode="json"))
+    else:
+        shown = max(len(status.pages), len(status.failures))
+        print_brief(format_status(status, max_pages=shown))
+
+
+async def _status(settings: "Settings", url: str | None, *, include_urls: bool) -> "CorpusStatus":
+    from webrag.app import WebRAG
+
+    async with WebRAG(settings) as rag:
+        return await rag.status(url, include_urls=include_urls)
+
+
+_SHOWN = 10
+
+
+@with_settings
+@click.command("forget", short_help="Delete stored pages.")
+@click.argument("urls", metavar="[URL]...", nargs=-1)
+@click.option("--site", metavar="HOST", help="All pages of this host.")
+@click.option(
+    "--older-than",
+    callback=parse_age,
+    metavar="AGE",
+    help="Pages not confirmed for this long: 30d, 12h.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_context
+def forget_command(
+    ctx: click.Context,
+    urls: tuple[str, ...],
+    site: str | None,
+    older_than: timedelta | None,
+    yes: bool,
+) -> None:
+    """Delete pages, by URL or by --site and --older-than, with everything made from them.
+
+    Asks first; without a terminal it needs --yes. Exit code 1 when a URL is not stored.
+    """
+    if not yes and not sys.stdin.isatty():
+        raise InputError("Forgetting pages needs --yes when nobody can be asked.")
+    options = run_options(ctx)
+    report = run(_forget(ctx.obj, urls, site, older_than, ask=not yes, options=options))
+    error = _unknown(report)
+    if options.json:
+        shown = report.model_dump(mode="json")
+        failed = {} if error is None else {"error": error_value("InputError", error)}
+        print_json(shown | failed)
+    else:
+        for url in report.removed:
+            click.echo(f"- {url}")
+        if report.removed or error is None:
+            click.echo(f"{_pages(len(report.removed))} removed.")
+        if error is not None:
+            click.echo(f"Error: {error}", err=True)
+    if error is not None:
+        ctx.exit(1)
+
+
+@with_settings
+@click.command("reindex", short_help="Embed the stored text with another model.")
+@click.option("--force", is_flag=True, help="Renew all vectors although the model is the same.")
+@json_option
+@click.pass_context
+def reindex_command(ctx: click.Context, force: bool) -> None:
+    """Embed all stored text again, with the model that EMBEDDING_PROVIDER and EMBEDDING_MODEL name.
+
+    Searches go on with the old vectors until the new ones are complete. Interrupted, it goes on
+    where it stopped when it is run again.
+    """
+    options = run_options(ctx)
+    report = run(_reindex(ctx.obj, force, options))
+    if options.json:
+        print_json(report.model_dump(mode="json"))
+    elif report.was_current:
+        click.echo(f"The collection is made with {report.model} already; nothing was done.")
+    else:
+        click.echo(
+            f"{report.chunks:,} chunks have vectors of {report.model} ({report.dimensions}"
+            f" dimensions) in place of {report.previous_model}; {report.embedded:,} were embedded."
+        )
+
+
+@with_settings
+@click.command("doctor", short_help="Check the database and what is stored.")
+@click.option("--all", "everything", is_flag=True, help="Verify every page, not 100 at random.")
+@json_option
+@click.pass_context
+def doctor_command(ctx: click.Context, everything: bool) -> None:
+    """Check server, tables, indexes and rows, and verify that every quotation can be located.
+
+    Exit code 1 when a check fails.
+    """
+    options = run_options(ctx)
+    result = run(_check(ctx.obj, everything, options))
+    if options.json:
+        print_json({"ok": result.is_sound, **result.model_dump(mode="json")})
+    else:
+        _print_checks(result)
+    if not result.is_sound:
+        ctx.exit(1)
+
+
+@with_settings
+@click.command("drop", short_help="Delete a whole collection.")
+@click.argument("name", metavar="COLLECTION")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_context
+def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
+    """Delete COLLECTION with all its pages. Asks first; without a terminal it needs --yes."""
+    if not yes and not sys.stdin.isatty():
+        raise InputError(f"Dropping the collection {name!r} needs --yes when nobody can be asked.")
+    if not run(_drop(ctx.obj, name, ask=not yes)):
+        raise WebRAGError(
+            f"There is no collection {name!r}.", hint="`webrag status` lists the collections."
+        )
+    if run_options(ctx).json:
+        print_json({"dropped": name})
+    else:
+        click.echo(f"The collection {name} was dropped.")
+
+
+async def _forget(
+    settings: "Settings",
+    urls: tuple[str, ...],
+    site: str | None,
+    older_than: timedelta | None,
+    *,
+    ask: bool,
+    options: RunOptions,
+) -> "ForgetReport":
+    from webrag.app import WebRAG
+
+    with count_progress("Forgetting pages", quiet=options.quiet) as report:
+        return await WebRAG(settings).forget(
+            urls or None,
+            site=site,
+            older_than=older_than,
+            confirm=_confirm_pages if ask else True,
+            on_progress=report,
+        )
+
+
+async def _reindex(settings: "Settings", force: bool, options: RunOptions) -> "ReindexReport":
+    from webrag.app import WebRAG
+
+    with count_progress("Embedding chunks", quiet=options.quiet) as report:
+        return await WebRAG(settings).reindex(force=force, on_progress=report)
+
+
+async def _check(settings: "Settings", everything: bool, options: RunOptions) -> "CorpusCheck":
+    from webrag.app import WebRAG
+
+    with count_progress("Verifying pages", quiet=options.quiet) as report:
+        return await WebRAG(settings).check_corpus(everything=everything, on_progress=report)
+
+
+async def _drop(settings: "Settings", name: str, *, ask: bool) -> bool:
+    from webrag.app import WebRAG
+
+    return await WebRAG(settings).drop_collection(name, confirm=_confirm_drop if ask else None)
+
+
+def _confirm_pages(urls: "Sequence[str]") -> bool:
+    for url in urls[:_SHOWN]:
+        click.echo(f"- {url}", err=True)
+    if len(urls) > _SHOWN:
+        click.echo(f"... and {len(urls) - _SHOWN:,} more", err=True)
+    return click.confirm(f"Forget {_pages(len(urls))}?", err=True, abort=True)
+
+
+def _confirm_drop(collection: "CollectionSize") -> bool:
+    held = "" if collection.documents is None else f" with {_pages(collection.documents)}"
+    return click.confirm(f"Drop {collection.name}{held}?", err=True, abort=True)
+
+
+def _pages(count: int) -> str:
+    return "1 page" if count == 1 else f"{count:,} pages"
+
+
+def _unknown(report: "ForgetReport") -> str | None:
+    if not report.unknown:
+        return None
+    verb = "is" if len(report.unknown) == 1 else "are"
+    return f"{', '.join(report.unknown)} {verb} not stored."
+
+
+def _print_checks(result: "CorpusCheck") -> None:
+    print_columns([(check.level, check.name, check.found) for check in result.checks])
+    remedies = [check for check in result.checks if check.remedy]
+    if remedies:
+        click.echo("\nWhat to do:")
+    for check in remedies:
+        click.echo(f"- {check.name}: {check.remedy}")
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+_NAMED_PAGES = 20
+
+
+@with_settings
+@click.command("export", short_help="Write all pages to a portable file.")
+@click.argument("file", type=_FILE)
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@json_option
+@click.pass_context
+def export_command(ctx: click.Context, file: Path, overwrite: bool) -> None:
+    """Write every page of the collection to FILE, compressed when its name ends with .gz.
+
+    The file has one JSON object per line. It holds texts, links and dates; vectors are made anew
+    by `webrag import`, with the model of the importing side.
+    """
+    options = run_options(ctx)
+    report = run(_export(ctx.obj, file, overwrite, options))
+    if options.json:
+        print_json(report.model_dump(mode="json"))
+        return
+    click.echo(f"{report.documents:,} pages, {report.bytes:,} bytes written to {report.path}.")
+    if report.left_out:
+        click.echo(f"{report.left_out:,} documents without a web address were left out.", err=True)
+
+
+@with_settings
+@click.command("import", short_help="Store the pages of an exported file.")
+@click.argument("file", type=_FILE)
+@json_option
+@click.pass_context
+def import_command(ctx: click.Context, file: Path) -> None:
+    """Store the pages of FILE; those that are stored already, or newer, are left alone.
+
+    Exit code 1 when a line could not be used; the others are imported.
+    """
+    options = run_options(ctx)
+    report = run(_import(ctx.obj, file, options))
+    message = _failure(report)
+    if options.json:
+        shown = report.model_dump(mode="json")
+        if message is not None:
+            shown["error"] = error_value("InputError", message)
+        print_json(shown)
+    else:
+        click.echo(
+            f"{report.indexed:,} pages added, {report.updated:,} updated,"
+            f" {report.unchanged:,} unchanged, {report.kept:,} kept as they are newer here."
+        )
+        _print_failures(report, message)
+    if message is not None:
+        ctx.exit(1)
+
+
+async def _export(
+    settings: "Settings", file: Path, overwrite: bool, options: RunOptions
+) -> "ExportReport":
+    from webrag.app import WebRAG
+
+    with count_progress("Exporting pages", quiet=options.quiet) as report:
+        return await WebRAG(settings).export_corpus(file, overwrite=overwrite, on_progress=report)
+
+
+async def _import(settings: "Settings", file: Path, options: RunOptions) -> "ImportReport":
+    from webrag.app import WebRAG
+
+    with count_progress("Importing pages", quiet=options.quiet) as report:
+        async with WebRAG(settings) as rag:
+            return await rag.import_corpus(file, on_progress=report)
+
+
+def _failure(report: "ImportReport") -> str | None:
+    if not report.failed:
+        return None
+    count = len(report.failed)
+    return f"{count:,} {'line' if count == 1 else 'lines'} could not be used."
+
+
+def _print_failures(report: "ImportReport", message: str | None) -> None:
+    if message is None:
+        return
+    click.echo(f"Error: {message}", err=True)
+    for number, reason in list(report.failed.items())[:_NAMED_PAGES]:
+        click.echo(f"- line {number}: {reason}", err=True)
+    if len(report.failed) > _NAMED_PAGES:
+        click.echo(
+            f"... and {len(report.failed) - _NAMED_PAGES:,} more; --json lists all.", err=True
+        )

@@ -1,0 +1,300 @@
+"""Makes sure that a page is in the corpus, asking the site only when it has to.
+
+Neither fetches nor indexes itself; it decides when to.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from webrag.concurrency import ended
+from webrag.corpus.indexer import Indexer, acquired_page
+from webrag.corpus.models import AcquiredPage, StoredPage
+from webrag.corpus.pages import Corpus
+from webrag.errors import (
+    DatabaseUnavailableError,
+    FetchError,
+    InputError,
+    PageGoneError,
+    ProviderError,
+    StorageError,
+    UnusablePageError,
+    WebRAGError,
+)
+from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.metering import PageLimitError, PageMeter, current_meter
+from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
+from webrag.ingestion.notes import Relay
+
+if TYPE_CHECKING:
+    from webrag.ingestion.service import IngestionService
+
+__all__ = ["AdmitPage", "PageAcquirer", "PageNotAdmittedError", "unexpected_failure"]
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_S = 1e9  # thirty years, well within what a date can hold
+
+
+AdmitPage = Callable[[str], bool]
+
+
+class PageNotAdmittedError(FetchError):
+    """Catch it to tell a page that leads elsewhere from one that cannot be had."""
+
+
+class _Request(NamedTuple):
+    """What callers must agree on to share one acquisition."""
+
+    url: str
+    refresh: bool
+    since: datetime | None
+    admits: AdmitPage | None
+    fresh: bool
+
+
+class _Key(NamedTuple):
+    loop: int
+    request: _Request
+    # What one caller may not ask for must not fail another's page, nor be charged to another.
+    meter: PageMeter | None
+
+
+class _Flight:
+    """One acquisition several callers wait for; it is cancelled when the last one leaves."""
+
+    def __init__(self, work: Callable[[], Awaitable[AcquiredPage]]) -> None:
+        self.relay = Relay()
+        self.task = asyncio.create_task(self._overheard(work))
+        self.waiting = 0
+
+    async def _overheard(self, work: Callable[[], Awaitable[AcquiredPage]]) -> AcquiredPage:
+        with self.relay.overhearing():
+            return await work()
+
+
+class PageAcquirer:
+    """Gets pages into the corpus; concurrent calls for one URL share one request.
+
+    What a page source tells meanwhile (`webrag.ingestion.notes`) reaches each of these callers.
+
+    Args:
+        ingestion: Fetches pages.
+        indexer: Stores them.
+        corpus: What is stored already.
+        recrawl_after_s: Age from which a stored page is asked for again; None for never.
+    """
+
+    def __init__(
+        self,
+        ingestion: "IngestionService",
+        indexer: Indexer,
+        corpus: Corpus,
+        *,
+        recrawl_after_s: float | None = None,
+    ) -> None:
+        self._ingestion = ingestion
+        self._indexer = indexer
+        self._corpus = corpus
+        self._recrawl_after_s = recrawl_after_s
+        self._flights: dict[_Key, _Flight] = {}
+
+    async def acquire(
+        self,
+        url: str,
+        *,
+        depth: int = 0,
+        refresh: bool = False,
+        since: datetime | None = None,
+        admits: AdmitPage | None = None,
+        fresh: bool | None = None,
+    ) -> AcquiredPage:
+        """Give a page of the corpus, fetched first when it is missing, stale or gone.
+
+        A stored page is asked for conditionally. When an old page is due and its site cannot be
+        reached, the stored version is given, with a warning in the log. What came of each request
+        is remembered with the page, and for pages that were never obtained.
+
+        Args:
+            url: Any spelling of the page's address.
+            depth: Links from a page the user named, 0 for such a page; the smallest is kept.
+            refresh: Ask the site whatever the page's age, and fail when it cannot be reached.
+            since: With `refresh`, a version the site has confirmed since then is fresh enough.
+            admits: Tells whether the page behind the address may be stored, given its canonical
+                URL; redirects can lead anywhere.
+            fresh: Take no copy that a scraping service keeps; None for just that when `refresh`
+                is asked for without `since`.
+
+        Returns:
+            The page; its `url` is the canonical one, which may differ from what was asked for.
+
+        Raises:
+            InputError: The URL cannot be used.
+            PageGoneError: The site says that the page does not exist; a stored version is no
+                longer retrieved.
+            PageNotAdmittedError: `admits` refused the page; nothing was stored or remembered.
+            FetchError: The page could not be obtained, or something in it was not foreseen.
+            ProviderError: It could not be embedded.
+            StorageError: It could not be stored.
+        """
+        request = _Request(
+            canonical_url(url),
+            refresh,
+            since,
+            admits,
+            fresh=(refresh and since is None) if fresh is None else fresh,
+        )
+        page = await self._shared(request, depth)
+        if depth >= page.depth:
+            return page
+        await self._corpus.lower_depth(page.url, depth)
+        return page.model_copy(update={"depth": depth})
+
+    def due_before(self, moment: datetime) -> datetime:
+        """Pages the site confirmed before this are due at `moment`."""
+        if self._recrawl_after_s is None:
+            return datetime.min.replace(tzinfo=UTC)
+        return moment - timedelta(seconds=min(self._recrawl_after_s, _LONGEST_S))
+
+    async def _shared(self, request: _Request, depth: int) -> AcquiredPage:
+        key = _Key(id(asyncio.get_running_loop()), request, current_meter())
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = _Flight(lambda: self._acquire(request, depth))
+        flight.waiting += 1
+        # What was read counts also for a caller who gives up, so the end is inside the block.
+        with flight.relay.hearing():
+            try:
+                return await asyncio.shield(flight.task)
+            finally:
+                flight.waiting -= 1
+                if flight.waiting == 0:
+                    self._flights.pop(key, None)
+                    await ended([flight.task])
+
+    async def _acquire(self, request: _Request, depth: int) -> AcquiredPage:
+        try:
+            return await self._obtained(request, depth)
+        except WebRAGError:
+            raise
+        except Exception as error:
+            failure = unexpected_failure(request.url, error)
+            await self._corpus.note_failure(
+                request.url, datetime.now(UTC), reason=str(failure), status=None
+            )
+            raise failure from error
+
+    async def _obtained(self, request: _Request, depth: int) -> AcquiredPage:
+        url = request.url
+        stored = await self._corpus.page(url)
+        if stored is not None and self._is_fresh(stored, request):
+            return acquired_page(stored, url, "stored")
+        asked_at = datetime.now(UTC)
+        try:
+            answer = await self._ingestion.ingest(
+                url, validators=_validators(stored, url), fresh=request.fresh
+            )
+        except FetchError as error:
+            await self._note_failure(error, url, stored, asked_at)
+            gone = isinstance(error, PageGoneError)
+            if stored is None or gone or request.refresh or stored.gone_at is not None:
+                raise
+            _log.warning("%s is due but could not be fetched, using it as stored: %s", url, error)
+            return acquired_page(stored, url, "stored")
+        if not isinstance(answer, NotModified):
+            return await self._index(answer, request, depth)
+        if stored is None:
+            raise FetchError("The site says that an unknown page has not changed.", url=url)
+        await self._corpus.touch(stored.url, answer.fetched_at)
+        return acquired_page(stored, url, "unchanged")
+
+    async def _index(
+        self, document: NormalizedDocument, request: _Request, depth: int
+    ) -> AcquiredPage:
+        if request.admits is not None and not request.admits(document.url):
+            raise PageNotAdmittedError(
+                f"{request.url} leads to {document.url}, which was not asked for.",
+                url=request.url,
+                status=document.status,
+            )
+        try:
+            return await self._indexer.index(document, depth=depth)
+        except DatabaseUnavailableError:
+            raise
+        except InputError as error:
+            # Nobody gave it: a text of the page is more than the model takes.
+            failure = UnusablePageError(
+                f"{document.url} was not stored: {error}",
+                url=document.url,
+                status=document.status,
+                hint=error.hint,
+            )
+            await self._note_unstored(document, failure)
+            raise failure from error
+        except (FetchError, ProviderError, StorageError) as error:
+            await self._note_unstored(document, error)
+            raise
+
+    async def _note_unstored(self, document: NormalizedDocument, error: WebRAGError) -> None:
+        reason = f"The page was fetched but not stored: {error}"
+        try:
+            await self._corpus.note_failure(document.url, document.fetched_at, reason=reason)
+        except StorageError as other:
+            if not isinstance(error, StorageError):
+                raise
+            _log.warning("What became of %s cannot be remembered: %s", document.url, other)
+
+    async def _note_failure(
+        self, error: FetchError, url: str, stored: StoredPage | None, at: datetime
+    ) -> None:
+        if isinstance(error, PageLimitError):
+            # The site was not asked, so nothing is known of the page.
+            return
+        if isinstance(error, PageGoneError) and stored is not None and stored.url == url:
+            await self._corpus.mark_gone(url, at, reason=str(error), status=error.status)
+            return
+        known = stored is not None and url in (stored.url, stored.requested_url)
+        reason = str(error)
+        if stored is not None and known and stored.gone_at is None:
+            # Also when the site shows a page that says so with the status 200: that may pass, and
+            # marking a page as gone takes it out of every answer.
+            reason = f"{reason} The stored version stays in use."
+        await self._corpus.note_failure(
+            stored.url if stored is not None and known else url,
+            at,
+            reason=reason,
+            status=error.status,
+        )
+
+    def _is_fresh(self, page: StoredPage, request: _Request) -> bool:
+        if page.gone_at is not None:
+            return False
+        if request.refresh:
+            return request.since is not None and page.fetched_at >= request.since
+        return page.fetched_at > self.due_before(datetime.now(UTC))
+
+
+def unexpected_failure(url: str, error: Exception) -> UnusablePageError:
+    """A page's failure for an error that nobody foresaw, which is logged whole.
+
+    Used where one page is all that may be lost: nothing that a page holds ends a batch.
+    """
+    _log.error("%s could not be processed.", url, exc_info=error)
+    reason = f"{type(error).__name__}: {error}"[:300]
+    return UnusablePageError(
+        f"{url} could not be processed because of an unexpected error ({reason}).",
+        url=url,
+        hint="The log has the whole of it; please report it.",
+        kind="unexpected",
+    )
+
+
+def _validators(stored: StoredPage | None, url: str) -> Validators | None:
+    """Validators hold for the address they came with, not for its aliases."""
+    if stored is None or url not in (stored.url, stored.requested_url):
+        return None
+    if stored.etag is None and stored.last_modified is None:
+        return None
+    return Validators(etag=stored.etag, last_modified=stored.last_modified)

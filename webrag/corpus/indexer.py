@@ -1,0 +1,196 @@
+"""Puts a normalised page into the corpus: parse, embed what is new, swap. Fetches nothing."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from llama_index.core.node_parser import NodeParser
+from numpy.typing import NDArray
+
+from webrag.corpus.models import AcquiredPage, StoredPage
+from webrag.corpus.page_cutter import LocalCutter, PageCutter
+from webrag.corpus.pages import Corpus
+from webrag.corpus.rows import (
+    ChildRow,
+    PageRows,
+    link_rows,
+)
+from webrag.embedding.embedder import Embedder, PendingVector, VectorsUnderWay
+from webrag.ingestion.models import NormalizedDocument
+
+__all__ = ["Indexer", "PreparedPage", "acquired_page"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPage:
+    """A page that only has to be stored.
+
+    Attributes:
+        embeddings: One row per chunk.
+        chunks_added: Chunks that its stored version lacks.
+        chunks_embedded: Chunks whose text neither the corpus nor a page under way had.
+        held: Keeps the vectors for pages under way that share a text.
+    """
+
+    rows: PageRows
+    embeddings: NDArray[np.float32]
+    outcome: Literal["indexed", "updated"]
+    chunks_added: int
+    chunks_embedded: int
+    held: Mapping[bytes, PendingVector]
+
+
+class Indexer:
+    """Indexes pages; safe to share between tasks, repeating a page changes nothing.
+
+    Args:
+        corpus: Where pages are stored.
+        parser: Splits a page into parents and children; `ParentChildNodeParser`, or one that
+            sets the same relationships and offsets. A `PageCutter` where the work is not to be
+            done in this process.
+        embedder: The model the corpus was made with.
+    """
+
+    def __init__(self, corpus: Corpus, parser: NodeParser | PageCutter, embedder: Embedder) -> None:
+        self._corpus = corpus
+        self._cutter = LocalCutter(parser) if isinstance(parser, NodeParser) else parser
+        self._embedder = embedder
+        self._under_way = VectorsUnderWay()
+
+    async def index(self, document: NormalizedDocument, *, depth: int = 0) -> AcquiredPage:
+        """Store a page, replacing its previous version as a whole.
+
+        A page whose text, title and links are as stored is only marked as fetched. A page that
+        the site serves under several URLs is stored once and known by all of them. Chunks whose
+        title, headings and text are in the corpus already, or in a page that is being indexed by
+        another task, are not embedded again.
+
+        Args:
+            document: The page.
+            depth: Links from a page the user named; the smallest one ever given is kept.
+
+        Raises:
+            UnusablePageError: The page is too large to be indexed; the stored version is untouched.
+            ProviderError: Embedding failed; the stored version is untouched.
+            StorageError: Writing failed; the stored version is untouched.
+        """
+        started = time.perf_counter()
+        prepared = await self.prepare(document, depth=depth)
+        if isinstance(prepared, AcquiredPage):
+            return prepared
+        (page,) = await self.store([prepared])
+        _log.info(
+            "Indexed %s: %d chunks, %d embedded, %.2f s.",
+            *(page.url, page.chunk_count, page.chunks_embedded, time.perf_counter() - started),
+        )
+        return page
+
+    async def prepare(
+        self, document: NormalizedDocument, *, depth: int = 0
+    ) -> PreparedPage | AcquiredPage:
+        """Parse and embed a page, for `store`; one that is stored as it is, is only confirmed.
+
+        Raises:
+            UnusablePageError: The page is too large to be indexed.
+            ProviderError: Embedding failed.
+            StorageError: The corpus cannot be read, or a chunk is not at its offsets.
+        """
+        links = {row.url for row in link_rows(document.url, document.links)}
+        previous, same = await self._corpus.known_versions(document, links)
+        if same is not None:
+            return await self._confirm(document, same, depth)
+        rows = await self._cutter.rows(document, depth=depth)
+        held = self._under_way.claim(child.text_hash for child in rows.children)
+        page_id = None if previous is None else previous.page_id
+        known = await self._corpus.known_chunks(page_id, list(held))
+        embeddings, made = await self._embed(rows.children, known.embeddings, held)
+        return PreparedPage(
+            rows=rows,
+            embeddings=embeddings,
+            outcome="indexed" if previous is None else "updated",
+            chunks_added=sum(child.node_id not in known.node_ids for child in rows.children),
+            chunks_embedded=sum(child.text_hash in made for child in rows.children),
+            held=held,
+        )
+
+    async def store(self, pages: Sequence[PreparedPage]) -> list[AcquiredPage]:
+        """Store prepared pages in one transaction: all or none.
+
+        No two of them may have a URL or their text in common.
+
+        Raises:
+            StorageError: Writing failed; the stored versions are untouched.
+        """
+        stored = await self._corpus.replace_pages([(page.rows, page.embeddings) for page in pages])
+        return [
+            acquired_page(
+                result,
+                page.rows.document.requested_url,
+                page.outcome,
+                chunks_added=page.chunks_added,
+                chunks_embedded=page.chunks_embedded,
+            )
+            for page, result in zip(pages, stored, strict=True)
+        ]
+
+    async def _confirm(
+        self, document: NormalizedDocument, page: StoredPage, depth: int
+    ) -> AcquiredPage:
+        own = page.url == document.url
+        await self._corpus.touch(
+            page.url,
+            document.fetched_at,
+            etag=document.etag if own else None,
+            last_modified=document.last_modified if own else None,
+        )
+        await self._corpus.add_aliases(page.url, [document.url, document.requested_url])
+        await self._corpus.lower_depth(page.url, depth)
+        current = await self._corpus.page(page.url) or page
+        return acquired_page(current, document.requested_url, "unchanged")
+
+    async def _embed(
+        self,
+        children: Sequence[ChildRow],
+        known: Mapping[bytes, NDArray[np.float32]],
+        held: Mapping[bytes, PendingVector],
+    ) -> tuple[NDArray[np.float32], set[bytes]]:
+        """Vectors of all children, and the hashes of the texts that were embedded for them."""
+        texts = {child.text_hash: child.indexed_text for child in children}
+        new = {key: each for key, each in held.items() if key not in known}
+        made = await self._under_way.complete(
+            new, lambda keys: self._embedder.embed_documents([texts[key] for key in keys])
+        )
+        embeddings = np.zeros((len(children), self._embedder.dimensions), np.float32)
+        for row, child in enumerate(children):
+            pending = new.get(child.text_hash)
+            embeddings[row] = known[child.text_hash] if pending is None else pending.value
+        return embeddings, made
+
+
+def acquired_page(
+    page: StoredPage,
+    requested_url: str,
+    outcome: Literal["stored", "unchanged", "indexed", "updated"],
+    *,
+    chunks_added: int = 0,
+    chunks_embedded: int = 0,
+) -> AcquiredPage:
+    """Describe how a stored page was acquired."""
+    return AcquiredPage(
+        url=page.url,
+        requested_url=requested_url,
+        page_id=page.page_id,
+        title=page.title,
+        outcome=outcome,
+        depth=page.depth,
+        chunk_count=page.chunk_count,
+        chunks_added=chunks_added,
+        chunks_embedded=chunks_embedded,
+        token_count=page.token_count,
+        source=page.source,
+    )

@@ -1,0 +1,450 @@
+"""Examines a collection without changing it: server, tables, indexes, rows, offsets."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from psycopg import AsyncConnection, sql
+from psycopg.rows import dict_row
+from pydantic import BaseModel, ConfigDict
+
+from webrag.corpus.maintenance.reembedding import unfinished_model
+from webrag.corpus.nodes import node_from_row
+from webrag.corpus.rows import child_row
+from webrag.corpus.schema import CorpusMeta, read_meta, table
+from webrag.corpus.tables import (
+    FIRST_TABLES,
+    SCHEMA_VERSION,
+    TABLES,
+    VECTOR_INDEX,
+    index_statements,
+)
+from webrag.errors import ConfigurationError, StorageError, WebRAGError
+from webrag.ingestion.addresses import content_hash
+from webrag.lexical.analysis import analyze
+from webrag.lexical.postings import pack_postings
+from webrag.postgres.database import Database, lift_timeouts
+
+__all__ = [
+    "LOADING",
+    "Check",
+    "CorpusCheck",
+    "PageFaults",
+    "absent_check",
+    "check_corpus",
+    "check_pages",
+    "model_check",
+    "obstacle_check",
+    "page_checks",
+    "row_checks",
+    "schema_check",
+    "tables_check",
+]
+_PAGES_AT_ONCE = 16
+
+_IDS = "select id from {documents} order by random() limit %s"
+
+_DOCUMENTS = "select id, url, markdown, content_hash from {documents} where id = any(%s)"
+
+_PARENTS = "select document, char_start, char_end, text from {parents} where document = any(%s)"
+
+_CHILDREN = """
+select document, char_start, char_end, text, ordinal, node_id, metadata_
+from {children} where document = any(%s) order by document, ordinal
+"""
+
+_POSTINGS = "select document, term, segment, packed from {postings} where document = any(%s)"
+
+
+@dataclass
+class PageFaults:
+    """What was wrong, by the URLs of the pages.
+
+    Attributes:
+        total: Pages of the collection.
+        pages: Pages that were verified.
+        offsets: A chunk's text is not at its offsets.
+        hashes: The text does not have the recorded hash.
+        postings: The lexical index does not hold the terms of the chunks.
+    """
+
+    total: int = 0
+    pages: int = 0
+    offsets: list[str] = field(default_factory=list)
+    hashes: list[str] = field(default_factory=list)
+    postings: list[str] = field(default_factory=list)
+
+
+async def check_pages(
+    connection: AsyncConnection[Any],
+    collection: str,
+    sample: int | None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> PageFaults:
+    """Verify pages taken at random, or all; memory does not grow with their number.
+
+    Args:
+        connection: One snapshot.
+        collection: Which collection.
+        sample: How many pages; None for all.
+        on_progress: Told how many are verified, and how many there are to verify.
+    """
+    names = {name: table(collection, name) for name in ("documents", "parents", "postings")}
+    names["children"] = table(collection, "data_children")
+
+    async def read(statement: str, value: Any) -> list[tuple[Any, ...]]:
+        composed = sql.SQL(statement).format(**names)
+        return await (await connection.execute(composed, (value,))).fetchall()
+
+    ids = [page_id for (page_id,) in await read(_IDS, sample)]
+    ((total,),) = await read("select count(*) from {documents} where %s", True)
+    faults = PageFaults(total=total)
+    for start in range(0, len(ids), _PAGES_AT_ONCE):
+        batch = ids[start : start + _PAGES_AT_ONCE]
+        parents, children = await read(_PARENTS, batch), await read(_CHILDREN, batch)
+        postings = await read(_POSTINGS, batch)
+        for page_id, url, markdown, recorded in await read(_DOCUMENTS, batch):
+            own = [row for row in children if row[0] == page_id]
+            chunks = [row for row in parents if row[0] == page_id] + own
+            if any(markdown[row[1] : row[2]] != row[3] for row in chunks):
+                faults.offsets.append(url)
+            if content_hash(markdown) != recorded:
+                faults.hashes.append(url)
+            if _terms(own) != {row[1:3]: bytes(row[3]) for row in postings if row[0] == page_id}:
+                faults.postings.append(url)
+        faults.pages += len(batch)
+        if on_progress is not None:
+            on_progress(faults.pages, len(ids))
+    return faults
+
+
+def _terms(children: Sequence[tuple[Any, ...]]) -> dict[tuple[str, int], bytes]:
+    """Packed postings that the chunks of a page ought to have, by term and segment."""
+    terms: list[list[str]] = [[] for _ in range(children[-1][4] + 1 if children else 0)]
+    for _, _, _, text, ordinal, node_id, metadata in children:
+        node = node_from_row(node_id, text, metadata)
+        terms[ordinal] = analyze(child_row(node, ordinal).indexed_text)
+    return {(row.term, row.segment): row.packed for row in pack_postings(terms)}
+
+
+_Level = Literal["ok", "warn", "fail"]
+
+_REINDEX = "Run `webrag reindex --force`."
+
+_REFRESH = "Run `webrag ingest --refresh` with the URLs named."
+
+
+class Check(BaseModel):
+    """One thing that was examined.
+
+    Attributes:
+        name: What.
+        level: `ok`, `warn` (works, but somebody should know) or `fail` (results are wrong or slow).
+        found: What was found, one sentence.
+        remedy: What to do about it; None when nothing need be done.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    level: _Level
+    found: str
+    remedy: str | None = None
+
+
+class CorpusCheck(BaseModel):
+    """Everything that was examined, in order."""
+
+    model_config = ConfigDict(frozen=True)
+
+    checks: tuple[Check, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Nothing failed."""
+        return all(check.level != "fail" for check in self.checks)
+
+
+LOADING = Check(
+    name="indexes",
+    level="warn",
+    found="A large load is under way or was interrupted: there is no vector index yet, and"
+    " searches compare with every chunk.",
+    remedy="None needed: the load, or the next command that opens the collection, builds it.",
+)
+
+"""While a load has put the index off."""
+
+
+def obstacle_check(error: WebRAGError) -> Check:
+    """What kept the examination from going on."""
+    return Check(name="database", level="fail", found=str(error), remedy=error.hint)
+
+
+def absent_check(collection: str) -> Check:
+    """There is no collection."""
+    return Check(
+        name="collection",
+        level="warn",
+        found=f"The collection {collection} does not exist yet.",
+        remedy="Run `webrag ingest URL`, or name another with --collection.",
+    )
+
+
+def schema_check(meta: CorpusMeta) -> Check:
+    """Which version the tables have."""
+    model, dimensions = meta.embedding
+    found = f"Schema version {meta.version}; vectors of {model} ({dimensions})."
+    if meta.version < SCHEMA_VERSION:
+        remedy = f"None needed: the next command that uses it brings it to {SCHEMA_VERSION}."
+        return Check(name="schema", level="warn", found=found, remedy=remedy)
+    return Check(name="schema", level="ok", found=found)
+
+
+def tables_check(missing: list[str]) -> Check:
+    """Some tables are missing."""
+    return Check(
+        name="tables",
+        level="fail",
+        found=f"Missing: {', '.join(missing)}.",
+        remedy="Restore a backup, or `webrag drop` the collection and fetch its pages again.",
+    )
+
+
+def row_checks(row: Mapping[str, Any], embedding: tuple[str, int]) -> list[Check]:
+    """Whether the numbers of rows fit together.
+
+    Args:
+        row: Them.
+        embedding: Model and dimensions that are recorded.
+    """
+    counted = "{documents:,} pages, {parents:,} parents, {children:,} chunks.".format(**row)
+    embedded = f"{row['children'] - row['unembedded']:,} of {row['children']:,} chunks."
+    orphans = f"{row['orphans']:,} chunks without parent, {row['childless']:,} parents without"
+    orphans += f" chunk, {row['pageless']:,} rows without page."
+    return [
+        Check(name="rows", level="ok", found=counted),
+        _judged("embeddings", embedded, row["unembedded"], _REINDEX),
+        _judged(
+            "vector size",
+            f"{row['dimensions']} dimensions; {embedding[1]} are recorded.",
+            row["dimensions"] != embedding[1],
+            _REINDEX,
+        ),
+        _judged("orphan rows", orphans, row["orphans"] + row["childless"] + row["pageless"]),
+        _judged(
+            "chunk counts", f"{row['miscounted']:,} pages differ.", row["miscounted"], _REFRESH
+        ),
+        _judged(
+            "lexical index",
+            f"{row['wordless']:,} pages without entries.",
+            row["wordless"],
+            _REFRESH,
+        ),
+    ]
+
+
+def _judged(name: str, found: str, is_bad: Any, remedy: str = _REFRESH) -> Check:
+    return Check(
+        name=name,
+        level="fail" if is_bad else "ok",
+        found=found,
+        remedy=remedy if is_bad else None,
+    )
+
+
+def page_checks(faults: PageFaults) -> list[Check]:
+    """Whether the pages that were verified are as they should be."""
+    scope = f"{faults.pages:,} of {faults.total:,} pages verified"
+    named = {"offsets": faults.offsets, "texts": faults.hashes, "postings": faults.postings}
+    return [
+        _judged(
+            name,
+            f"{scope}, {len(urls):,} with faults{_some(urls)}.",
+            urls,
+        )
+        for name, urls in named.items()
+    ]
+
+
+def _some(urls: list[str]) -> str:
+    shown = ", ".join(urls[:3])
+    return f" ({shown}{', ...' if len(urls) > 3 else ''})" if urls else ""
+
+
+def model_check(
+    embedding: tuple[str, int], wanted: tuple[str, int] | None, unfinished: tuple[str, int] | None
+) -> Check:
+    """Whether the collection was made with the model that is asked for.
+
+    Args:
+        embedding: Model and dimensions that are recorded.
+        wanted: Those of the settings; None when they leave it to the corpus.
+        unfinished: Those of a reindexing that is not done.
+    """
+    remedy = "Run `webrag reindex` with the model that is to be used."
+    if unfinished is not None:
+        found = f"A reindexing to {unfinished[0]} was interrupted, or is under way."
+        return Check(name="model", level="warn", found=found, remedy=remedy)
+    if wanted is not None and wanted != embedding:
+        found = f"The settings ask for {wanted[0]} ({wanted[1]} dimensions)."
+        return Check(name="model", level="fail", found=found, remedy=remedy)
+    return Check(name="model", level="ok", found="The settings fit the collection.")
+
+
+_Connection = AsyncConnection[Any]
+
+_VERSIONS = """
+select current_setting('server_version') as postgres,
+       (select extversion from pg_extension where extname = 'vector') as pgvector,
+       (select default_version from pg_available_extensions where name = 'vector') as offered
+"""
+
+_INDEXES = """
+select c.relname as name, i.indisvalid and i.indisready as valid
+from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
+join pg_namespace n on n.oid = t.relnamespace
+where n.nspname = %s and t.relname = any(%s)
+"""
+
+_ROWS = """
+select (select count(*) from {documents}) as documents,
+       (select count(*) from {parents}) as parents,
+       (select count(*) from {children}) as children,
+       (select count(*) from {children} where embedding is null) as unembedded,
+       (select count(*) from {children} c
+        where not exists (select from {parents} p where p.id = c.parent_id)) as orphans,
+       (select count(*) from {parents} p
+        where not exists (select from {children} c where c.parent_id = p.id)) as childless,
+       (select count(*) from {documents} d where child_count <>
+        (select count(*) from {children} c where c.document = d.id)) as miscounted,
+       (select count(*) from {documents} d where term_count > 0
+        and not exists (select from {postings} p where p.document = d.id)) as wordless,
+       (select count(*) from {children} c
+        where not exists (select from {documents} d where d.id = c.document))
+       + (select count(*) from {parents} p
+          where not exists (select from {documents} d where d.id = p.document))
+       + (select count(*) from {postings} p
+          where not exists (select from {documents} d where d.id = p.document))
+       + (select count(*) from {links} l
+          where not exists (select from {documents} d where d.id = l.source_document)) as pageless,
+       (select atttypmod from pg_attribute
+        where attrelid = %s::regclass and attname = 'embedding') as dimensions
+"""
+
+
+async def check_corpus(
+    database: Database,
+    *,
+    wanted: tuple[str, int] | None = None,
+    sample: int | None = 100,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> CorpusCheck:
+    """Examine the collection; what stands in the way of the examination is a finding too.
+
+    Args:
+        database: The collection.
+        wanted: Model and dimensions the settings ask for; None when they leave it to the corpus.
+        sample: Pages, taken at random, of which every offset and posting is verified; None for
+            all.
+        on_progress: Told how many pages are verified, and how many there are to verify.
+    """
+    checks: list[Check] = []
+    collection = database.config.collection
+
+    async def examine(connection: _Connection) -> list[Check]:
+        await lift_timeouts(connection)
+        meta = await read_meta(connection, collection)
+        found = [await _server(connection, database)]
+        if meta is None:
+            return [*found, absent_check(collection)]
+        embedding = meta.embedding
+        found.append(schema_check(meta))
+        missing = await _missing_tables(connection, collection, meta.version)
+        if missing:
+            return [*found, tables_check(missing)]
+        found += await _indexes(connection, collection, meta)
+        found += await _rows(connection, collection, embedding)
+        faults = await check_pages(connection, collection, sample, on_progress)
+        found += page_checks(faults)
+        found.append(model_check(embedding, wanted, await unfinished_model(connection, collection)))
+        return found
+
+    try:
+        await database.open()
+        checks = await database.run(examine, snapshot=True)
+    except (ConfigurationError, StorageError) as error:
+        checks.append(obstacle_check(error))
+    return CorpusCheck(checks=tuple(checks))
+
+
+async def _server(connection: _Connection, database: Database) -> Check:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(sql.SQL(_VERSIONS))
+        row = await cursor.fetchone()
+    assert row is not None
+    found = f"{database.description}, pgvector {row['pgvector']}."
+    if row["offered"] is not None and row["offered"] != row["pgvector"]:
+        remedy = f"Run `alter extension vector update` for version {row['offered']}."
+        return Check(name="server", level="warn", found=found, remedy=remedy)
+    return Check(name="server", level="ok", found=found)
+
+
+async def _missing_tables(connection: _Connection, collection: str, version: int) -> list[str]:
+    cursor = await connection.execute(
+        "select tablename::text from pg_tables where schemaname = %s", (collection,)
+    )
+    expected = TABLES if version == SCHEMA_VERSION else FIRST_TABLES
+    return sorted(set(expected) - {name for (name,) in await cursor.fetchall()})
+
+
+async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -> list[Check]:
+    cursor = await connection.execute(sql.SQL(_INDEXES), (collection, list(TABLES)))
+    valid: dict[str, bool] = dict(await cursor.fetchall())
+    expected = index_statements(collection, meta.embedding[1], meta.version)
+    checks = [
+        Check(
+            name="indexes",
+            level="fail",
+            found=f"The index {name} is missing.",
+            remedy=f"Run in the database: {_one_line(statement.as_string(connection))}",
+        )
+        for name, statement in expected.items()
+        if name not in valid and not (meta.is_loading and name == VECTOR_INDEX)
+    ]
+    checks += [
+        Check(
+            name="indexes",
+            level="fail",
+            found=f"The index {name} is not valid.",
+            remedy=f'Run in the database: reindex index "{collection}"."{name}"',
+        )
+        for name, is_valid in valid.items()
+        if not is_valid
+    ]
+    if meta.is_loading:
+        checks.append(LOADING)
+    return checks or [
+        Check(name="indexes", level="ok", found=f"All {len(valid)} exist and are valid.")
+    ]
+
+
+def _one_line(statement: str) -> str:
+    return " ".join(statement.split())
+
+
+async def _rows(
+    connection: _Connection, collection: str, embedding: tuple[str, int]
+) -> list[Check]:
+    names = {name: table(collection, name) for name in ("documents", "parents", "postings")}
+    statement = sql.SQL(_ROWS).format(
+        **names,
+        children=table(collection, "data_children"),
+        links=table(collection, "link_candidates"),
+    )
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        children = table(collection, "data_children").as_string(connection)
+        await cursor.execute(statement, (children,))
+        row = await cursor.fetchone()
+    assert row is not None
+    return row_checks(row, embedding)

@@ -1,0 +1,221 @@
+"""Brings the pages of a portable file into a corpus: chunked and embedded here. Fetches nothing."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.corpus.acquirer import unexpected_failure
+from webrag.corpus.indexer import Indexer, PreparedPage
+from webrag.corpus.maintenance.portable import (
+    PortablePage,
+    open_for_reading,
+    read_header,
+    read_pages,
+)
+from webrag.corpus.pages import Corpus
+from webrag.errors import DatabaseUnavailableError, ProviderError, WebRAGError
+
+__all__ = ["ImportReport", "import_corpus"]
+
+_LINES_AT_ONCE = 8
+_CHARS_AT_ONCE = 4_000_000
+# One transaction for 96 pages loads a tenth faster than three for 32; large pages come in fewer.
+_PAGES_AT_ONCE = 96
+_CHUNKS_AT_ONCE = 2_000
+_CHUNKS_PER_PAGE = 10  # fewer than most documentation has
+
+_NumberedLine = tuple[int, PortablePage | str]
+
+
+class ImportReport(BaseModel):
+    """What an import did.
+
+    Attributes:
+        indexed: Pages that are new.
+        updated: Pages of which the file had a newer version.
+        unchanged: Pages stored already with the same text.
+        kept: Pages of which the corpus has a newer version, which was kept.
+        failed: Line number to the reason it was left out.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    indexed: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    kept: int = 0
+    failed: dict[int, str] = Field(default_factory=dict)
+
+
+async def import_corpus(
+    corpus: Corpus,
+    indexer: Indexer,
+    path: Path,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ImportReport:
+    """Store the pages of a file; each is stored completely or not at all.
+
+    Of a large file, the vector index is built at the end. A few pages are in memory at a time. An
+    unusable line is reported and the others go on. Repeating an import changes nothing.
+
+    Args:
+        corpus: Where to.
+        indexer: Chunks, embeds and stores.
+        path: What `export` wrote; compression is recognised.
+        on_progress: Told how many lines are done, and how many the header promises.
+
+    Raises:
+        InputError: The file cannot be read or is no export.
+        ProviderError: Embedding failed; what was stored before is kept.
+        DatabaseUnavailableError: The database cannot be reached; the same holds.
+    """
+    with await asyncio.to_thread(open_for_reading, path) as file:
+        header = await asyncio.to_thread(read_header, file, path)
+        lines = read_pages(file)
+        tally = _Tally(header.documents, on_progress)
+        loader = _Loader(corpus, indexer, tally)
+        async with corpus.index_put_off(header.documents * _CHUNKS_PER_PAGE):
+            while batch := await asyncio.to_thread(_next_lines, lines):
+                for number, page in batch:
+                    await loader.add(number, page)
+            await loader.flush()
+    return tally.report()
+
+
+def _next_lines(lines: Iterator[_NumberedLine]) -> list[_NumberedLine]:
+    """A few lines: reading each in a thread of its own takes longer than reading it."""
+    found: list[_NumberedLine] = []
+    size = 0
+    for number, page in islice(lines, _LINES_AT_ONCE):
+        found.append((number, page))
+        size += 0 if isinstance(page, str) else len(page.markdown) + len(page.html)
+        if size > _CHARS_AT_ONCE:
+            break
+    return found
+
+
+class _Tally:
+    """Counts what became of the lines."""
+
+    def __init__(self, promised: int, on_progress: Callable[[int, int], None] | None) -> None:
+        self._promised = promised
+        self._on_progress = on_progress
+        self._counts = dict.fromkeys(("indexed", "updated", "unchanged", "kept"), 0)
+        self._failed: dict[int, str] = {}
+        self._done = 0
+        self._last = 1
+
+    def add(self, number: int, outcome: str) -> None:
+        self._done += 1
+        self._last = max(self._last, number)
+        if outcome in self._counts:
+            self._counts[outcome] += 1
+        else:
+            self._failed[number] = outcome
+        if self._on_progress is not None:
+            self._on_progress(self._done, max(self._done, self._promised))
+
+    def report(self) -> ImportReport:
+        is_short = self._done < self._promised and self._last not in self._failed
+        if is_short:
+            self._failed[self._last + 1] = (
+                f"The file ends after {self._done:,} of {self._promised:,} pages."
+            )
+        return ImportReport(**self._counts, failed=self._failed)
+
+
+class _Loader:
+    """Stores pages in batches, one transaction each."""
+
+    def __init__(self, corpus: Corpus, indexer: Indexer, tally: _Tally) -> None:
+        self._corpus = corpus
+        self._indexer = indexer
+        self._tally = tally
+        self._pending: list[tuple[int, PortablePage, PreparedPage]] = []
+        self._taken: set[str] = set()
+
+    async def add(self, number: int, page: PortablePage | str) -> None:
+        """Take a line; a page may be stored later."""
+        if isinstance(page, str):
+            self._tally.add(number, page)
+            return
+        names = {page.url, page.requested_url, *page.aliases, page.content_hash}
+        if names & self._taken or self._is_full:
+            await self.flush()
+        try:
+            prepared: PreparedPage | str = await self._prepare(page)
+        except (DatabaseUnavailableError, ProviderError):
+            raise
+        except WebRAGError as error:
+            prepared = str(error)
+        except Exception as error:  # noqa: BLE001 - one line must not end the import
+            prepared = str(unexpected_failure(page.url, error))
+        if isinstance(prepared, str):
+            self._tally.add(number, prepared)
+            return
+        self._pending.append((number, page, prepared))
+        self._taken |= names
+
+    @property
+    def _is_full(self) -> bool:
+        chunks = sum(len(prepared.rows.children) for _, _, prepared in self._pending)
+        return len(self._pending) >= _PAGES_AT_ONCE or chunks >= _CHUNKS_AT_ONCE
+
+    async def flush(self) -> None:
+        """Store what is waiting."""
+        pending, self._pending, self._taken = self._pending, [], set()
+        if not pending:
+            return
+        try:
+            await self._store(pending)
+        except (DatabaseUnavailableError, ProviderError):
+            raise
+        except WebRAGError as error:
+            await self._one_by_one(pending, str(error))
+        except Exception as error:  # noqa: BLE001 - one page must not end the import
+            await self._one_by_one(pending, str(unexpected_failure(pending[0][1].url, error)))
+
+    async def _one_by_one(
+        self, pending: list[tuple[int, PortablePage, PreparedPage]], reason: str
+    ) -> None:
+        """So that one bad page keeps no other out."""
+        if len(pending) == 1:
+            self._tally.add(pending[0][0], reason)
+            return
+        for each in pending:
+            self._pending = [each]
+            await self.flush()
+
+    async def _prepare(self, page: PortablePage) -> PreparedPage | str:
+        stored = await self._corpus.page(page.url)
+        if stored is not None and stored.url == page.url:
+            seen = max(stored.fetched_at, stored.gone_at or stored.fetched_at)
+            if seen >= page.last_seen:
+                await self._complete(stored.url, page)
+                return "unchanged" if stored.content_hash == page.content_hash else "kept"
+        prepared = await self._indexer.prepare(page.document(), depth=page.depth)
+        if isinstance(prepared, PreparedPage):
+            return prepared
+        await self._complete(prepared.url, page)
+        await self._mark(prepared.url, page)
+        return prepared.outcome
+
+    async def _store(self, pending: list[tuple[int, PortablePage, PreparedPage]]) -> None:
+        stored = await self._indexer.store([prepared for _, _, prepared in pending])
+        for (number, page, _), result in zip(pending, stored, strict=True):
+            if set(page.aliases) - {page.url, page.requested_url}:
+                await self._corpus.add_aliases(result.url, page.aliases)
+            await self._mark(result.url, page)
+            self._tally.add(number, result.outcome)
+
+    async def _mark(self, url: str, page: PortablePage) -> None:
+        if page.gone_at is not None and url == page.url:
+            await self._corpus.mark_gone(url, page.gone_at)
+
+    async def _complete(self, url: str, page: PortablePage) -> None:
+        await self._corpus.add_aliases(url, page.aliases)
+        await self._corpus.lower_depth(url, page.depth)

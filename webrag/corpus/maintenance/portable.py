@@ -1,0 +1,327 @@
+"""A corpus as a file: one JSON object per line, a header first; it stores and fetches nothing.
+
+The file holds what cannot be made again without the sites: texts, links, dates. Chunks, vectors
+and the lexical index are made anew by whoever imports it.
+"""
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Annotated, Any, Literal, cast
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from webrag.errors import InputError
+from webrag.ingestion.addresses import MAX_URL_CHARS, canonical_url, content_hash
+from webrag.ingestion.html.marks import MAX_LINKS
+from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
+from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
+
+__all__ = [
+    "FORMAT_VERSION",
+    "PortableAnchor",
+    "PortableHeader",
+    "PortableLink",
+    "PortablePage",
+    "open_for_reading",
+    "open_for_writing",
+    "read_header",
+    "read_pages",
+]
+
+FORMAT_VERSION = 1
+_FORMAT = "webrag-corpus"
+# Bytes; the greatest page that is fetched, as text and as HTML, with its quotation marks escaped.
+_LONGEST_LINE = 40_000_000
+# What is not within quotation marks: 20,000 links have 800 kB of it, and every two bytes may
+# become an object in memory.
+_MOST_PUNCTUATION = 2_000_000
+_CHECKED_FROM = 1_000_000  # bytes; shorter lines cannot have too much of it
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+# Texts compress by 3 to 20. What expands more was made to fill a memory.
+_MOST_EXPANSION = 100
+_ALWAYS_EXPANDED = 10_000_000
+_MAX_CHARS = 10_000_000
+_MAX_HTML_CHARS = 20_000_000
+_MAX_NAME_CHARS = 2_000  # anchors may be addresses
+_MAX_NAMES = 100_000
+_MAX_HEADER_CHARS = 8_192
+_LONGEST_HEADER = 1_000_000
+_GZIP_LEVEL = 6
+
+
+_Url = Annotated[str, Field(max_length=MAX_URL_CHARS)]
+_Header = Annotated[str, Field(max_length=_MAX_HEADER_CHARS)]
+_Name = Annotated[str, Field(max_length=_MAX_NAME_CHARS)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")  # later versions may say more
+
+
+class PortableHeader(_Line):
+    """First line of the file.
+
+    Attributes:
+        version: Version of the format.
+        collection: Where the pages come from.
+        embedding_model: Model they were searched with there; for information.
+        documents: Lines that follow.
+        exported_at: UTC.
+    """
+
+    format: Literal["webrag-corpus"] = "webrag-corpus"
+    version: int = FORMAT_VERSION
+    collection: str
+    embedding_model: str | None = None
+    embedding_dimensions: int | None = None
+    documents: int = Field(ge=0)
+    links: int = Field(default=0, ge=0)
+    exported_at: AwareDatetime
+
+
+class PortableLink(_Line):
+    """A link of a page; fields as in `OutgoingLink`."""
+
+    url: _Url
+    anchor_text: _Name = ""
+    sentence: _Name = ""
+    heading: _Name | None = None
+    rel: tuple[_Name, ...] = Field(default=(), max_length=_MAX_NAMES)
+    char_start: int | None = Field(default=None, ge=0)
+    char_end: int | None = Field(default=None, ge=0)
+
+
+class PortableAnchor(_Line):
+    """Where a page of a PDF begins; fields as in `Anchor`."""
+
+    char_start: int = Field(ge=0, lt=2**31)
+    fragment: _Name
+
+
+class PortablePage(_Line):
+    """One page; fields as in `NormalizedDocument`.
+
+    Attributes:
+        aliases: Other URLs the page is known by.
+        depth: Links from a page that was named.
+        gone_at: When the site was first seen to have removed it.
+    """
+
+    url: _Url
+    requested_url: _Url
+    aliases: tuple[_Url, ...] = Field(default=(), max_length=_MAX_NAMES)
+    title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
+    description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
+    language: _Name | None = None
+    published_at: AwareDatetime | None = None
+    modified_at: AwareDatetime | None = None
+    fetched_at: AwareDatetime
+    depth: int = Field(ge=0, lt=2**31)
+    markdown: str = Field(max_length=_MAX_CHARS)
+    html: str = Field(default="", max_length=_MAX_HTML_CHARS)
+    content_hash: _Name
+    etag: _Header | None = None
+    last_modified: _Header | None = None
+    status: int = 200
+    source: _Name
+    gone_at: AwareDatetime | None = None
+    anchors: tuple[PortableAnchor, ...] = Field(default=(), max_length=MAX_LINKS)
+    links: tuple[PortableLink, ...] = Field(default=(), max_length=MAX_LINKS)
+
+    def document(self) -> NormalizedDocument:
+        """The page as ingestion would deliver it."""
+        values = self.model_dump(exclude={"aliases", "depth", "gone_at", "links", "anchors"})
+        anchors = tuple(Anchor(**anchor.model_dump()) for anchor in self.anchors)
+        links = tuple(OutgoingLink(**link.model_dump()) for link in self.links)
+        return NormalizedDocument(**values, links=links, anchors=anchors)
+
+    @property
+    def last_seen(self) -> datetime:
+        """When the site was last asked for it."""
+        return max(self.fetched_at, self.gone_at or self.fetched_at)
+
+
+def open_for_writing(path: Path, *, compress: bool) -> IO[bytes]:
+    """Open a new file, compressed on request."""
+    if compress:
+        return cast("IO[bytes]", gzip.open(path, "wb", _GZIP_LEVEL))
+    return path.open("wb")
+
+
+def open_for_reading(path: Path) -> IO[bytes]:
+    """Open a file; whether it is compressed is seen from its first bytes.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            is_compressed = file.read(2) == b"\x1f\x8b"
+        if is_compressed:
+            return cast("IO[bytes]", _Inflated(path))
+        return path.open("rb")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"The file {path} cannot be read: {reason}.") from error
+
+
+class _ExpandsTooMuchError(Exception):
+    """The file was made to fill a memory."""
+
+
+class _Inflated(gzip.GzipFile):
+    """A compressed file that gives up where it expands beyond any text."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        super().__init__(fileobj=self._file, mode="rb")
+        self._given = 0
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """As of any file."""
+        line = super().readline(-1 if size is None else size)
+        self._given += len(line)
+        if self._given > _ALWAYS_EXPANDED + _MOST_EXPANSION * self._file.tell():
+            raise _ExpandsTooMuchError
+        return line
+
+    def close(self) -> None:
+        """Close the file itself, too."""
+        try:
+            super().close()
+        finally:
+            self._file.close()
+
+
+def read_header(file: IO[bytes], path: Path) -> PortableHeader:
+    """The header of an opened file.
+
+    Raises:
+        InputError: It is not an export, or one of a newer WebRAG.
+    """
+    try:
+        found = json.loads(file.readline(_LONGEST_HEADER))
+    except (ValueError, RecursionError, OSError, EOFError, zlib.error, _ExpandsTooMuchError):
+        found = None
+    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        raise _not_an_export(path)
+    version = found.get("version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise InputError(
+            f"The file {path} has format version {version}; this WebRAG reads versions up to"
+            f" {FORMAT_VERSION}.",
+            hint="Upgrade WebRAG.",
+        )
+    try:
+        return PortableHeader.model_validate(found)
+    except ValidationError as error:
+        raise _not_an_export(path) from error
+
+
+def _not_an_export(path: Path) -> InputError:
+    return InputError(
+        f"The file {path} is not an export of WebRAG: its first line is not a header."
+    )
+
+
+def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
+    """Line number, from 2 on, and page of each line; for a line that is none, why.
+
+    A file that is cut off gives a reason for its last line.
+    """
+    number = 1
+    while True:
+        number += 1
+        try:
+            line = file.readline(_LONGEST_LINE)
+            is_cut = len(line) == _LONGEST_LINE and not line.endswith(b"\n")
+            if is_cut:
+                _skip_line(file)
+        except (OSError, EOFError, zlib.error):
+            yield number, "The compressed file is damaged or incomplete from here on."
+            return
+        except _ExpandsTooMuchError:
+            yield (
+                number,
+                (
+                    f"The compressed file expands more than {_MOST_EXPANSION}-fold from here on,"
+                    " as no text does."
+                ),
+            )
+            return
+        if not line:
+            return
+        if is_cut:
+            yield number, f"It is longer than {_LONGEST_LINE:,} bytes."
+        elif line.strip():
+            yield number, _page(line)
+
+
+def _skip_line(file: IO[bytes]) -> None:
+    while True:
+        rest = file.readline(_LONGEST_LINE)
+        if not rest or rest.endswith(b"\n"):
+            return
+
+
+def _page(line: bytes) -> PortablePage | str:
+    if _has_too_many_values(line):
+        return "It has more values than a page can have."
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return "It is not JSON."
+    try:
+        page = PortablePage.model_validate(found)
+        _check(page)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the line"
+        return f"{place}: {first['msg']}."
+    except InputError as error:
+        return str(error)
+    return page
+
+
+def _has_too_many_values(line: bytes) -> bool:
+    if len(line) < _CHECKED_FROM:
+        return False
+    return len(line) - sum(len(found.group()) for found in _STRING.finditer(line)) > (
+        _MOST_PUNCTUATION
+    )
+
+
+def _check(page: PortablePage) -> None:
+    if not all(map(_is_storable, _strings(page.model_dump(mode="python")))):
+        raise InputError("It holds a NUL or half a surrogate pair, which no text may contain.")
+    for url in (page.url, page.requested_url, *page.aliases):
+        if canonical_url(url) != url:
+            raise InputError(f"{url} is not in canonical form, {canonical_url(url)}.")
+    if content_hash(page.markdown) != page.content_hash:
+        raise InputError("The text does not have the content_hash the line names: it was changed.")
+
+
+def _is_storable(text: str) -> bool:
+    if "\x00" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each)

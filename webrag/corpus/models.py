@@ -1,0 +1,214 @@
+"""What the corpus stores and reports. No I/O here."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "AcquiredPage",
+    "CollectionSize",
+    "CorpusStatus",
+    "FailedPage",
+    "LastOutcome",
+    "LinkCandidate",
+    "PageStatus",
+    "StoredPage",
+]
+
+
+LastOutcome = Literal["indexed", "updated", "unchanged", "gone", "failed"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StoredPage(_Frozen):
+    """What is known of one page of the corpus, without its text.
+
+    Attributes:
+        page_id: Row number in this corpus; not stable across corpora.
+        document_id: Stable id, a UUID derived from the canonical URL.
+        depth: Smallest number of links from a page the user named; 0 for named pages.
+        chunk_count: Number of child chunks.
+        token_count: Tokens of the whole markdown.
+        gone_at: When the site was first seen to answer 404 or 410; gone pages are not retrieved.
+        source: Name of the page source this version came from.
+    """
+
+    page_id: int
+    document_id: str
+    url: str
+    requested_url: str
+    title: str | None
+    fetched_at: datetime
+    content_hash: str
+    etag: str | None
+    last_modified: str | None
+    depth: int
+    chunk_count: int
+    token_count: int
+    gone_at: datetime | None
+    source: str = ""
+
+
+class AcquiredPage(_Frozen):
+    """Outcome of making sure that a page is in the corpus.
+
+    Attributes:
+        outcome: `stored` no request was made; `unchanged` the site confirmed the stored version;
+            `indexed` the page is new; `updated` a new version replaced the stored one.
+        chunks_added: Child chunks written that the previous version did not have.
+        chunks_embedded: Child chunks that had to be embedded.
+        source: Name of the page source the stored version came from.
+    """
+
+    url: str
+    requested_url: str
+    page_id: int
+    title: str | None
+    outcome: Literal["stored", "unchanged", "indexed", "updated"]
+    depth: int
+    chunk_count: int
+    chunks_added: int = 0
+    chunks_embedded: int = 0
+    token_count: int
+    source: str = ""
+
+
+class LinkCandidate(_Frozen):
+    """A link of a stored page, as a candidate for expansion.
+
+    Attributes:
+        source_url: Page that holds the link.
+        source_page_id: Its row number.
+        url: Canonical target.
+        title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.
+        description: Sentence around the link; empty for navigation.
+        heading: Nearest heading above the link.
+        rel: rel tokens.
+        char_start: Offset of the anchor in the source's markdown; None for navigation.
+        char_end: End of it.
+        source_depth: Depth of the source page.
+        origin: `page` the page itself links there; `map` a mapping service named the target when
+            it was asked about the page's site.
+    """
+
+    source_url: str
+    source_page_id: int
+    url: str
+    title: str = ""
+    description: str = ""
+    heading: str | None = None
+    rel: tuple[str, ...] = ()
+    char_start: int | None = None
+    char_end: int | None = None
+    source_depth: int = 0
+    origin: Literal["page", "map"] = "page"
+
+
+class PageStatus(_Frozen):
+    """One stored page in the status listing.
+
+    Attributes:
+        fetched_at: When the site last delivered or confirmed the stored version.
+        outcome: What the last request for the page came to; after `failed` the version stored
+            before is still retrieved.
+        checked_at: When that was; None for pages stored by an earlier version of WebRAG.
+        reason: Why it failed, or why the page is gone.
+        source: Name of the page source the stored version came from.
+    """
+
+    url: str
+    title: str | None
+    chunk_count: int
+    token_count: int
+    fetched_at: datetime
+    depth: int
+    gone_at: datetime | None
+    outcome: LastOutcome = "indexed"
+    checked_at: datetime | None = None
+    reason: str | None = None
+    source: str = ""
+
+
+class FailedPage(_Frozen):
+    """A page that was asked for and never obtained.
+
+    Attributes:
+        checked_at: When it was last asked for.
+        status: HTTP status of the answer, None when there was none.
+    """
+
+    url: str
+    reason: str
+    checked_at: datetime
+    status: int | None = None
+
+
+class CollectionSize(_Frozen):
+    """One collection of the database.
+
+    Attributes:
+        documents: Pages it holds, gone ones included; None when they may not be counted.
+    """
+
+    name: str
+    documents: int | None
+
+
+class CorpusStatus(_Frozen):
+    """What a collection holds.
+
+    Attributes:
+        documents: Pages that can be retrieved.
+        gone: Pages marked gone.
+        chunks: Child chunks.
+        tokens: Tokens of all markdown.
+        links: Link candidates known.
+        failed: Pages that were asked for and never obtained.
+        outcomes: What the last request for each page came to, stored or not, to the number of
+            pages; outcomes without pages are absent.
+        embedding_model: Model the corpus was made with; None while it is empty.
+        embedding_dimensions: Its vector size.
+        available_embedding_model: Set when the settings would choose another model for a new
+            corpus.
+        database: `embedded` or `external`, with the server version.
+        page_source: Where pages are fetched from now; "" when that is not known.
+        pages: The listing, newest first; empty when it was not asked for.
+        failures: The pages never obtained, latest attempt first; empty when the listing was not
+            asked for.
+        other_collections: The other collections of the database, in alphabetical order.
+        only_url: The page that was asked for; None when all of them were.
+        other_documents: Pages that can be retrieved beside the one that was asked for.
+    """
+
+    collection: str
+    documents: int
+    gone: int
+    chunks: int
+    tokens: int
+    links: int
+    failed: int = 0
+    outcomes: dict[LastOutcome, int] = Field(default_factory=dict)
+    embedding_model: str | None
+    embedding_dimensions: int | None
+    available_embedding_model: str | None = None
+    database: str
+    page_source: str = ""
+    pages: tuple[PageStatus, ...] = ()
+    failures: tuple[FailedPage, ...] = ()
+    other_collections: tuple[CollectionSize, ...] = ()
+    only_url: str | None = None
+    other_documents: int = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<CorpusStatus {self.collection}: {self.documents:,} pages, {self.chunks:,} chunks, "
+            f"{self.embedding_model or 'no embedding model yet'}>"
+        )
+
+    def __str__(self) -> str:
+        """As its repr: the pages would fill the screen."""
+        return repr(self)

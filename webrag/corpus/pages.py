@@ -1,0 +1,349 @@
+"""The stored pages: read in one transaction each, and changed in one each. Does not search."""
+
+from collections.abc import Sequence, Set
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection, sql
+
+from webrag.corpus import queries
+from webrag.corpus.bulk_load import index_put_off
+from webrag.corpus.mapped_links import enriched
+from webrag.corpus.models import CorpusStatus, LinkCandidate, StoredPage
+from webrag.corpus.queries import (
+    KnownChunks,
+    KnownVersions,
+    StoredParent,
+    read_chunks,
+    read_versions,
+)
+from webrag.corpus.schema import corpus_embedding, read_embedding, table
+from webrag.corpus.writer import (
+    Attempt,
+    EmbeddedPage,
+    clear_attempts,
+    lock_pages,
+    note_attempt,
+    write_pages,
+)
+from webrag.errors import ConfigurationError
+from webrag.ingestion.models import NormalizedDocument
+from webrag.postgres.database import Database
+from webrag.postgres.steps import run_steps
+
+__all__ = ["Corpus", "CorpusReader", "StoredParent"]
+_Connection = AsyncConnection[Any]
+
+
+class CorpusReader:
+    """Reads the pages of one collection; safe to share between tasks.
+
+    A page is known by its canonical URL and by every URL that led to it.
+
+    All methods raise StorageError when the database fails.
+
+    Args:
+        database: The collection.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._collection = database.config.collection
+
+    async def page(self, url: str) -> StoredPage | None:
+        """Give the page a canonical or requested URL stands for, None when it is not stored."""
+        return (await self.pages([url])).get(url)
+
+    async def pages(self, urls: Sequence[str]) -> dict[str, StoredPage]:
+        """Give stored pages by the URL they were asked for; unknown URLs are absent."""
+        return await self._database.run(
+            lambda connection: queries.find_pages(connection, self._collection, urls)
+        )
+
+    async def markdown(self, url: str) -> str | None:
+        """Give the text all offsets of a page refer to, None when the page is not stored."""
+        page = await self.page(url)
+        return None if page is None else await self.markdown_by_document_id(page.document_id)
+
+    async def markdown_by_document_id(self, document_id: str | UUID) -> str | None:
+        """Give the text of a page by its stable id, None when the page is not stored."""
+        statement = sql.SQL("select markdown from {} where document_id = %s").format(
+            table(self._collection, "documents")
+        )
+
+        async def work(connection: _Connection) -> str | None:
+            row = await (await connection.execute(statement, (UUID(str(document_id)),))).fetchone()
+            return None if row is None else str(row[0])
+
+        return await self._database.run(work)
+
+    async def known_versions(self, document: NormalizedDocument, links: Set[str]) -> KnownVersions:
+        """Tell which stored page a page that has arrived replaces, and which one it equals.
+
+        Args:
+            document: The page.
+            links: Its link targets.
+        """
+        return await self._database.run(
+            lambda connection: read_versions(connection, self._collection, document, links),
+            snapshot=True,
+        )
+
+    async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
+        """Give the links of stored pages, pages in the order asked for, links in page order.
+
+        What a mapping service said of a target fills in where the page says nothing of it; targets
+        only the service knows follow the page's own links.
+        """
+
+        async def work(connection: _Connection) -> list[LinkCandidate]:
+            pages = await queries.find_pages(connection, self._collection, urls)
+            wanted = [pages[url].page_id for url in urls if url in pages]
+            ids = list(dict.fromkeys(wanted))
+            return enriched(await queries.read_links(connection, self._collection, ids))
+
+        return await self._database.run(work, snapshot=True)
+
+    async def in_degrees(self, targets: Sequence[str]) -> dict[str, int]:
+        """Give the number of stored pages that link to each target; 0 for unknown ones."""
+        return await self._database.run(
+            lambda connection: queries.read_in_degrees(connection, self._collection, targets)
+        )
+
+    async def urls_in_scope(
+        self, sites: Sequence[str] | None, *, limit: int | None = None
+    ) -> tuple[list[str], int]:
+        """Give URLs of retrievable pages, the nearest to a named page first, and their number.
+
+        Args:
+            sites: Pages of these (`host` or `host:port`); None for all.
+            limit: URLs at most; all are counted.
+        """
+        return await self._database.run(
+            lambda connection: queries.read_urls(connection, self._collection, sites, limit)
+        )
+
+    async def neighbours(
+        self, document_id: str | UUID, chunk_indexes: Sequence[int]
+    ) -> list[StoredParent]:
+        """Give parents of a page by position, in page order; those that do not exist are absent."""
+        identity = UUID(str(document_id))
+        return await self._database.run(
+            lambda connection: queries.read_parents(
+                connection, self._collection, identity, chunk_indexes
+            )
+        )
+
+    async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
+        """Tell what the collection holds.
+
+        Args:
+            url: Count and list only this page; counts are 0 when it is not stored.
+            include_urls: List the pages.
+        """
+        collection = self._collection
+
+        async def work(connection: _Connection) -> dict[str, Any]:
+            page_id, found = None, {}
+            if url is not None:
+                found = await queries.find_pages(connection, collection, [url])
+                page_id = found[url].page_id if url in found else 0
+            counts: dict[str, Any] = await queries.read_counts(connection, collection, page_id)
+            asked = found[url].url if url in found else url
+            if url is not None:
+                every = await queries.read_counts(connection, collection, None)
+                counts["other_documents"] = every["documents"] - counts["documents"]
+            counts["outcomes"] = await queries.read_outcomes(connection, collection, asked)
+            failures = await queries.read_failures(connection, collection, asked)
+            counts["failed"] = len(failures)
+            if include_urls:
+                counts["pages"] = await queries.read_listing(connection, collection, page_id)
+                counts["failures"] = failures
+            return counts
+
+        counts = await self._database.run(work, snapshot=True)
+        model, dimensions = await corpus_embedding(self._database) or (None, None)
+        return CorpusStatus(
+            collection=collection,
+            embedding_model=model,
+            embedding_dimensions=dimensions,
+            database=self._database.description,
+            only_url=url,
+            **counts,
+        )
+
+
+class Corpus(CorpusReader):
+    """The pages of one collection; safe to share between tasks.
+
+    A page is known by its canonical URL and by every URL that led to it. Readers see a page's
+    old version or its new one, never a mixture.
+
+    All methods raise StorageError when the database fails.
+
+    Args:
+        database: The collection.
+        embedding: Model and dimensions that vectors are made with; writing fails with
+            ConfigurationError once the collection has been embedded with another one.
+    """
+
+    def __init__(self, database: Database, *, embedding: tuple[str, int] | None = None) -> None:
+        super().__init__(database)
+        self._embedding = embedding
+
+    async def replace_pages(self, pages: Sequence[EmbeddedPage]) -> list[StoredPage]:
+        """Store pages in place of their previous versions, in one transaction: all or none.
+
+        Concurrent calls for one page take turns. The smallest depth seen is kept. Loading many
+        pages this way costs a third of one transaction for each.
+
+        Args:
+            pages: Each with its embeddings, one row per child, shape (children, dimensions). No
+                two may have a URL in common.
+        """
+
+        async def work(connection: _Connection) -> list[StoredPage]:
+            ids = await run_steps(connection, write_pages(self._collection, pages))
+            # Only now: the tables are locked, so that the model cannot change any more.
+            await self._check_model(connection)
+            return await queries.read_pages(connection, self._collection, ids)
+
+        return await self._database.run(work)
+
+    def index_put_off(self, coming: int) -> AbstractAsyncContextManager[bool]:
+        """Within it, many rows are loaded; the vector index is built at the end if that is faster.
+
+        Args:
+            coming: About how many chunks.
+        """
+        return index_put_off(self._database, coming)
+
+    async def known_chunks(self, page_id: int | None, text_hashes: Sequence[bytes]) -> KnownChunks:
+        """Give what a new version of a page has in common with the corpus.
+
+        Args:
+            page_id: Its previous version; None when there is none.
+            text_hashes: Of the new version's chunks.
+        """
+
+        async def work(connection: _Connection) -> KnownChunks:
+            found = await read_chunks(connection, self._collection, page_id, text_hashes)
+            await self._check_model(connection)
+            return found
+
+        return await self._database.run(work)
+
+    async def add_aliases(self, url: str, aliases: Sequence[str]) -> None:
+        """Make a stored page known by more URLs; what failed for them before is forgotten."""
+        others = [alias for alias in aliases if alias != url]
+        await self._update(
+            url,
+            "aliases = array(select distinct unnest(aliases || %(aliases)s::text[]) order by 1)",
+            cleared=others,
+            aliases=others,
+        )
+
+    async def touch(
+        self,
+        url: str,
+        fetched_at: datetime,
+        *,
+        etag: str | None = None,
+        last_modified: str | None = None,
+    ) -> None:
+        """Note that the site confirmed the stored version; a page marked gone is back.
+
+        Args:
+            url: Canonical URL.
+            fetched_at: When it did.
+            etag: New validator; None keeps the old one.
+            last_modified: New validator; None keeps the old one.
+        """
+        await self._update(
+            url,
+            "fetched_at = greatest(fetched_at, %(at)s), gone_at = null,"
+            " etag = coalesce(%(etag)s, etag),"
+            " last_modified = coalesce(%(last_modified)s, last_modified)",
+            attempt=Attempt("unchanged", fetched_at),
+            at=fetched_at,
+            etag=etag,
+            last_modified=last_modified,
+        )
+
+    async def mark_gone(
+        self, url: str, at: datetime, *, reason: str | None = None, status: int | None = None
+    ) -> None:
+        """Take a page out of retrieval, keeping its text; the first time is remembered.
+
+        Args:
+            url: Canonical URL.
+            at: When the site said so.
+            reason: What it said, for the status listing.
+            status: HTTP status.
+        """
+        await self._update(
+            url,
+            "gone_at = coalesce(gone_at, %(at)s)",
+            attempt=Attempt("gone", at, reason, status),
+            at=at,
+        )
+
+    async def note_failure(
+        self, url: str, at: datetime, *, reason: str, status: int | None = None
+    ) -> None:
+        """Remember that a page, stored or not, could not be obtained; success clears it.
+
+        Args:
+            url: Canonical URL of a stored page, or the URL that was asked for.
+            at: When it was asked for.
+            reason: A sentence.
+            status: HTTP status of the answer, if there was one.
+        """
+        attempt = Attempt("failed", at, reason, status)
+
+        async def work(connection: _Connection) -> None:
+            await run_steps(connection, note_attempt(self._collection, url, attempt))
+
+        await self._database.run(work)
+
+    async def lower_depth(self, url: str, depth: int) -> None:
+        """Note that a page is at most this many links away from a named page."""
+        await self._update(url, "depth = least(depth, %(depth)s)", depth=depth)
+
+    def _table(self, name: str) -> sql.Composed:
+        return table(self._collection, name)
+
+    async def _check_model(self, connection: _Connection) -> None:
+        if self._embedding is None:
+            return
+        found = await read_embedding(connection, self._collection)
+        if found != self._embedding:
+            raise ConfigurationError(
+                f"The collection {self._collection!r} has been embedded again with another model"
+                f" than {self._embedding[0]}, which this process uses.",
+                hint="Start it again.",
+            )
+
+    async def _update(
+        self,
+        url: str,
+        assignments: str,
+        *,
+        attempt: Attempt | None = None,
+        cleared: Sequence[str] = (),
+        **values: Any,
+    ) -> None:
+        statement = sql.SQL(f"update {{}} set {assignments} where url = %(url)s").format(
+            self._table("documents")
+        )
+
+        async def work(connection: _Connection) -> None:
+            await run_steps(connection, lock_pages(self._collection, [url]))
+            updated = await connection.execute(statement, {"url": url, **values})
+            await run_steps(connection, clear_attempts(self._collection, cleared))
+            if attempt is not None and updated.rowcount:
+                await run_steps(connection, note_attempt(self._collection, url, attempt))
+
+        await self._database.run(work)

@@ -1,0 +1,422 @@
+"""The reads of the corpus as SQL, each over a connection it is given; it opens none."""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection, sql
+from psycopg.rows import class_row, dict_row
+
+from webrag.corpus.models import FailedPage, LinkCandidate, PageStatus, StoredPage
+from webrag.corpus.schema import table
+from webrag.ingestion.addresses import site_of
+from webrag.ingestion.models import NormalizedDocument
+
+__all__ = [
+    "ANCHORS",
+    "KnownChunks",
+    "KnownVersions",
+    "StoredParent",
+    "find_pages",
+    "read_chunks",
+    "read_counts",
+    "read_embeddings",
+    "read_failures",
+    "read_in_degrees",
+    "read_links",
+    "read_listing",
+    "read_outcomes",
+    "read_pages",
+    "read_parents",
+    "read_urls",
+    "read_versions",
+]
+_PAGE = """
+    d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
+    d.content_hash, d.etag, d.last_modified, d.depth, d.child_count as chunk_count,
+    d.token_count, d.gone_at, d.source
+"""
+
+ANCHORS = """(
+    select coalesce(
+        jsonb_agg(jsonb_build_object('char_start', a.char_start, 'fragment', a.fragment)
+                  order by a.number), '[]')
+    from (
+        select *, lead(char_start) over (order by number) as next_start
+        from rows from (jsonb_to_recordset(d.anchors) as (char_start int, fragment text))
+        with ordinality as anchors(char_start, fragment, number)
+    ) a
+    where a.char_start < p.char_end and (a.next_start is null or a.next_start > p.char_start)
+)"""
+
+"""The anchors of `documents d` that lead to some part of `parents p`, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredParent:
+    """A parent chunk as stored, with what is needed to cite it.
+
+    Attributes:
+        document_id: Stable id of the page.
+        text: `document.markdown[char_start:char_end]`.
+        html: Aligned HTML where markdown is lossy, else None.
+        images: url, alt, caption and position of each image.
+        anchors: Those of the page that lead to some part of the chunk, in order.
+    """
+
+    id: UUID
+    document_id: UUID
+    url: str
+    site: str
+    title: str | None
+    depth: int
+    published_at: datetime | None
+    fetched_at: datetime
+    chunk_index: int
+    heading: str | None
+    heading_path: list[str]
+    text: str
+    html: str | None
+    char_start: int
+    char_end: int
+    token_start: int
+    token_end: int
+    has_table: bool
+    has_code: bool
+    has_math: bool
+    has_definition_list: bool
+    has_admonition: bool
+    has_steps: bool
+    images: list[dict[str, Any]]
+    anchors: list[dict[str, Any]]
+
+
+async def find_pages(
+    connection: AsyncConnection[Any], collection: str, urls: Sequence[str]
+) -> dict[str, StoredPage]:
+    """Give the page each URL stands for; a canonical URL wins over an alias."""
+    statement = sql.SQL(
+        f"""
+        select asked, page.* from unnest(%s::text[]) asked cross join lateral (
+            select {_PAGE} from {{documents}} d
+            where d.url = asked or d.aliases @> array[asked]
+            order by d.url = asked desc, d.fetched_at desc limit 1
+        ) page
+        """
+    ).format(documents=table(collection, "documents"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, (list(urls),))
+        found = await cursor.fetchall()
+    return {row.pop("asked"): StoredPage(**row) for row in found}
+
+
+async def read_pages(
+    connection: AsyncConnection[Any], collection: str, page_ids: Sequence[int]
+) -> list[StoredPage]:
+    """Give pages by their row numbers, in the order asked for."""
+    statement = sql.SQL(
+        f"select {_PAGE} from {{}} d where d.id = any(%(ids)s)"
+        " order by array_position(%(ids)s, d.id)"
+    ).format(table(collection, "documents"))
+    async with connection.cursor(row_factory=class_row(StoredPage)) as cursor:
+        await cursor.execute(statement, {"ids": list(page_ids)})
+        return await cursor.fetchall()
+
+
+async def read_embeddings(
+    connection: AsyncConnection[Any], collection: str, text_hashes: Sequence[bytes]
+) -> dict[bytes, NDArray[np.float32]]:
+    """Give stored embeddings of texts with these hashes, whatever page they are on."""
+    statement = sql.SQL(
+        "select distinct on (text_hash) text_hash, embedding from {}"
+        " where text_hash = any(%s) and embedding is not null"
+    ).format(table(collection, "data_children"))
+    cursor = await connection.execute(statement, (list(text_hashes),))
+    return {
+        bytes(text_hash): embedding.to_numpy().astype(np.float32)
+        for text_hash, embedding in await cursor.fetchall()
+    }
+
+
+async def read_links(
+    connection: AsyncConnection[Any], collection: str, page_ids: Sequence[int]
+) -> list[LinkCandidate]:
+    """Give the links of pages, pages in the order asked for, links in page order, mapped ones last.
+
+    A mapped link whose target the page links to itself is among them.
+    """
+    statement = sql.SQL(
+        """
+        select d.url as source_url, d.id as source_page_id, l.url, l.title, l.description,
+               l.heading, l.rel, l.char_start, l.char_end, d.depth as source_depth, l.origin
+        from {links} l join {documents} d on d.id = l.source_document
+        where l.source_document = any(%(ids)s)
+        order by array_position(%(ids)s, l.source_document), l.ordinal
+        """
+    ).format(links=table(collection, "link_candidates"), documents=table(collection, "documents"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, {"ids": list(page_ids)})
+        return [LinkCandidate(**row) for row in await cursor.fetchall()]
+
+
+async def read_in_degrees(
+    connection: AsyncConnection[Any], collection: str, targets: Sequence[str]
+) -> dict[str, int]:
+    """Give the number of stored pages that link to each target."""
+    statement = sql.SQL(
+        "select url, count(distinct source_document) from {}"
+        " where url = any(%s) and origin = 'page' group by url"
+    ).format(table(collection, "link_candidates"))
+    cursor = await connection.execute(statement, (list(targets),))
+    counted = dict(await cursor.fetchall())
+    return {target: counted.get(target, 0) for target in targets}
+
+
+async def read_parents(
+    connection: AsyncConnection[Any],
+    collection: str,
+    document_id: UUID,
+    chunk_indexes: Sequence[int],
+) -> list[StoredParent]:
+    """Give parents of one page by position, in page order; those that do not exist are absent."""
+    statement = sql.SQL(
+        f"""
+        select p.id, d.document_id, d.url, d.site, d.title, d.depth, d.published_at, d.fetched_at,
+               p.chunk_index, p.heading, p.heading_path, p.text, p.html, p.char_start, p.char_end,
+               p.token_start, p.token_end, p.has_table, p.has_code, p.has_math,
+               p.has_definition_list, p.has_admonition, p.has_steps, p.images,
+               {ANCHORS} as anchors
+        from {{parents}} p join {{documents}} d on d.id = p.document
+        where d.document_id = %s and p.chunk_index = any(%s)
+        order by p.chunk_index
+        """
+    ).format(parents=table(collection, "parents"), documents=table(collection, "documents"))
+    async with connection.cursor(row_factory=class_row(StoredParent)) as cursor:
+        await cursor.execute(statement, (document_id, list(chunk_indexes)))
+        return await cursor.fetchall()
+
+
+async def read_counts(
+    connection: AsyncConnection[Any], collection: str, page_id: int | None
+) -> dict[str, int]:
+    """Give documents, gone, chunks, tokens and links, of everything or of one page."""
+    statement = sql.SQL(
+        """
+        select count(*) filter (where gone_at is null) as documents,
+               count(*) filter (where gone_at is not null) as gone,
+               coalesce(sum(child_count) filter (where gone_at is null), 0)::bigint as chunks,
+               coalesce(sum(token_count) filter (where gone_at is null), 0)::bigint as tokens,
+               (select count(*) from {links}
+                where %(id)s::int is null or source_document = %(id)s) as links
+        from {documents} where %(id)s::int is null or id = %(id)s
+        """
+    ).format(links=table(collection, "link_candidates"), documents=table(collection, "documents"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, {"id": page_id})
+        counts = await cursor.fetchone()
+    assert counts is not None
+    return counts
+
+
+async def read_listing(
+    connection: AsyncConnection[Any], collection: str, page_id: int | None
+) -> tuple[PageStatus, ...]:
+    """Give one line per page, most recently fetched first, of everything or of one page."""
+    statement = sql.SQL(
+        """
+        select d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
+               d.gone_at, d.source, o.at as checked_at, o.reason,
+               coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end)
+               as outcome
+        from {documents} d left join {outcomes} o on o.url = d.url
+        where %(id)s::int is null or d.id = %(id)s order by d.fetched_at desc, d.id desc
+        """
+    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, {"id": page_id})
+        return tuple(PageStatus(**row) for row in await cursor.fetchall())
+
+
+async def read_outcomes(
+    connection: AsyncConnection[Any], collection: str, url: str | None
+) -> dict[str, int]:
+    """Give the number of pages by what the last attempt came to, of everything or of one URL."""
+    statement = sql.SQL(
+        """
+        select outcome, count(*) from (
+            select coalesce(o.outcome, case when d.gone_at is null then 'indexed' else 'gone' end)
+                   as outcome
+            from {documents} d full join {outcomes} o on o.url = d.url
+            where %(url)s::text is null or coalesce(d.url, o.url) = %(url)s
+        ) pages group by outcome order by outcome
+        """
+    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
+    cursor = await connection.execute(statement, {"url": url})
+    return dict(await cursor.fetchall())
+
+
+async def read_failures(
+    connection: AsyncConnection[Any], collection: str, url: str | None
+) -> tuple[FailedPage, ...]:
+    """Give the URLs nothing is stored for, latest attempt first, of everything or of one URL."""
+    statement = sql.SQL(
+        """
+        select o.url, coalesce(o.reason, '') as reason, o.at as checked_at, o.status
+        from {outcomes} o
+        where (%(url)s::text is null or o.url = %(url)s)
+          and not exists (select from {documents} d where d.url = o.url)
+        order by o.at desc, o.url
+        """
+    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, {"url": url})
+        return tuple(FailedPage(**row) for row in await cursor.fetchall())
+
+
+async def read_urls(
+    connection: AsyncConnection[Any],
+    collection: str,
+    sites: Sequence[str] | None,
+    limit: int | None,
+) -> tuple[list[str], int]:
+    """Give URLs of retrievable pages, the smallest depth first, and how many there are."""
+    statement = sql.SQL(
+        """
+        select url, count(*) over () from {}
+        where (%(sites)s::text[] is null or site = any(%(sites)s)) and gone_at is null
+        order by depth, id limit %(limit)s
+        """
+    ).format(table(collection, "documents"))
+    values = {"sites": None if sites is None else list(sites), "limit": limit}
+    cursor = await connection.execute(statement, values)
+    rows = await cursor.fetchall()
+    return [row[0] for row in rows], rows[0][1] if rows else 0
+
+
+_MOST_TWINS = 5
+
+
+class KnownVersions(NamedTuple):
+    """Versions of a page that are stored.
+
+    Attributes:
+        previous: The page under the same canonical URL.
+        same: The page that needs no new version: the previous one unchanged, or a page of the
+            site that is the same page under another URL.
+    """
+
+    previous: StoredPage | None
+    same: StoredPage | None
+
+
+class KnownChunks(NamedTuple):
+    """Chunks that need not be made again.
+
+    Attributes:
+        embeddings: By text hash, of whatever page.
+        node_ids: Of the page itself.
+    """
+
+    embeddings: dict[bytes, NDArray[np.float32]]
+    node_ids: set[str]
+
+
+async def read_versions(
+    connection: AsyncConnection[Any],
+    collection: str,
+    document: NormalizedDocument,
+    links: Set[str],
+) -> KnownVersions:
+    """Find what is stored of a page.
+
+    Two pages are the same when text, title and link targets are: versions of a manual can share
+    text and still lead elsewhere.
+
+    Args:
+        connection: Whose statements see one state of the corpus.
+        collection: Which corpus.
+        document: The page.
+        links: Its link targets.
+    """
+    previous = (await find_pages(connection, collection, [document.url])).get(document.url)
+    if previous is None or previous.url != document.url:
+        return KnownVersions(None, await _twin(connection, collection, document, links))
+    known = (previous.content_hash, previous.title)
+    if known != (document.content_hash, document.title):
+        return KnownVersions(previous, None)
+    is_same = links == await _link_targets(connection, collection, previous.page_id)
+    is_same = is_same and await _has_anchors(connection, collection, previous.page_id, document)
+    return KnownVersions(previous, previous if is_same else None)
+
+
+async def read_chunks(
+    connection: AsyncConnection[Any],
+    collection: str,
+    page_id: int | None,
+    text_hashes: Sequence[bytes],
+) -> KnownChunks:
+    """Find chunks that a new version of a page has in common with the corpus.
+
+    Args:
+        connection: Any.
+        collection: Which corpus.
+        page_id: Its previous version; None when there is none.
+        text_hashes: Of the new version's chunks.
+    """
+    embeddings = await read_embeddings(connection, collection, text_hashes)
+    if page_id is None:
+        return KnownChunks(embeddings, set())
+    statement = sql.SQL("select node_id from {} where document = %s").format(
+        table(collection, "data_children")
+    )
+    cursor = await connection.execute(statement, (page_id,))
+    return KnownChunks(embeddings, {node_id for (node_id,) in await cursor.fetchall()})
+
+
+async def _has_anchors(
+    connection: AsyncConnection[Any], collection: str, page_id: int, document: NormalizedDocument
+) -> bool:
+    """Whether the stored version has the anchors; collections of earlier versions had none."""
+    if not document.anchors:
+        return True
+    statement = sql.SQL("select anchors from {} where id = %s").format(
+        table(collection, "documents")
+    )
+    row = await (await connection.execute(statement, (page_id,))).fetchone()
+    return row is not None and row[0] == [anchor.model_dump() for anchor in document.anchors]
+
+
+async def _twin(
+    connection: AsyncConnection[Any],
+    collection: str,
+    document: NormalizedDocument,
+    links: Set[str],
+) -> StoredPage | None:
+    statement = sql.SQL(
+        "select id, url from {} where content_hash = %s and site = %s"
+        " and title is not distinct from %s and url <> %s and gone_at is null"
+        " order by id limit %s"
+    ).format(table(collection, "documents"))
+    site = site_of(document.url)
+    values = (document.content_hash, site, document.title, document.url, _MOST_TWINS)
+    cursor = await connection.execute(statement, values)
+    for page_id, url in await cursor.fetchall():
+        either = {url, document.url}
+        stored = await _link_targets(connection, collection, page_id)
+        if stored - either == links - either:
+            return (await find_pages(connection, collection, [url])).get(url)
+    return None
+
+
+async def _link_targets(
+    connection: AsyncConnection[Any], collection: str, page_id: int
+) -> set[str]:
+    statement = sql.SQL(
+        "select distinct url from {} where source_document = %s and origin = 'page'"
+    ).format(table(collection, "link_candidates"))
+    cursor = await connection.execute(statement, (page_id,))
+    return {url for (url,) in await cursor.fetchall()}

@@ -1,0 +1,375 @@
+"""The tables of a collection: made, versioned, listed and dropped; rows are others' business."""
+
+import logging
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from webrag.corpus.models import CollectionSize
+from webrag.corpus.tables import (
+    FIRST_TABLES,
+    LOADING_KEY,
+    NEXT_CHILDREN,
+    SCHEMA_VERSION,
+    TABLES,
+    create_statements,
+    migrate_statements,
+)
+from webrag.errors import ConfigurationError, StorageError
+from webrag.postgres.config import check_collection_name
+from webrag.postgres.database import Database, lift_timeouts
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "CorpusMeta",
+    "collection_sizes",
+    "corpus_embedding",
+    "create_tables",
+    "drop_collection",
+    "ensure_schema",
+    "list_collections",
+    "lock_tables",
+    "migrate_tables",
+    "read_embedding",
+    "read_meta",
+    "table",
+    "update_schema",
+]
+logger = logging.getLogger(__name__)
+
+
+async def lock_tables(connection: AsyncConnection[TupleRow], collection: str) -> None:
+    """Keep others from changing the tables; the transaction may then take as long as it needs."""
+    await lift_timeouts(connection)
+    await connection.execute(
+        "select pg_advisory_xact_lock(hashtextextended(%s, 41))", (f"webrag {collection}",)
+    )
+
+
+async def create_tables(
+    connection: AsyncConnection[TupleRow], collection: str, embedding: tuple[str, int]
+) -> None:
+    """Make an empty collection.
+
+    Args:
+        connection: In a transaction that holds the lock.
+        collection: A checked name.
+        embedding: Model and dimensions it is made with.
+
+    Raises:
+        ConfigurationError: Its schema holds somebody else's tables.
+        StorageError: The user may not create it.
+    """
+    model, dimensions = embedding
+    try:
+        # `if not exists` asks for the right to create even when the schema is there.
+        cursor = await connection.execute(
+            "select from pg_namespace where nspname = %s", (collection,)
+        )
+        if await cursor.fetchone() is None:
+            await connection.execute(sql.SQL("create schema {}").format(sql.Identifier(collection)))
+        for statement in create_statements(collection, dimensions):
+            await connection.execute(statement)
+        for statement in migrate_statements(collection, 1):
+            await connection.execute(statement)
+    except psycopg.errors.DuplicateTable as error:
+        raise ConfigurationError(
+            f"The schema {collection!r} exists and holds other tables.",
+            hint="Set WEBRAG_COLLECTION to another name.",
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        user, dbname = connection.info.user, connection.info.dbname
+        raise StorageError(
+            f"The user {user!r} may not create the schema {collection!r}.",
+            hint=f"An administrator can run `GRANT CREATE ON DATABASE {dbname} TO {user}`.",
+        ) from error
+    meta = {
+        "schema_version": SCHEMA_VERSION,
+        "embedding_model": model,
+        "embedding_dimensions": dimensions,
+    }
+    insert = sql.SQL("insert into {} (key, value) values (%s, %s)").format(_meta(collection))
+    async with connection.cursor() as cursor:
+        await cursor.executemany(insert, [(key, Jsonb(value)) for key, value in meta.items()])
+
+
+async def migrate_tables(
+    connection: AsyncConnection[TupleRow], collection: str, version: int
+) -> None:
+    """Bring the tables of a collection from a version to the current one.
+
+    Args:
+        connection: In a transaction that holds the lock.
+        collection: A checked name.
+        version: What it has.
+
+    Raises:
+        StorageError: The user may not change it.
+    """
+    try:
+        for statement in migrate_statements(collection, version):
+            await connection.execute(statement)
+    except psycopg.errors.InsufficientPrivilege as error:
+        user = connection.info.user
+        raise StorageError(
+            f"The user {user!r} may not bring the collection {collection!r} from schema version"
+            f" {version} to {SCHEMA_VERSION}.",
+            hint="Run WebRAG once as the owner of its schema.",
+        ) from error
+    update = sql.SQL("update {} set value = %s where key = 'schema_version'").format(
+        _meta(collection)
+    )
+    await connection.execute(update, (Jsonb(SCHEMA_VERSION),))
+    logger.info(
+        "Brought the collection %s from schema version %d to %d.",
+        *(collection, version, SCHEMA_VERSION),
+    )
+
+
+def _meta(collection: str) -> sql.Identifier:
+    return sql.Identifier(collection, "corpus_meta")
+
+
+# pgvector's limit for an HNSW index on halfvec.
+_MOST_DIMENSIONS = 4000
+
+
+class CorpusMeta(NamedTuple):
+    """What a collection records of itself.
+
+    Attributes:
+        version: Of its tables.
+        embedding: Model and dimensions it was made with.
+        is_loading: A large load has put the vector index off and has not built it.
+    """
+
+    version: int
+    embedding: tuple[str, int]
+    is_loading: bool = False
+
+
+def table(collection: str, name: str) -> sql.Composed:
+    """The quoted `schema.table` of a collection's table.
+
+    Raises:
+        ConfigurationError: The collection name is not allowed.
+    """
+    return sql.SQL("{}").format(sql.Identifier(check_collection_name(collection), name))
+
+
+async def ensure_schema(
+    database: "Database", *, embedding_model: str, embedding_dimensions: int
+) -> None:
+    """Make sure that the collection exists, is current and was made with this embedding model.
+
+    A collection of an earlier version gets what it lacks and keeps what it holds. Repeating it
+    costs one read. Concurrent processes wait for each other.
+
+    Args:
+        database: Says which collection.
+        embedding_model: Recorded for a new collection, compared with an existing one.
+        embedding_dimensions: The same for the size of its vectors, 1 to 4000.
+
+    Raises:
+        ConfigurationError: The collection has another model or dimension, was made by a newer
+            WebRAG, or its schema holds somebody else's tables.
+        StorageError: The user may not create it.
+    """
+    if not 1 <= embedding_dimensions <= _MOST_DIMENSIONS:
+        raise ConfigurationError(
+            f"EMBEDDING_DIMENSIONS is {embedding_dimensions}; allowed are 1 to {_MOST_DIMENSIONS}."
+        )
+    collection = check_collection_name(database.config.collection)
+    wanted = (embedding_model, embedding_dimensions)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> None:
+        found = await read_meta(connection, collection)
+        if found is None or found.version < SCHEMA_VERSION:
+            await lock_tables(connection, collection)
+            found = await read_meta(connection, collection)
+        if found is None:
+            if database.config.url is not None:
+                _announce(connection, collection)
+            await create_tables(connection, collection, wanted)
+        elif found.embedding != wanted:
+            raise _model_mismatch(collection, found.embedding, wanted)
+        elif found.version < SCHEMA_VERSION:
+            await migrate_tables(connection, collection, found.version)
+
+    await database.run(work)
+
+
+async def update_schema(database: "Database") -> tuple[str, int] | None:
+    """Bring the collection to the current version, whatever model it was made with.
+
+    Returns:
+        That model and its dimensions; None when there is no collection.
+
+    Raises:
+        ConfigurationError: The collection was made by a newer WebRAG.
+        StorageError: The user may not change it.
+    """
+    collection = check_collection_name(database.config.collection)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> tuple[str, int] | None:
+        found = await read_meta(connection, collection)
+        if found is not None and found.version < SCHEMA_VERSION:
+            await lock_tables(connection, collection)
+            found = await read_meta(connection, collection)
+        if found is None:
+            return None
+        if found.version < SCHEMA_VERSION:
+            await migrate_tables(connection, collection, found.version)
+        return found.embedding
+
+    return await database.run(work)
+
+
+async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
+    """Model and dimension the collection was made with, None when it does not exist.
+
+    Raises:
+        ConfigurationError: The collection was made by a newer WebRAG.
+    """
+    collection = check_collection_name(database.config.collection)
+    return await database.run(lambda connection: read_embedding(connection, collection))
+
+
+async def list_collections(database: "Database") -> list[str]:
+    """Names of the collections in this database, in alphabetical order."""
+
+    async def work(connection: AsyncConnection[TupleRow]) -> list[str]:
+        cursor = await connection.execute(
+            "select schemaname from pg_tables where tablename = any(%s)"
+            " group by schemaname having count(*) = %s order by schemaname",
+            (list(FIRST_TABLES), len(FIRST_TABLES)),
+        )
+        return [row[0] for row in await cursor.fetchall()]
+
+    return await database.run(work)
+
+
+async def drop_collection(database: "Database", collection: str | None = None) -> bool:
+    """Remove a collection and all it holds; tables of others in its schema are kept.
+
+    Args:
+        database: Where it is.
+        collection: Its name; None is the database's own.
+
+    Returns:
+        False when there was none.
+    """
+    name = check_collection_name(collection or database.config.collection)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> bool:
+        await lock_tables(connection, name)
+        if not await _exists(connection, name):
+            return False
+        tables = sql.SQL(", ").join(table(name, known) for known in (NEXT_CHILDREN, *TABLES))
+        await connection.execute(sql.SQL("drop table if exists {}").format(tables))
+        try:
+            async with connection.transaction():
+                await connection.execute(
+                    sql.SQL("drop schema {} restrict").format(sql.Identifier(name))
+                )
+        except psycopg.errors.DependentObjectsStillExist:
+            logger.info("The schema %s holds other tables and was kept.", name)
+        return True
+
+    return await database.run(work)
+
+
+async def _exists(connection: AsyncConnection[TupleRow], collection: str) -> bool:
+    # Not to_regclass: it reads no table, so it does not notice what another process committed
+    # while this one waited for the advisory lock.
+    cursor = await connection.execute(
+        "select from pg_tables where schemaname = %s and tablename = 'corpus_meta'", (collection,)
+    )
+    return await cursor.fetchone() is not None
+
+
+async def read_embedding(
+    connection: AsyncConnection[TupleRow], collection: str
+) -> tuple[str, int] | None:
+    """As `corpus_embedding`, within a transaction."""
+    found = await read_meta(connection, collection)
+    return None if found is None else found.embedding
+
+
+async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> CorpusMeta | None:
+    """What the collection records of itself, within a transaction; None when it does not exist.
+
+    Raises:
+        ConfigurationError: The collection was made by a newer WebRAG.
+    """
+    if not await _exists(connection, collection):
+        return None
+    cursor = await connection.execute(
+        sql.SQL("select key, value from {}").format(table(collection, "corpus_meta"))
+    )
+    meta: dict[str, Any] = dict(await cursor.fetchall())
+    version = meta.get("schema_version")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise ConfigurationError(
+            f"The collection {collection!r} has schema version {version};"
+            f" this WebRAG knows versions up to {SCHEMA_VERSION}.",
+            hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
+        )
+    embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
+    return CorpusMeta(version, embedding, LOADING_KEY in meta)
+
+
+def _announce(connection: AsyncConnection[TupleRow], collection: str) -> None:
+    info = connection.info
+    logger.warning(
+        "Creating the schema %s in the database %s on %s.", collection, info.dbname, info.host
+    )
+
+
+def _model_mismatch(
+    collection: str, found: tuple[str, int], wanted: tuple[str, int]
+) -> ConfigurationError:
+    return ConfigurationError(
+        f"The collection {collection!r} was made with the embedding model {found[0]}"
+        f" ({found[1]} dimensions); the settings ask for {wanted[0]} ({wanted[1]} dimensions).",
+        hint="Run `webrag reindex` to embed the stored text again, or go back to the first"
+        " model, or set WEBRAG_COLLECTION to another name.",
+    )
+
+
+async def collection_sizes(database: Database) -> list[CollectionSize]:
+    """Every collection with its number of pages, in alphabetical order."""
+    names = await list_collections(database)
+
+    async def work(connection: AsyncConnection[Any]) -> list[CollectionSize]:
+        sizes = [await _size_unless_gone(connection, name) for name in names]
+        return [size for size in sizes if size is not None]
+
+    return await database.run(work)
+
+
+async def _size_unless_gone(connection: AsyncConnection[Any], name: str) -> CollectionSize | None:
+    """None for a collection that another process has dropped since it was listed."""
+    try:
+        async with connection.transaction():
+            return await _size(connection, name)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        return None
+
+
+async def _size(connection: AsyncConnection[Any], name: str) -> CollectionSize:
+    documents = table(name, "documents")
+    cursor = await connection.execute(
+        "select has_schema_privilege(%s, 'usage')"
+        " and has_table_privilege(to_regclass(%s), 'select')",
+        (name, documents.as_string(connection)),
+    )
+    allowed = await cursor.fetchone()
+    if not (allowed and allowed[0]):
+        return CollectionSize(name=name, documents=None)
+    cursor = await connection.execute(sql.SQL("select count(*) from {}").format(documents))
+    row = await cursor.fetchone()
+    return CollectionSize(name=name, documents=row[0] if row else None)

@@ -1,0 +1,99 @@
+"""Stored pages and passages by their stable ids, whole and located; it searches nothing."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection, sql
+from psycopg.rows import class_row
+
+from webrag.corpus.schema import table
+from webrag.postgres.database import Database
+
+__all__ = ["PageText", "PassageText", "read_page", "read_passage"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """A stored page.
+
+    Attributes:
+        document_id: Stable id, derived from the canonical URL.
+        markdown: The text that all offsets refer to.
+        fetched_at: When the site last delivered or confirmed it.
+        gone_at: When the site was first seen to say that the page does not exist.
+    """
+
+    document_id: UUID
+    url: str
+    title: str | None
+    markdown: str
+    fetched_at: datetime
+    gone_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PassageText:
+    """A parent chunk of a stored page.
+
+    Attributes:
+        id: Survives edits elsewhere on the page.
+        document_id: Of its page.
+        text: `markdown[char_start:char_end]` of the page.
+    """
+
+    id: UUID
+    document_id: UUID
+    url: str
+    title: str | None
+    heading: str | None
+    text: str
+    char_start: int
+    char_end: int
+    fetched_at: datetime
+    gone_at: datetime | None
+
+
+async def read_page(database: Database, document_id: UUID) -> PageText | None:
+    """The page with this id; None when it is not stored.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    statement = sql.SQL(
+        "select document_id, url, title, markdown, fetched_at, gone_at from {}"
+        " where document_id = %s"
+    ).format(table(database.config.collection, "documents"))
+
+    async def work(connection: AsyncConnection[Any]) -> PageText | None:
+        async with connection.cursor(row_factory=class_row(PageText)) as cursor:
+            await cursor.execute(statement, (document_id,))
+            return await cursor.fetchone()
+
+    return await database.run(work)
+
+
+async def read_passage(database: Database, passage_id: UUID) -> PassageText | None:
+    """The passage with this id; None when it is not stored.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    statement = sql.SQL(
+        """
+        select p.id, d.document_id, d.url, d.title, p.heading, p.text, p.char_start, p.char_end,
+               d.fetched_at, d.gone_at
+        from {parents} p join {documents} d on d.id = p.document where p.id = %s
+        """
+    ).format(
+        parents=table(database.config.collection, "parents"),
+        documents=table(database.config.collection, "documents"),
+    )
+
+    async def work(connection: AsyncConnection[Any]) -> PassageText | None:
+        async with connection.cursor(row_factory=class_row(PassageText)) as cursor:
+            await cursor.execute(statement, (passage_id,))
+            return await cursor.fetchone()
+
+    return await database.run(work)

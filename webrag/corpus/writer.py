@@ -1,0 +1,389 @@
+"""Writes pages, in bulk loads, as steps of a transaction; it opens and commits none."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from webrag.corpus.models import LastOutcome
+from webrag.corpus.nodes import FLAGS
+from webrag.corpus.rows import ChildRow, LinkRow, PageRows, ParentRow
+from webrag.corpus.schema import table
+from webrag.ingestion.addresses import site_of
+from webrag.ingestion.models import NormalizedDocument
+from webrag.lexical.postings import PostingRow
+from webrag.postgres.steps import Copy, Execute, Rows, Steps
+
+__all__ = [
+    "Attempt",
+    "EmbeddedPage",
+    "Embeddings",
+    "clear_attempts",
+    "copy_children",
+    "copy_documents",
+    "copy_links",
+    "copy_parents",
+    "copy_postings",
+    "lock_pages",
+    "next_page_ids",
+    "note_attempt",
+    "note_attempts",
+    "write_pages",
+]
+Embeddings = Sequence[Any] | NDArray[np.float32]
+
+"""One vector for each of a page's chunks."""
+
+_DOCUMENT_COLUMNS = {
+    "id": "int4",
+    "document_id": "uuid",
+    "aliases": "text[]",
+    "site": "text",
+    "publication_year": "int4",
+    "depth": "int4",
+    "token_count": "int4",
+    "child_count": "int4",
+    "term_count": "int4",
+    "anchors": "jsonb",
+    "url": "text",
+    "requested_url": "text",
+    "title": "text",
+    "description": "text",
+    "language": "text",
+    "published_at": "timestamptz",
+    "modified_at": "timestamptz",
+    "fetched_at": "timestamptz",
+    "markdown": "text",
+    "html": "text",
+    "content_hash": "text",
+    "etag": "text",
+    "last_modified": "text",
+    "status": "int4",
+    "source": "text",
+}
+
+_PARENT_COLUMNS = {
+    "id": "uuid",
+    "document": "int4",
+    "chunk_index": "int4",
+    "heading": "text",
+    "heading_path": "text[]",
+    "text": "text",
+    "html": "text",
+    "char_start": "int4",
+    "char_end": "int4",
+    "token_start": "int4",
+    "token_end": "int4",
+    **dict.fromkeys(FLAGS, "bool"),
+    "images": "jsonb",
+}
+
+_CHILD_COLUMNS = {
+    "text": "varchar",
+    "metadata_": "jsonb",
+    "node_id": "varchar",
+    "embedding": "halfvec",
+    "document": "int4",
+    "parent_id": "uuid",
+    "ordinal": "int4",
+    "char_start": "int4",
+    "char_end": "int4",
+    "text_hash": "bytea",
+}
+
+_POSTING_COLUMNS = {"term": "text", "document": "int4", "segment": "int2", "packed": "bytea"}
+
+_LINK_COLUMNS = {
+    "source_document": "int4",
+    "ordinal": "int4",
+    "url": "text",
+    "title": "text",
+    "description": "text",
+    "heading": "text",
+    "rel": "text[]",
+    "char_start": "int4",
+    "char_end": "int4",
+}
+
+
+def copy_documents(collection: str, rows: Iterable[Mapping[str, Any]]) -> Copy:
+    """Load pages; a column that a row does not name stays empty."""
+    values = (tuple(map(row.get, _DOCUMENT_COLUMNS)) for row in rows)
+    return Copy(table(collection, "documents"), _DOCUMENT_COLUMNS, values)
+
+
+def copy_parents(collection: str, pages: Iterable[tuple[int, Sequence[ParentRow]]]) -> Copy:
+    """Load parents, by the numbers of their pages."""
+    rows = (
+        (
+            row.id,
+            page_id,
+            row.chunk_index,
+            row.heading,
+            row.heading_path,
+            row.text,
+            row.html,
+            row.char_start,
+            row.char_end,
+            row.token_start,
+            row.token_end,
+            *(row.flags[flag] for flag in FLAGS),
+            Jsonb(row.images),
+        )
+        for page_id, parents in pages
+        for row in parents
+    )
+    return Copy(table(collection, "parents"), _PARENT_COLUMNS, rows)
+
+
+def copy_children(
+    collection: str, pages: Iterable[tuple[int, Sequence[ChildRow], Embeddings]]
+) -> Copy:
+    """Load searched chunks and their vectors, by the numbers of their pages."""
+    rows = (
+        (
+            row.text,
+            Jsonb(row.metadata),
+            row.node_id,
+            HalfVector(embedding),
+            page_id,
+            row.parent_id,
+            row.ordinal,
+            row.char_start,
+            row.char_end,
+            row.text_hash,
+        )
+        for page_id, children, embeddings in pages
+        for row, embedding in zip(children, embeddings, strict=True)
+    )
+    return Copy(table(collection, "data_children"), _CHILD_COLUMNS, rows)
+
+
+def copy_postings(collection: str, pages: Iterable[tuple[int, Sequence[PostingRow]]]) -> Copy:
+    """Load packed postings, by the numbers of their pages, which ascend.
+
+    The rows of all pages come ordered by term, as their index wants them.
+    """
+    by_term: dict[str, list[tuple[str, int, int, bytes]]] = {}
+    for page_id, postings in pages:
+        for row in postings:
+            loaded = (row.term, page_id, row.segment, row.packed)
+            # A page's rows come by term: a fifth cheaper than sorting the rows of all.
+            by_term.setdefault(row.term, []).append(loaded)
+    rows = (row for term in sorted(by_term) for row in by_term[term])
+    return Copy(table(collection, "postings"), _POSTING_COLUMNS, rows)
+
+
+def copy_links(collection: str, pages: Iterable[tuple[int, Sequence[LinkRow]]]) -> Copy:
+    """Load links, by the numbers of the pages they are on."""
+    rows = (
+        (
+            page_id,
+            row.ordinal,
+            row.url,
+            row.title,
+            row.description,
+            row.heading,
+            row.rel,
+            row.char_start,
+            row.char_end,
+        )
+        for page_id, links in pages
+        for row in links
+    )
+    return Copy(table(collection, "link_candidates"), _LINK_COLUMNS, rows)
+
+
+_MAX_REASON_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one attempt at a page came to.
+
+    Attributes:
+        reason: Why it failed, or why the page is gone; None otherwise.
+        status: HTTP status of the answer, None when there was none.
+    """
+
+    outcome: LastOutcome
+    at: datetime
+    reason: str | None = None
+    status: int | None = None
+
+
+def note_attempt(collection: str, url: str, attempt: Attempt) -> Steps[None]:
+    """Remember an attempt in place of the one before."""
+    return note_attempts(collection, {url: attempt})
+
+
+def note_attempts(collection: str, attempts: Mapping[str, Attempt]) -> Steps[None]:
+    """Remember the attempts at several pages, by URL, each in place of the one before."""
+    rows = [
+        (url, each.outcome, each.at, each.reason and each.reason[:_MAX_REASON_CHARS], each.status)
+        for url, each in sorted(attempts.items())  # in one order, so that nobody deadlocks
+    ]
+    yield Execute(
+        sql.SQL(
+            """
+            insert into {outcomes} (url, outcome, at, reason, status)
+            select * from unnest(%s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::int[])
+            on conflict (url) do update
+            set outcome = excluded.outcome, at = excluded.at, reason = excluded.reason,
+                status = excluded.status
+            """
+        ).format(outcomes=table(collection, "page_outcomes")),
+        [list(column) for column in zip(*rows, strict=True)],
+    )
+
+
+def clear_attempts(collection: str, urls: Iterable[str]) -> Steps[None]:
+    """Forget what came of these URLs: they are known as another page now, or not at all."""
+    wanted = sorted(set(urls))
+    if wanted:
+        yield Execute(
+            sql.SQL("delete from {} where url = any(%s)").format(
+                table(collection, "page_outcomes")
+            ),
+            (wanted,),
+        )
+
+
+EmbeddedPage = tuple[PageRows, Embeddings]
+
+"""A page, and one vector for each of its chunks."""
+
+_DEEPEST = 2**31 - 1
+
+_LOCK_SEED = 42  # keeps page locks apart from other users' advisory locks on the same text
+
+# Taken from the document as they are.
+_DOCUMENT_FIELDS = (
+    "url",
+    "requested_url",
+    "title",
+    "description",
+    "language",
+    "published_at",
+    "modified_at",
+    "fetched_at",
+    "markdown",
+    "html",
+    "content_hash",
+    "etag",
+    "last_modified",
+    "status",
+    "source",
+)
+
+
+class _Previous(NamedTuple):
+    urls: set[str]
+    depth: int
+    aliases: set[str]
+
+
+def lock_pages(collection: str, urls: Iterable[str]) -> Steps[None]:
+    """Wait until no other transaction writes these pages; in one order, so nobody deadlocks."""
+    keys = [f"{collection}\n{url}" for url in sorted(set(urls))]
+    yield Execute(
+        sql.SQL(
+            "select pg_advisory_xact_lock(hashtextextended(key, %s)) from unnest(%s::text[]) key"
+        ),
+        (_LOCK_SEED, keys),
+    )
+
+
+def write_pages(collection: str, pages: Sequence[EmbeddedPage]) -> Steps[list[int]]:
+    """Put pages in place of their stored versions, if there are any, and give their row numbers.
+
+    A page stored under the requested URL is replaced too: the site has moved it. The smallest
+    depth and all earlier aliases are kept. No two of the pages have a URL in common.
+    """
+    urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
+    yield from lock_pages(collection, set().union(*urls))
+    previous = yield from _delete_previous(collection, urls)
+    ids = yield from next_page_ids(collection, len(pages))
+    numbered = [(page_id, *page) for page_id, page in zip(ids, pages, strict=True)]
+    yield copy_documents(
+        collection,
+        (
+            _document_row(page_id, rows, known)
+            for (page_id, rows, _), known in zip(numbered, previous, strict=True)
+        ),
+    )
+    yield copy_parents(collection, ((each, rows.parents) for each, rows, _ in numbered))
+    yield copy_children(
+        collection, ((each, rows.children, vectors) for each, rows, vectors in numbered)
+    )
+    yield copy_postings(collection, ((each, rows.postings) for each, rows, _ in numbered))
+    yield copy_links(collection, ((each, rows.links) for each, rows, _ in numbered))
+    documents = [rows.document for rows, _ in pages]
+    yield from clear_attempts(
+        collection, set().union(*urls) - {document.url for document in documents}
+    )
+    attempts = {
+        document.url: _attempt(document, is_known=document.url in known.urls)
+        for document, known in zip(documents, previous, strict=True)
+    }
+    yield from note_attempts(collection, attempts)
+    return ids
+
+
+def next_page_ids(collection: str, count: int) -> Steps[list[int]]:
+    """Give row numbers for pages that are about to be loaded, in ascending order."""
+    rows = yield Execute(
+        sql.SQL("select nextval(pg_get_serial_sequence(%s, 'id')) from generate_series(1, %s)"),
+        (table(collection, "documents").as_string(), count),
+    )
+    return [int(page_id) for (page_id,) in rows]
+
+
+def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, Any]:
+    document = page.document
+    aliases = known.aliases | {document.url, document.requested_url}
+    return {
+        "id": page_id,
+        "document_id": page.document_id,
+        "aliases": sorted(aliases - {document.url}),
+        "site": site_of(document.url),
+        "publication_year": _year(document.published_at),
+        "depth": min(page.depth, known.depth),
+        "token_count": page.token_count,
+        "child_count": len(page.children),
+        "term_count": page.term_count,
+        "anchors": Jsonb([anchor.model_dump() for anchor in document.anchors]),
+        **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
+    }
+
+
+def _attempt(document: NormalizedDocument, *, is_known: bool) -> Attempt:
+    outcome: LastOutcome = "updated" if is_known else "indexed"
+    return Attempt(outcome, document.fetched_at, status=document.status)
+
+
+def _delete_previous(collection: str, urls: Sequence[set[str]]) -> Steps[list[_Previous]]:
+    """What was stored under the URLs of each page, and is not any more."""
+    old = yield Execute(
+        sql.SQL("delete from {} where url = any(%s) returning url, depth, aliases").format(
+            table(collection, "documents")
+        ),
+        (sorted(set().union(*urls)),),
+    )
+    return [_previous([row for row in old if row[0] in own]) for own in urls]
+
+
+def _previous(old: Rows) -> _Previous:
+    known = {alias for url, _, aliases in old for alias in (url, *aliases)}
+    depth = min((depth for _, depth, _ in old), default=_DEEPEST)
+    return _Previous({url for url, _, _ in old}, depth, known)
+
+
+def _year(published_at: datetime | None) -> int | None:
+    return published_at.year if published_at is not None else None

@@ -1,0 +1,496 @@
+"""Brings the pages of a site into the corpus, breadth first, by means of others."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, Protocol
+
+from webrag.concurrency import all_of
+from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
+from webrag.corpus.models import AcquiredPage
+from webrag.crawling.queue import CrawlQueue, CrawlRecord, CrawlState, QueuedPage
+from webrag.crawling.report import CrawlOptions, CrawlProgress, CrawlProgressCallback, SiteReport
+from webrag.crawling.scope import CrawlScope
+from webrag.crawling.traps import TrapGuard, TrapLimits, text_signature, without_session
+from webrag.errors import (
+    ConfigurationError,
+    DatabaseUnavailableError,
+    FetchError,
+    InputError,
+    PageGoneError,
+    ProviderError,
+    RefusedAddressError,
+    RobotsDisallowedError,
+    SourceUnavailableError,
+    UnusablePageError,
+    WebRAGError,
+)
+from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.notes import listening
+
+__all__ = [
+    "CrawlRun",
+    "CrawlTally",
+    "ListedPage",
+    "SiteCrawler",
+    "SiteList",
+    "failure_kind",
+    "is_no_answer",
+]
+_SHOWN_FAILURES: Final = 20
+
+_SHOWN_NOTES: Final = 20
+
+_REMEMBERED_SKIPS: Final = 50_000
+
+_UNREACHABLE_AFTER: Final = 20
+
+_KINDS: Final = (
+    (PageGoneError, "not found (404 or 410)"),
+    (RobotsDisallowedError, "forbidden by robots.txt"),
+    (RefusedAddressError, "refused address"),
+    (SourceUnavailableError, "page source not available"),
+    (ProviderError, "embedding failed"),
+)
+
+_UNUSABLE_KINDS: Final = {
+    "bot_wall": "bot wall",
+    "login_wall": "login wall",
+    "cookie_wall": "cookie wall",
+    "script_shell": "empty without JavaScript",
+    "soft_404": "not found, although answered as if it were",
+    "too_little_text": "almost no text",
+    "empty": "empty",
+    "not_text": "not text",
+    "too_large": "too large",
+    "endless_redirect": "redirects without end",
+}
+
+
+def failure_kind(error: WebRAGError) -> str:
+    """A few words for a failure, the same for all failures alike."""
+    for kind, words in _KINDS:
+        if isinstance(error, kind):
+            return words
+    if isinstance(error, UnusablePageError):
+        return _UNUSABLE_KINDS.get(error.kind, "not a readable page")
+    if not isinstance(error, FetchError):
+        return "could not be stored"
+    return "no answer" if error.status is None else f"HTTP {error.status}"
+
+
+def is_no_answer(error: WebRAGError) -> bool:
+    """Whether nothing came back, or only that the whole site is in trouble."""
+    if isinstance(error, RobotsDisallowedError | RefusedAddressError | UnusablePageError):
+        return False
+    if not isinstance(error, FetchError):
+        return False
+    return error.status is None or error.status == 429 or error.status >= 500
+
+
+class CrawlTally:
+    """The figures of one run.
+
+    Attributes:
+        unanswered: The pages asked for since the site last answered.
+    """
+
+    def __init__(self) -> None:
+        self.pages: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.failures: dict[str, str] = {}
+        self.skipped: Counter[str] = Counter()
+        self.chunks_embedded = 0
+        self.degraded: dict[str, None] = {}
+        self.unanswered: list[str] = []
+        self._seen_skips: set[int] = set()
+        self._started = time.monotonic()
+
+    @property
+    def site_is_down(self) -> bool:
+        """Whether so many requests in a row had no answer that asking on is pointless."""
+        return len(self.unanswered) >= _UNREACHABLE_AFTER
+
+    @property
+    def visited(self) -> int:
+        """Pages of this run, obtained or not."""
+        return self.pages.total() + self.failed.total()
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.monotonic() - self._started
+
+    def obtained(self, page: AcquiredPage) -> None:
+        """Count a page that is in the corpus."""
+        self.unanswered.clear()
+        self.pages[page.outcome] += 1
+        self.chunks_embedded += page.chunks_embedded
+
+    def missed(self, url: str, error: WebRAGError) -> None:
+        """Count a page that is not."""
+        if is_no_answer(error):
+            self.unanswered.append(url)
+        else:
+            self.unanswered.clear()
+        self.failed[failure_kind(error)] += 1
+        if len(self.failures) < _SHOWN_FAILURES:
+            self.failures[url] = str(error)
+
+    def note_degraded(self, sentence: str) -> None:
+        """Remember what a page source had to say, each sentence once, 20 at most."""
+        if len(self.degraded) < _SHOWN_NOTES:
+            self.degraded[sentence] = None
+
+    def left_alone(self, url: str, reason: str) -> None:
+        """Count an address that is not visited, once however often it is linked to.
+
+        Beyond tens of thousands of addresses they are no longer told apart, nor counted.
+        """
+        mark = hash(url)
+        if mark not in self._seen_skips and len(self._seen_skips) < _REMEMBERED_SKIPS:
+            self._seen_skips.add(mark)
+            self.skipped[reason] += 1
+
+
+_log = logging.getLogger(__name__)
+
+_WORKERS: Final = 8  # per host the fetcher is stricter
+
+_TEXT_CHARS: Final = 8_000
+
+_PROVIDER_FAILURES: Final = 3
+
+# Pages beyond these can hardly come up before the limit does.
+_QUEUE_FACTOR: Final = 5
+
+_QUEUE_BASE: Final = 10_000
+
+
+class ListedPage(Protocol):
+    """A page as a site lists it."""
+
+    @property
+    def url(self) -> str:
+        """Canonical URL."""
+
+    @property
+    def lastmod(self) -> datetime | None:
+        """When the site says it was last changed."""
+
+
+class CrawlRun:
+    """One run of one crawl.
+
+    Args:
+        acquirer: Gets single pages into the corpus.
+        state: Keeps the queue.
+        record: The crawl, new or left unfinished by an earlier run.
+        start: Canonical URL of its first page.
+        options: How far to go.
+        on_progress: Told after each page.
+    """
+
+    def __init__(
+        self,
+        acquirer: PageAcquirer,
+        state: CrawlState,
+        record: CrawlRecord,
+        start: str,
+        options: CrawlOptions,
+        on_progress: CrawlProgressCallback | None,
+    ) -> None:
+        self.record = record
+        self.start = start
+        self.options = options
+        self._acquirer = acquirer
+        self._state = state
+        self._on_progress = on_progress
+        self._scope = self._scope_around(record.roots or (start,))
+        self._guard = TrapGuard(TrapLimits.for_pages(options.max_pages))
+        self._tally = CrawlTally()
+        self._queue = CrawlQueue(state, record.id)
+        self._known = 0
+        self._waiting = 0
+        self._provider_failures = 0
+
+    @property
+    def queue_limit(self) -> int:
+        """Pages the crawl takes note of."""
+        return _QUEUE_BASE + _QUEUE_FACTOR * self.options.max_pages
+
+    async def visit_start(self) -> None:
+        """Obtain the start page and queue its links.
+
+        Raises:
+            FetchError: It could not be obtained.
+        """
+        first = QueuedPage(self.start, depth=0)
+        await self._state.add(self.record.id, [first])
+        page = await self._acquire(first, is_start=True)
+        self._scope = self._scope_around((self.start, page.url))
+        await self._take_in(first, page)
+
+    async def remember(self) -> None:
+        """Bring the counts of an interrupted run back."""
+        async for page in self._state.known(self.record.id):
+            self._guard.admit(page.url, page.depth)
+            self._known += 1
+        self._waiting = await self._state.queued(self.record.id)
+
+    async def enqueue_listed(self, listed: Iterable[ListedPage]) -> None:
+        """Queue pages of the site's own list, as if the start page linked to them."""
+        newest = {page.url: page.lastmod for page in listed}
+        pages = self._wanted(newest, depth=1, newest=newest)
+        self._count_added(pages, await self._state.add(self.record.id, pages))
+
+    async def opened(self) -> None:
+        """Note that the start page and the site's list are dealt with."""
+        await self._state.set_roots(self.record.id, self._scope.roots)
+        self._waiting = await self._state.queued(self.record.id)
+
+    async def work(self) -> None:
+        """Visit pages until none is left or the crawl must end."""
+        await all_of(self._worker() for _ in range(_WORKERS))
+
+    def note_degraded(self, sentence: str) -> None:
+        """Remember what a page source had to say."""
+        self._tally.note_degraded(sentence)
+
+    async def report(self) -> SiteReport:
+        """What this run did."""
+        tally = self._tally
+        queued = await self._state.queued(self.record.id)
+        down = tally.site_is_down and queued > 0
+        return SiteReport(
+            start_url=self.start,
+            pages=dict(tally.pages),
+            failed=dict(tally.failed.most_common()),
+            failures=tally.failures,
+            skipped=dict(tally.skipped.most_common()),
+            degraded=tuple(tally.degraded),
+            chunks_embedded=tally.chunks_embedded,
+            queued=queued,
+            ended="unreachable" if down else "limit" if queued else "complete",
+            resumed=self.record.is_resumed,
+            seconds=round(tally.seconds, 3),
+        )
+
+    async def _worker(self) -> None:
+        while entry := await self._queue.take(is_over=self._is_over, refuse=self._refuse):
+            try:
+                await self._visit(entry)
+                _stop_if_cancelled()
+            finally:
+                await self._queue.done([entry.url])
+
+    def _is_over(self) -> bool:
+        visited = self.record.visited + self._tally.visited + self._queue.under_way
+        return visited >= self.options.max_pages or self._tally.site_is_down
+
+    async def _refuse(self, entry: QueuedPage) -> bool:
+        reason = self._guard.closed(entry.url)
+        if reason is not None:
+            await self._leave_alone(entry, reason)
+        return reason is not None
+
+    async def _visit(self, entry: QueuedPage) -> None:
+        try:
+            page = await self._acquire(entry)
+        except (ConfigurationError, DatabaseUnavailableError):
+            raise
+        except (PageNotAdmittedError, InputError):
+            await self._leave_alone(entry, "leads outside the crawl")
+            return
+        except RobotsDisallowedError:
+            await self._leave_alone(entry, "forbidden by robots.txt")
+            return
+        except WebRAGError as error:
+            await self._miss(entry, error)
+        else:
+            self._provider_failures = 0
+            await self._take_in_or_miss(entry, page)
+        self._report_progress()
+
+    async def _acquire(self, entry: QueuedPage, *, is_start: bool = False) -> AcquiredPage:
+        # Always as a refresh: when a due page cannot be had, a crawl must say so.
+        since = self.record.started_at
+        if not self.options.refresh:
+            since = self._acquirer.due_before(since)
+            since = since if entry.newest is None else max(since, entry.newest)
+        return await self._acquirer.acquire(
+            entry.url,
+            refresh=True,
+            since=since,
+            admits=None if is_start else self._scope.admits,
+            fresh=self.options.refresh or entry.newest is not None,
+        )
+
+    async def _take_in_or_miss(self, entry: QueuedPage, page: AcquiredPage) -> None:
+        try:
+            await self._take_in(entry, page)
+        except WebRAGError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what a page links to must not end the crawl
+            await self._miss(entry, unexpected_failure(entry.url, error))
+
+    async def _take_in(self, entry: QueuedPage, page: AcquiredPage) -> None:
+        view = await self._state.view(self.record.id, page.page_id, text_chars=_TEXT_CHARS)
+        follow = self.options.depth is None or entry.depth < self.options.depth
+        links = self._wanted(view.links, depth=entry.depth + 1) if follow else []
+        seen, added = await self._state.visited(
+            self.record.id, entry.url, stored_as=page.url, links=links
+        )
+        self._waiting -= 1
+        self._count_added(links, added)
+        self._tally.obtained(page)
+        self._guard.note_obtained(entry.url, text_signature(view.text), is_alias=seen)
+
+    async def _miss(self, entry: QueuedPage, error: WebRAGError) -> None:
+        _log.info("%s was not obtained: %s", entry.url, error)
+        self._tally.missed(entry.url, error)
+        self._guard.note_failed(entry.url)
+        if isinstance(error, ProviderError):
+            self._provider_failures += 1
+            if self._provider_failures >= _PROVIDER_FAILURES:
+                raise error
+        self._waiting -= 1
+        await self._state.visited(self.record.id, entry.url, links=[])
+        if self._tally.site_is_down:
+            # They are tried again when the crawl goes on.
+            await self._state.requeue(self.record.id, self._tally.unanswered)
+
+    async def _leave_alone(self, entry: QueuedPage, reason: str) -> None:
+        self._tally.left_alone(entry.url, reason)
+        self._waiting -= 1
+        await self._state.skip(self.record.id, [entry.url])
+
+    def _wanted(
+        self, urls: Iterable[str], *, depth: int, newest: dict[str, datetime | None] | None = None
+    ) -> list[QueuedPage]:
+        """Pages to queue, counted as known."""
+        pages: dict[str, QueuedPage] = {}
+        for found in urls:
+            url = without_session(found)
+            if url in pages or self._known >= self.queue_limit:
+                continue
+            reason = self._scope.reason_against(url)
+            if reason is None:
+                reason = self._guard.admit(url, depth)
+            if reason is None:
+                date = newest.get(found) if newest else None
+                outside = not self._scope.in_folder(url)
+                pages[url] = QueuedPage(url, depth, outside, date)
+                self._known += 1
+            elif self._scope.admits(url):
+                self._tally.left_alone(url, reason)
+        return list(pages.values())
+
+    def _count_added(self, pages: Sequence[QueuedPage], added: set[str]) -> None:
+        for page in pages:
+            if page.url not in added:
+                self._guard.release(page.url)
+                self._known -= 1
+        self._waiting += len(added)
+
+    def _scope_around(self, roots: Sequence[str]) -> CrawlScope:
+        options = self.options
+        return CrawlScope.of(options.scope, roots, options.include, options.exclude)
+
+    def _report_progress(self) -> None:
+        if self._on_progress is None:
+            return
+        tally = self._tally
+        done = self.record.visited + tally.visited
+        self._on_progress(
+            CrawlProgress(
+                done=done,
+                queued=max(0, min(self._waiting, self.options.max_pages - done)),
+                failed=tally.failed.total(),
+                pages_per_second=tally.visited / max(tally.seconds, 1e-6),
+            )
+        )
+
+
+def _stop_if_cancelled() -> None:
+    """Stop a worker whose cancellation was met by code that took it for a failure."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+class SiteList(Protocol):
+    """Knows which pages a site lists itself, in a sitemap."""
+
+    async def entries(self, start_url: str, *, limit: int) -> Sequence[ListedPage]:
+        """Pages of the site; none when it lists none or cannot be asked."""
+
+
+class SiteCrawler:
+    """Crawls sites; one object may run several crawls at a time.
+
+    Args:
+        acquirer: Gets single pages into the corpus.
+        state: Keeps the queues.
+        site_list: Finds pages no link leads to; None to follow links only.
+    """
+
+    def __init__(
+        self, acquirer: PageAcquirer, state: CrawlState, site_list: SiteList | None = None
+    ) -> None:
+        self._acquirer = acquirer
+        self._state = state
+        self._site_list = site_list
+
+    async def crawl(
+        self,
+        start_url: str,
+        options: CrawlOptions,
+        *,
+        on_progress: CrawlProgressCallback | None = None,
+    ) -> SiteReport:
+        """Visit the pages of a site, or go on with a crawl that was interrupted.
+
+        Pages are found by links and by the site's own list. Every page is stored as soon as it is
+        obtained; cancelling keeps what is stored, and the same call goes on from there.
+
+        Args:
+            start_url: First page.
+            options: How far to go.
+            on_progress: Told after each page; called on the event loop, must return quickly.
+
+        Raises:
+            InputError: The URL or a pattern cannot be used.
+            FetchError: The start page could not be obtained.
+            ProviderError: The embedding service fails for every page.
+            StorageError: The database failed.
+        """
+        start = canonical_url(start_url)
+        CrawlScope.of(options.scope, [start], options.include, options.exclude)
+        record = await self._state.begin(options.key(start))
+        run = CrawlRun(self._acquirer, self._state, record, start, options, on_progress)
+        await run.remember()
+        with listening(run.note_degraded):
+            if record.is_resumed:
+                _log.info("Going on with the crawl of %s after %d pages.", start, record.visited)
+            else:
+                await self._open(run)
+            await run.work()
+        report = await run.report()
+        if report.ended != "unreachable":
+            await self._state.end(record.id)
+        return report
+
+    async def _open(self, run: CrawlRun) -> None:
+        try:
+            await run.visit_start()
+        except WebRAGError:
+            await self._state.end(run.record.id)
+            raise
+        if self._site_list is not None and run.options.depth != 0:
+            listed = await self._site_list.entries(run.start, limit=run.queue_limit)
+            await run.enqueue_listed(listed)
+        await run.opened()

@@ -1,0 +1,373 @@
+"""The pages of each crawl still to visit, in the database, so that an interrupted one goes on."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from psycopg import AsyncConnection, sql
+
+from webrag.corpus.schema import table
+from webrag.postgres.database import Database
+from webrag.postgres.steps import Execute, Rows, alone, run_steps
+
+__all__ = ["CrawlQueue", "CrawlRecord", "CrawlState", "PageView", "QueuedPage"]
+_Connection = AsyncConnection[Any]
+
+_QUEUED, _VISITED, _SKIPPED = 0, 1, 2
+
+_OBTAINED = 3  # came in under another address, which was counted
+
+# What was seen of a site a week ago says little about it now.
+_KEPT = timedelta(days=7)
+
+_BATCH = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRecord:
+    """One unfinished crawl.
+
+    Attributes:
+        roots: Addresses of the start page; empty until it was obtained.
+        started_at: When the crawl began, in whichever process.
+        visited: Pages that count towards its limit so far.
+    """
+
+    id: int
+    roots: tuple[str, ...]
+    started_at: datetime
+    visited: int
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether an earlier run has left it behind."""
+        return bool(self.roots)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPage:
+    """A page to visit.
+
+    Attributes:
+        depth: Links from the start page.
+        outside: Not below the start page's folder; visited after all that are.
+        newest: When the site says it was last changed, if it does.
+    """
+
+    url: str
+    depth: int
+    outside: bool = False
+    newest: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """What a crawl needs to know of a page it has just obtained.
+
+    Attributes:
+        links: Targets this crawl does not know yet, without `nofollow`, in page order.
+        text: Beginning of the page's text.
+    """
+
+    links: tuple[str, ...]
+    text: str
+
+
+class CrawlState:
+    """The queues of all crawls of one collection; safe to share between tasks and processes.
+
+    All methods raise StorageError when the database fails.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._collection = database.config.collection
+
+    async def begin(self, key: str) -> CrawlRecord:
+        """Start a crawl, or give the one with this key that was left unfinished.
+
+        Args:
+            key: Equal for equal start pages and options.
+        """
+        now = datetime.now(UTC)
+        forget = self._sql("delete from {crawls} where started_at < %s")
+        insert = self._sql(
+            "insert into {crawls} (key, roots, started_at) values (%s, '{{}}', %s)"
+            " on conflict (key) do nothing"
+        )
+        select = self._sql(
+            "select c.id, c.roots, c.started_at,"
+            " (select count(*) from {crawl_urls} u where u.crawl = c.id and u.state = %s)"
+            " from {crawls} c where c.key = %s"
+        )
+
+        async def work(connection: _Connection) -> CrawlRecord:
+            await connection.execute(forget, (now - _KEPT,))
+            await connection.execute(insert, (key, now))
+            row = await (await connection.execute(select, (_VISITED, key))).fetchone()
+            assert row is not None
+            return CrawlRecord(row[0], tuple(row[1]), row[2], row[3])
+
+        return await self._database.run(work)
+
+    async def set_roots(self, crawl: int, roots: Sequence[str]) -> None:
+        """Remember under which addresses the start page is known."""
+        await self._run("update {crawls} set roots = %s where id = %s", (list(roots), crawl))
+
+    async def end(self, crawl: int) -> None:
+        """Forget a crawl that is done; its pages stay."""
+        await self._run("delete from {crawls} where id = %s", (crawl,))
+
+    async def next_pages(
+        self, crawl: int, *, limit: int, but: Sequence[str] = ()
+    ) -> list[QueuedPage]:
+        """Give the pages to visit next, breadth first, the start page's folder first.
+
+        Args:
+            crawl: Which crawl.
+            limit: Pages at most.
+            but: Pages under way.
+        """
+        statement = (
+            "select url, depth, outside, newest from {crawl_urls}"
+            " where crawl = %s and state = 0 and url <> all(%s::text[])"
+            " order by outside, depth, id limit %s"
+        )
+
+        return [QueuedPage(*row) for row in await self._run(statement, (crawl, list(but), limit))]
+
+    async def known(self, crawl: int) -> AsyncIterator[QueuedPage]:
+        """Give every page a crawl has met, in the order it met them."""
+        statement = (
+            "select id, url, depth, outside, newest from {crawl_urls}"
+            " where crawl = %s and id > %s order by id limit %s"
+        )
+        last = 0
+        while True:
+            rows = await self._run(statement, (crawl, last, _BATCH))
+            for row in rows:
+                yield QueuedPage(*row[1:])
+            if len(rows) < _BATCH:
+                return
+            last = rows[-1][0]
+
+    async def view(self, crawl: int, page_id: int, *, text_chars: int) -> PageView:
+        """Read what a crawl needs of a stored page."""
+        links = self._sql(
+            """
+            select l.url from (
+                select url, min(ordinal) as place from {link_candidates}
+                where source_document = %s and not 'nofollow' = any(rel) group by url
+            ) l
+            where not exists (select from {crawl_urls} u where u.crawl = %s and u.url = l.url)
+            order by l.place
+            """
+        )
+        text = self._sql("select left(markdown, %s) from {documents} where id = %s")
+
+        async def work(connection: _Connection) -> PageView:
+            found = await (await connection.execute(links, (page_id, crawl))).fetchall()
+            row = await (await connection.execute(text, (text_chars, page_id))).fetchone()
+            return PageView(tuple(url for (url,) in found), row[0] if row is not None else "")
+
+        return await self._database.run(work, snapshot=True)
+
+    async def add(self, crawl: int, pages: Sequence[QueuedPage]) -> set[str]:
+        """Put pages into the queue.
+
+        Returns:
+            Those that are new to the crawl; none when another process has ended it.
+        """
+
+        async def work(connection: _Connection) -> set[str]:
+            return await self._add(connection, crawl, pages) if pages else set()
+
+        return await self._database.run(work)
+
+    async def visited(
+        self, crawl: int, url: str, *, stored_as: str | None = None, links: Sequence[QueuedPage]
+    ) -> tuple[bool, set[str]]:
+        """Take a page out of the queue and put its links in.
+
+        Args:
+            crawl: Which crawl.
+            url: As it was queued.
+            stored_as: Canonical URL of the page that was obtained.
+            links: New pages.
+
+        Returns:
+            Whether the page had been visited under its canonical URL before, and the links that
+            were new to the crawl.
+        """
+        alias = stored_as if stored_as != url else None
+
+        async def work(connection: _Connection) -> tuple[bool, set[str]]:
+            added = await self._add(connection, crawl, links)
+            known = alias is not None and await self._visit(connection, crawl, alias)
+            await self._set_state(connection, crawl, [url], _VISITED)
+            return known, added
+
+        return await self._database.run(work)
+
+    async def skip(self, crawl: int, urls: Sequence[str]) -> None:
+        """Take pages out of the queue that do not count as visited."""
+        await self._move(crawl, urls, _SKIPPED)
+
+    async def requeue(self, crawl: int, urls: Sequence[str]) -> None:
+        """Put visited pages back into the queue, at their place."""
+        await self._move(crawl, urls, _QUEUED)
+
+    async def queued(self, crawl: int) -> int:
+        """Number of pages that wait."""
+        statement = "select count(*) from {crawl_urls} where crawl = %s and state = 0"
+        ((number,),) = await self._run(statement, (crawl,))
+        return int(number)
+
+    async def _move(self, crawl: int, urls: Sequence[str], state: int) -> None:
+        async def work(connection: _Connection) -> None:
+            await self._lock(connection, crawl)
+            await self._set_state(connection, crawl, urls, state)
+
+        await self._database.run(work)
+
+    async def _lock(self, connection: _Connection, crawl: int) -> bool:
+        """Writers of one crawl take turns, so that they cannot wait for each other's rows.
+
+        A lost queue entry costs one cheap question, so the commit need not wait for the disk.
+        """
+        statement = self._sql(
+            "select set_config('synchronous_commit', 'off', true) from {crawls}"
+            " where id = %s for no key update"
+        )
+        return await (await connection.execute(statement, (crawl,))).fetchone() is not None
+
+    async def _add(
+        self, connection: _Connection, crawl: int, pages: Sequence[QueuedPage]
+    ) -> set[str]:
+        if not await self._lock(connection, crawl) or not pages:
+            return set()
+        statement = self._sql(
+            """
+            insert into {crawl_urls} (crawl, url, depth, outside, newest, state)
+            select %s, new.url, new.depth, new.outside, new.newest, 0
+            from unnest(%s::text[], %s::int[], %s::bool[], %s::timestamptz[])
+                 with ordinality as new (url, depth, outside, newest, place)
+            order by new.place
+            on conflict (crawl, url) do nothing returning url
+            """
+        )
+        columns = [
+            [page.url for page in pages],
+            [page.depth for page in pages],
+            [page.outside for page in pages],
+            [page.newest for page in pages],
+        ]
+        cursor = await connection.execute(statement, (crawl, *columns))
+        return {url for (url,) in await cursor.fetchall()}
+
+    async def _visit(self, connection: _Connection, crawl: int, url: str) -> bool:
+        """Mark a page that came in under another address, and tell whether it was here before."""
+        select = self._sql("select state from {crawl_urls} where crawl = %s and url = %s")
+        row = await (await connection.execute(select, (crawl, url))).fetchone()
+        if row is not None and row[0] in (_VISITED, _OBTAINED):
+            return True
+        upsert = self._sql(
+            "insert into {crawl_urls} (crawl, url, depth, outside, state)"
+            " select id, %s, 0, false, %s from {crawls} where id = %s"
+            " on conflict (crawl, url) do update set state = excluded.state"
+        )
+        await connection.execute(upsert, (url, _OBTAINED, crawl))
+        return False
+
+    async def _set_state(
+        self, connection: _Connection, crawl: int, urls: Sequence[str], state: int
+    ) -> None:
+        statement = self._sql(
+            "update {crawl_urls} set state = %s where crawl = %s and url = any(%s)"
+        )
+        await connection.execute(statement, (state, crawl, list(urls)))
+
+    async def _run(self, statement: str, values: tuple[Any, ...]) -> Rows:
+        """The rows of a statement on its own; none if it gives none."""
+        step = Execute(self._sql(statement), values)
+        return await self._database.run(lambda connection: run_steps(connection, alone(step)))
+
+    def _sql(self, text: str) -> sql.Composed:
+        names = ("crawls", "crawl_urls", "documents", "link_candidates")
+        return sql.SQL(text).format(**{name: table(self._collection, name) for name in names})
+
+
+_WINDOW: Final = 32
+
+
+class CrawlQueue:
+    """A small window on the queue of one crawl; it belongs to one event loop.
+
+    Args:
+        state: Holds the queue.
+        crawl: Which crawl.
+    """
+
+    def __init__(self, state: CrawlState, crawl: int) -> None:
+        self._state = state
+        self._crawl = crawl
+        self._window: deque[QueuedPage] = deque()
+        self._under_way: set[str] = set()
+        self._changed = asyncio.Condition()
+
+    @property
+    def under_way(self) -> int:
+        """Pages handed out and not done yet."""
+        return len(self._under_way)
+
+    async def take(
+        self,
+        *,
+        is_over: Callable[[], bool],
+        refuse: Callable[[QueuedPage], Awaitable[bool]],
+    ) -> QueuedPage | None:
+        """Give the next page, waiting while others may still find some.
+
+        Args:
+            is_over: Tells whether no further page may be begun.
+            refuse: Takes a page out of the queue when it must not be visited any more, and
+                tells whether it did.
+
+        Returns:
+            None when there is nothing left to do.
+        """
+        async with self._changed:
+            while not is_over():
+                entry = await self._following(refuse)
+                if entry is not None:
+                    self._under_way.add(entry.url)
+                    return entry
+                if not self._under_way:
+                    return None
+                await self._changed.wait()
+            return None
+
+    async def done(self, urls: Iterable[str]) -> None:
+        """Wake those who wait: these pages are dealt with, and others may have been queued."""
+        async with self._changed:
+            self._under_way.difference_update(urls)
+            self._changed.notify_all()
+
+    async def _following(
+        self, refuse: Callable[[QueuedPage], Awaitable[bool]]
+    ) -> QueuedPage | None:
+        while True:
+            if not self._window:
+                self._window.extend(
+                    await self._state.next_pages(
+                        self._crawl, limit=_WINDOW, but=list(self._under_way)
+                    )
+                )
+            if not self._window:
+                return None
+            entry = self._window.popleft()
+            if not await refuse(entry):
+                return entry

@@ -1,0 +1,160 @@
+"""Which pages of a site a crawl covers, judged by their address alone; it follows nothing."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+from urllib.parse import unquote, urlsplit
+
+from webrag.errors import InputError
+from webrag.ingestion.addresses import site_of
+from webrag.orchestration.links.rules import skip_reason
+
+__all__ = ["CrawlScope", "PathPattern", "folder_of"]
+
+_MAX_PATTERN_CHARS: Final = 500
+_ANY_FOLDERS: Final = "**"
+_REGEX_SIGNS: Final = re.compile(r"^\^|\$$|\\|\.\*|\(\?")
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A glob over the path of a URL.
+
+    `*` stands for any characters within one folder or file name, `**` for any folders, `?` for
+    one character. A pattern without a slash at its start may begin at any folder; one with a
+    slash at its end covers everything below.
+
+    Attributes:
+        text: As the user wrote it.
+        segments: Folder and file names to match, one after the other.
+    """
+
+    text: str
+    segments: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str, *, option: str) -> "PathPattern":
+        """Read a pattern.
+
+        Args:
+            text: What the user wrote.
+            option: Name of the option, for messages.
+
+        Raises:
+            InputError: It cannot be meant as a pattern; the message says what is allowed.
+        """
+        problem = _problem(text)
+        if problem:
+            raise InputError(
+                f"The {option} pattern {text[:80]!r} {problem}; give a path such as /guide/** or"
+                " *.html, where * stands for any characters within one folder or file name and"
+                " ** for any folders."
+            )
+        segments = [part for part in text.split("/") if part]
+        if not text.startswith("/"):
+            segments.insert(0, _ANY_FOLDERS)
+        if text.endswith("/"):
+            segments.append(_ANY_FOLDERS)
+        return cls(text, tuple(segments))
+
+    def matches(self, url: str) -> bool:
+        """Whether the path of a canonical URL matches as a whole."""
+        names = [part for part in unquote(urlsplit(url).path).split("/") if part]
+        # reachable[i]: the pattern so far can match the first i names.
+        reachable = [True] + [False] * len(names)
+        for segment in self.segments:
+            reachable = _step(segment, names, reachable)
+        return reachable[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlScope:
+    """Pages that one crawl covers.
+
+    Attributes:
+        kind: `folder` covers what lies below the folder of a root, `site` the whole host.
+        roots: The start page as named and as its site calls it; canonical URLs.
+        include: Only pages that match one of these; empty for all.
+        exclude: No page that matches one of these.
+    """
+
+    kind: Literal["site", "folder"]
+    roots: tuple[str, ...]
+    include: tuple[PathPattern, ...] = ()
+    exclude: tuple[PathPattern, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        kind: Literal["site", "folder"],
+        roots: Iterable[str],
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> "CrawlScope":
+        """The scope described by pattern texts.
+
+        Raises:
+            InputError: A pattern cannot be read.
+        """
+        return cls(
+            kind,
+            tuple(dict.fromkeys(roots)),
+            tuple(PathPattern.parse(text, option="include") for text in include),
+            tuple(PathPattern.parse(text, option="exclude") for text in exclude),
+        )
+
+    def reason_against(self, url: str) -> str | None:
+        """Why a canonical URL is left alone, as a clause for users; None when it is covered."""
+        if not self.admits(url):
+            return "outside the folder of the start page" if self._on_site(url) else "another site"
+        reason = skip_reason(url, reads_pdf=True)
+        if reason is not None:
+            return reason
+        if any(pattern.matches(url) for pattern in self.exclude):
+            return "excluded by a pattern"
+        if self.include and not any(pattern.matches(url) for pattern in self.include):
+            return "matched by no include pattern"
+        return None
+
+    def admits(self, url: str) -> bool:
+        """Whether a page with this canonical URL may be stored, patterns apart."""
+        return self._on_site(url) and (self.kind == "site" or self.in_folder(url))
+
+    def in_folder(self, url: str) -> bool:
+        """Whether a URL of the site lies in or below the folder of a root."""
+        path = urlsplit(url).path
+        return any(path.startswith(folder_of(root)) for root in self.roots)
+
+    def _on_site(self, url: str) -> bool:
+        return site_of(url) in {site_of(root) for root in self.roots}
+
+
+def folder_of(url: str) -> str:
+    """Path of the folder a page lies in, with a slash at both ends."""
+    return urlsplit(url).path.rpartition("/")[0] + "/"
+
+
+def _step(segment: str, names: Sequence[str], before: Sequence[bool]) -> list[bool]:
+    if segment == _ANY_FOLDERS:
+        first = before.index(True) if True in before else len(before)
+        return [position >= first for position in range(len(before))]
+    after = [False] * len(before)
+    for position, name in enumerate(names):
+        after[position + 1] = before[position] and fnmatchcase(name, segment)
+    return after
+
+
+def _problem(text: str) -> str | None:
+    if not text.strip("/ "):
+        return "is empty"
+    if len(text) > _MAX_PATTERN_CHARS:
+        return f"has {len(text):,} characters, more than {_MAX_PATTERN_CHARS}"
+    if "://" in text or text.startswith("//"):
+        return "holds a host name"
+    if _REGEX_SIGNS.search(text):
+        return "looks like a regular expression"
+    if any(_ANY_FOLDERS in part and part != _ANY_FOLDERS for part in text.split("/")):
+        return "has ** beside other characters"
+    return None

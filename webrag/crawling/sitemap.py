@@ -1,0 +1,270 @@
+"""The pages a site lists itself, from its sitemaps or its llms.txt; it fetches none of them."""
+
+import asyncio
+import html
+import itertools
+import logging
+import re
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from ada_url import URL
+
+from webrag.errors import FetchError, InputError
+from webrag.ingestion.addresses import canonical_url, parent_urls, site_of
+from webrag.ingestion.dates import parse_date
+from webrag.ingestion.http.decode import decode
+
+__all__ = ["Sitemap", "SitemapEntry", "SitemapReader", "parse_sitemap"]
+
+_log = logging.getLogger(__name__)
+
+FetchBytes: TypeAlias = Callable[[str], Awaitable[bytes]]
+DeclaredSitemaps: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
+
+# The protocol allows 50 MB a file; the pages beyond these are found by their links.
+_MAX_TEXT_BYTES = 20_000_000
+_MAX_FILES = 50
+_MAX_DEPTH = 3
+_MAX_LISTED = 50_000
+# The protocol allows 2,048; a number written with more digits than Python converts is no address.
+_MAX_ADDRESS_CHARS = 4_000
+_NEARBY_FOLDERS = 3
+_GZIP_MAGIC = b"\x1f\x8b"
+
+_ROOT = re.compile(r"<(?:([\w-]{1,40}):)?(urlset|sitemapindex)[\s>]", re.IGNORECASE)
+_CDATA_START, _CDATA_END = "<![CDATA[", "]]>"
+_MARKDOWN_LINK = re.compile(r"\]\(\s*+<?([^()\s<>]{1,4000}+)")
+
+
+@dataclass(frozen=True)
+class SitemapEntry:
+    """One page that a site lists.
+
+    Attributes:
+        url: Canonical URL, on the site the list was asked for.
+        lastmod: When the site says it was last changed (UTC), None when it does not say.
+    """
+
+    url: str
+    lastmod: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Sitemap:
+    """One sitemap file as written.
+
+    Attributes:
+        pages: Addresses and their `lastmod`, as written.
+        sitemaps: Addresses of further sitemaps, as written.
+    """
+
+    pages: tuple[tuple[str, str], ...] = ()
+    sitemaps: tuple[str, ...] = ()
+
+
+class SitemapReader:
+    """Reads sitemaps with the manners and guards of the functions it is given.
+
+    Args:
+        fetch_bytes: Gives the body at an address; raises `FetchError` when it cannot.
+        declared_sitemaps: Gives the addresses a site's robots.txt names for its sitemaps.
+    """
+
+    def __init__(self, fetch_bytes: FetchBytes, declared_sitemaps: DeclaredSitemaps) -> None:
+        self._fetch_bytes = fetch_bytes
+        self._declared = declared_sitemaps
+
+    async def entries(self, start_url: str, *, limit: int) -> list[SitemapEntry]:
+        """List pages of one site, in the order the site lists them, each once.
+
+        The sitemaps that robots.txt names are read, else `/sitemap.xml`, else those of the
+        folders above the page, else `/llms.txt`. At most 50 files are asked for.
+
+        Args:
+            start_url: A page of the site; sitemaps about its first folder are read first.
+            limit: Upper bound on the result; 0 asks for nothing.
+
+        Returns:
+            Pages of the same site only. Empty when the site lists none or cannot be read.
+
+        Raises:
+            InputError: `start_url` is not an http(s) address.
+        """
+        start = canonical_url(start_url)
+        run = _Run(self._fetch_bytes, start, limit)
+        if limit <= 0:
+            return []
+        origin = URL(start).origin
+        await run.read([*await self._named(start)] or [f"{origin}/sitemap.xml"])
+        if not run.found:
+            nearby = parent_urls(f"{start.rstrip('/')}/x")[:_NEARBY_FOLDERS]
+            await run.read([f"{folder}sitemap.xml" for folder in nearby])
+        if not run.found:
+            await run.read_llms(f"{origin}/llms.txt")
+        if not run.found:
+            _log.info("%s lists no pages of its own; they are found by their links", origin)
+        return list(run.found.values())
+
+    async def _named(self, start: str) -> list[str]:
+        try:
+            return list(await self._declared(start))
+        except FetchError as error:
+            _log.info("the sitemaps of %s are not known: %s", start, error)
+            return []
+
+
+class _Run:
+    """One reading of one site's lists, under its caps."""
+
+    def __init__(self, fetch_bytes: FetchBytes, start: str, limit: int) -> None:
+        self.found: dict[str, SitemapEntry] = {}
+        self._fetch_bytes = fetch_bytes
+        self._start = start
+        self._site = site_of(start)
+        self._limit = limit
+        self._asked: set[str] = set()
+
+    async def read(self, addresses: Sequence[str]) -> None:
+        """Read sitemaps and those they name, level by level."""
+        level = [url for address in addresses if (url := _absolute(address, self._start))]
+        for _ in range(_MAX_DEPTH):
+            further: list[str] = []
+            for address in self._nearest_first(level):
+                if self._is_done():
+                    return
+                further += await self._read_one(address)
+            level = further
+
+    async def read_llms(self, address: str) -> None:
+        """Read the links of an llms.txt."""
+        body = await self._body(address)
+        if body:
+            self._keep(await asyncio.to_thread(self._linked, body, address))
+
+    async def _read_one(self, address: str) -> list[str]:
+        body = await self._body(address)
+        if not body:
+            return []
+        # Scanning 20 MB takes a noticeable part of a second, and so do 50,000 addresses.
+        entries, named = await asyncio.to_thread(self._read_sitemap, body, address)
+        self._keep(entries)
+        return named
+
+    def _read_sitemap(self, body: bytes, address: str) -> tuple[list[SitemapEntry], list[str]]:
+        sitemap = parse_sitemap(body)
+        named = (_absolute(href, address) for href in sitemap.sitemaps[:_MAX_FILES])
+        return self._entries(sitemap.pages, address), [target for target in named if target]
+
+    def _linked(self, body: bytes, address: str) -> list[SitemapEntry]:
+        links = _MARKDOWN_LINK.finditer(decode(body[:_MAX_TEXT_BYTES]))
+        listed = itertools.islice(links, _MAX_LISTED)
+        return self._entries(((match.group(1), "") for match in listed), address)
+
+    def _entries(self, listed: Iterable[tuple[str, str]], base: str) -> list[SitemapEntry]:
+        """The pages of this site among those a file lists."""
+        found = []
+        for href, lastmod in listed:
+            url = _absolute(href, base)
+            if url is not None and site_of(url) == self._site:
+                found.append(SitemapEntry(url, parse_date(lastmod) if lastmod else None))
+        return found
+
+    async def _body(self, url: str) -> bytes:
+        if url in self._asked:
+            return b""
+        self._asked.add(url)
+        try:
+            return await self._fetch_bytes(url)
+        except FetchError as error:
+            _log.info("the sitemap %s was not read: %s", url, error)
+            return b""
+
+    def _keep(self, entries: list[SitemapEntry]) -> None:
+        for entry in entries:
+            if len(self.found) >= self._limit:
+                return
+            self.found.setdefault(entry.url, entry)
+
+    def _nearest_first(self, addresses: list[str]) -> list[str]:
+        folder = URL(self._start).pathname.split("/")[1]
+        return sorted(addresses, key=lambda address: not folder or folder not in address)
+
+    def _is_done(self) -> bool:
+        return len(self.found) >= self._limit or len(self._asked) >= _MAX_FILES
+
+
+def parse_sitemap(body: bytes) -> Sitemap:
+    """Read a sitemap: XML or one address per line, also compressed.
+
+    Tolerant: what is cut off, unknown or malformed is passed over. Nothing is expanded or loaded,
+    so that entities and document types cannot do harm.
+
+    Args:
+        body: As served; at most 20 MB of its text are read.
+    """
+    text = decode(_unpacked(body)[:_MAX_TEXT_BYTES])
+    root = _ROOT.search(text[:10_000])
+    if root is None:
+        return Sitemap(pages=tuple(_lines(text)))
+    prefix = f"{re.escape(root.group(1))}:" if root.group(1) else ""
+    if root.group(2).lower() == "urlset":
+        return Sitemap(pages=tuple(_items(text, prefix, "url")))
+    return Sitemap(sitemaps=tuple(url for url, _ in _items(text, prefix, "sitemap")))
+
+
+def _items(text: str, prefix: str, name: str) -> Iterator[tuple[str, str]]:
+    loc = re.compile(rf"<{prefix}loc>\s*+", re.IGNORECASE)
+    lastmod = re.compile(rf"<{prefix}lastmod>\s*+([^<]{{4,40}})</", re.IGNORECASE)
+    opening = re.compile(rf"<{prefix}{name}(?=[\s>])", re.IGNORECASE)
+    openings = itertools.islice(opening.finditer(text), _MAX_LISTED + 1)
+    starts = [match.end() for match in openings]
+    for begin, end in itertools.islice(itertools.pairwise([*starts, len(text)]), _MAX_LISTED):
+        address = _first_address(text, loc, begin, end)
+        if address is None:
+            continue
+        changed = lastmod.search(text, begin, end)
+        yield address, changed.group(1).strip() if changed else ""
+
+
+def _first_address(text: str, loc: re.Pattern[str], begin: int, end: int) -> str | None:
+    """What the first `loc` of an item holds; the text is scanned once, however it is cut off."""
+    for place in loc.finditer(text, begin, end):
+        start = place.end()
+        is_verbatim = text.startswith(_CDATA_START, start, end)
+        if is_verbatim:
+            start += len(_CDATA_START)
+        close = text.find(_CDATA_END if is_verbatim else "<", start, end)
+        if close < 0:
+            return None
+        written = text[start:close].strip()
+        if written and len(written) <= _MAX_ADDRESS_CHARS:
+            return written if is_verbatim else html.unescape(written).strip()
+    return None
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines()[:_MAX_LISTED]:
+        if line.strip().startswith(("http://", "https://")):
+            yield line.strip(), ""
+
+
+def _unpacked(body: bytes) -> bytes:
+    if not body.startswith(_GZIP_MAGIC):
+        return body
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        return unpacker.decompress(body, _MAX_TEXT_BYTES)
+    except zlib.error as error:
+        _log.info("a compressed sitemap is damaged: %s", error)
+        return b""
+
+
+def _absolute(href: str, base: str) -> str | None:
+    try:
+        return canonical_url(href, base) if href.strip() else None
+    except InputError:
+        return None

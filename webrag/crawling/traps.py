@@ -1,0 +1,397 @@
+"""Recognises the parts of a site that never end, by addresses, outcomes and repetition. No I/O."""
+
+import hashlib
+import re
+import zlib
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+
+__all__ = [
+    "KnownTexts",
+    "TrapGuard",
+    "TrapLimits",
+    "folder_pattern",
+    "is_calendar",
+    "parameters",
+    "path_pattern",
+    "places",
+    "text_signature",
+    "url_pattern",
+    "varies",
+    "without_session",
+]
+_WORD: Final = re.compile(r"[^\W\d_]+")
+
+# Odd constants without a pattern, one per word of a shingle.
+_FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xFF51AFD7ED558CCD], np.uint64)
+
+_LEAST_WORDS: Final = 20
+
+_BANDS: Final = 4  # texts that differ in up to 3 of 64 bits share one of four bands
+
+_BAND_BITS: Final = 64 // _BANDS
+
+_MOST_DIFFERENT_BITS: Final = 3
+
+_REMEMBERED: Final = 4_000
+
+
+def text_signature(text: str) -> int | None:
+    """64 bits that hardly differ between texts that hardly differ, numbers ignored.
+
+    Returns:
+        None for a text too short to be told from others.
+    """
+    words = _WORD.findall(text.casefold())
+    if len(words) < _LEAST_WORDS:
+        return None
+    hashes = np.fromiter((zlib.crc32(word.encode()) for word in words), np.uint64, len(words))
+    shingles = hashes[:-2] * _FACTORS[0] ^ hashes[1:-1] * _FACTORS[1] ^ hashes[2:] * _FACTORS[2]
+    mixed = np.unique(shingles)
+    for factor in _FACTORS:  # so that every bit depends on every word
+        mixed ^= mixed >> np.uint64(31)
+        mixed *= factor
+    bits = np.unpackbits((mixed ^ mixed >> np.uint64(32)).view(np.uint8).reshape(-1, 8), axis=1)
+    majority = bits.sum(axis=0, dtype=np.int64) * 2 > len(mixed)
+    return int.from_bytes(np.packbits(majority).tobytes(), "big")
+
+
+class KnownTexts:
+    """The texts met lately, at most a few thousand."""
+
+    def __init__(self) -> None:
+        self._bands: OrderedDict[tuple[int, int], int] = OrderedDict()
+
+    def add(self, signature: int) -> bool:
+        """Remember a text and tell whether a text like it was known."""
+        bands = [
+            (band, signature >> band * _BAND_BITS & (1 << _BAND_BITS) - 1) for band in range(_BANDS)
+        ]
+        seen = [self._bands[band] for band in bands if band in self._bands]
+        for band in bands:
+            self._bands[band] = signature
+            self._bands.move_to_end(band)
+        while len(self._bands) > _REMEMBERED * _BANDS:
+            self._bands.popitem(last=False)
+        return any((signature ^ other).bit_count() <= _MOST_DIFFERENT_BITS for other in seen)
+
+
+_UUID = r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}"
+
+_HEX = r"(?=[a-f]*[0-9])[0-9a-f]{8,}"
+
+_TOKEN = r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{20,}"  # noqa: S105
+
+_CHANGING: Final = re.compile(
+    rf"(?<![A-Za-z0-9])(?:{_UUID}|{_HEX}|{_TOKEN})(?![A-Za-z0-9])|[0-9]+", re.IGNORECASE
+)
+
+_VARIABLE: Final = "#"  # no path and no query holds one
+
+_SESSION_KEY_NAMES: Final = """
+aspsessionid cfid cftoken jsessionid oscsid phpsessid s sess session session_id sessionid sessid
+sid xtsid zenid
+"""
+
+_SESSION_KEYS: Final = frozenset(_SESSION_KEY_NAMES.split())
+
+_SESSION_PATH: Final = re.compile(
+    r";(?:jsessionid|sid|phpsessid|cfid|cftoken)=[^/;?]*|/\((?:[SAF]\([A-Za-z0-9_-]+\))+\)",
+    re.IGNORECASE,
+)
+
+_SESSION_VALUE: Final = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{12,}\Z")
+
+_SHORT_SESSION_KEYS: Final = frozenset({"s", "sid", "session"})
+
+_CALENDAR: Final = re.compile(r"(?:^|/)(?:1[89]|2[0-9])[0-9]{2}[/-](?:0?[1-9]|1[0-2])(?:[/-]|/?$)")
+
+_ENDING: Final = re.compile(r"\.[A-Za-z]{1,5}$")
+
+
+def without_session(url: str) -> str:
+    """The URL without the session id it carries in its path or query."""
+    head, mark, query = url.partition("?")
+    head = _SESSION_PATH.sub("", head)
+    kept = [part for part in query.split("&") if not _is_session(part)]
+    return head + (f"{mark}{'&'.join(kept)}" if mark and any(kept) else "")
+
+
+def url_pattern(url: str) -> str:
+    """The path and query of a URL with numbers and ids replaced: what a program varies."""
+    query = "&".join(sorted(f"{key}={_plain(value)}" for key, value in parameters(url)))
+    return path_pattern(url) + (f"?{query}" if query else "")
+
+
+def folder_pattern(url: str) -> str:
+    """The folder of a URL with numbers and ids replaced, with a slash at its end."""
+    return _plain(urlsplit(url).path.rpartition("/")[0]) + "/"
+
+
+def path_pattern(url: str) -> str:
+    """The path of a URL with numbers and ids replaced."""
+    return _plain(urlsplit(url).path)
+
+
+def varies(url: str) -> bool:
+    """Whether a program could make more addresses like this one by counting."""
+    return url_pattern(url) != _unchanged(url)
+
+
+def is_calendar(url: str) -> bool:
+    """Whether the path ends in a year and a month, and no word tells it from its neighbours."""
+    path = urlsplit(url).path
+    last = _ENDING.sub("", path.rstrip("/").rpartition("/")[2])
+    return _CALENDAR.search(path) is not None and not any(char.isalpha() for char in last)
+
+
+def places(url: str) -> list[tuple[bool, str]]:
+    """The page's folder itself, then with True everything below each folder above it."""
+    folder = folder_pattern(url)
+    names = folder.strip("/").split("/") if folder != "/" else []
+    above = [f"/{'/'.join(names[:count])}/" if count else "/" for count in range(len(names) + 1)]
+    return [(False, folder), *((True, path) for path in above)]
+
+
+def parameters(url: str) -> list[tuple[str, str]]:
+    """Names and values in the query of a URL."""
+    query = urlsplit(url).query
+    return parse_qsl(query, keep_blank_values=True) if query else []
+
+
+def _plain(text: str) -> str:
+    return _CHANGING.sub(_VARIABLE, text)
+
+
+def _unchanged(url: str) -> str:
+    query = "&".join(sorted(f"{key}={value}" for key, value in parameters(url)))
+    return urlsplit(url).path + (f"?{query}" if query else "")
+
+
+def _is_session(part: str) -> bool:
+    key, _, value = part.partition("=")
+    name = key.casefold()
+    if name.startswith("aspsessionid"):
+        return True
+    if name in _SHORT_SESSION_KEYS:
+        return _SESSION_VALUE.match(value) is not None
+    return name in _SESSION_KEYS
+
+
+_REMEMBERED_FOLDERS: Final = 2_000
+
+_TREE_FACTOR: Final = 2
+
+_SITE_FACTOR: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TrapLimits:
+    """Where each rule draws its line.
+
+    Attributes:
+        depth: Links from the start page.
+        segments: Folders in a path.
+        repeats: Times one name may occur in a path.
+        parameters: Parameters in a query.
+        per_pattern: Pages whose addresses differ in numbers and ids only.
+        per_calendar: The same when the numbers are a year and a month.
+        per_deep: Pages of the site whose path has `deep_segments` or more.
+        deep_segments: Folders from which on a path is deep.
+        per_query: Pages that differ in one query parameter only.
+        per_facets: Pages of one path with two or more query parameters.
+        key_sets: Combinations of query parameters of one path.
+        failures: Failures in a row in one folder; twice as many in all below a folder, five
+            times as many on the whole site.
+        duplicates: Pages in a row that say what another page said; in trees as for failures.
+    """
+
+    depth: int = 50
+    segments: int = 16
+    repeats: int = 2
+    parameters: int = 6
+    per_pattern: int = 500
+    per_calendar: int = 60
+    per_deep: int = 250
+    deep_segments: int = 8
+    per_query: int = 500
+    per_facets: int = 100
+    key_sets: int = 12
+    failures: int = 20
+    duplicates: int = 12
+
+    @classmethod
+    def for_pages(cls, max_pages: int) -> "TrapLimits":
+        """Limits in proportion: addresses that differ in numbers get at most half of the pages."""
+        half, quarter = max(max_pages // 2, 50), max(max_pages // 4, 50)
+        facets = max(max_pages // 10, 25)
+        return cls(per_pattern=half, per_query=half, per_deep=quarter, per_facets=facets)
+
+
+class _Folder:
+    """What was met in a row in one folder, and in everything below it."""
+
+    __slots__ = ("duplicates", "failures")
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.duplicates = 0
+
+
+class _Key(NamedTuple):
+    rule: str
+    value: str
+
+
+class TrapGuard:
+    """Keeps count of one crawl; its memory is bounded whatever the site.
+
+    Args:
+        limits: Where to draw the lines.
+    """
+
+    def __init__(self, limits: TrapLimits) -> None:
+        self._limits = limits
+        self._counts: Counter[int] = Counter()
+        self._key_sets: dict[int, set[int]] = {}
+        self._folders: OrderedDict[tuple[bool, str], _Folder] = OrderedDict()
+        self._closed: dict[tuple[bool, str], str] = {}
+        self._texts = KnownTexts()
+
+    def admit(self, url: str, depth: int) -> str | None:
+        """Take a page into the count.
+
+        Args:
+            url: Canonical, without session id.
+            depth: Links from the start page.
+
+        Returns:
+            Why the page must be left alone, as a clause for users; None when it is taken.
+        """
+        reason = self._shape_reason(url, depth) or self.closed(url)
+        if reason is not None:
+            return reason
+        keys = self._keys(url)
+        for key in keys:
+            if self._counts[_hashed(key)] >= self._limit(key):
+                return _LIMIT_REASONS[key.rule]
+        if self._too_many_key_sets(url):
+            return _LIMIT_REASONS["facets"]
+        self._counts.update(map(_hashed, keys))
+        return None
+
+    def release(self, url: str) -> None:
+        """Take back an admission: the page was known already."""
+        self._counts.subtract(map(_hashed, self._keys(url)))
+
+    def closed(self, url: str) -> str | None:
+        """Why nothing more is fetched where this page is, None when it may be."""
+        if not self._closed:
+            return None
+        return next((self._closed[key] for key in places(url) if key in self._closed), None)
+
+    def note_obtained(self, url: str, signature: int | None, *, is_alias: bool = False) -> None:
+        """Learn from a page.
+
+        Args:
+            url: As it was admitted.
+            signature: From `text_signature`.
+            is_alias: The page is another one that was obtained before.
+        """
+        if is_alias or (signature is not None and self._texts.add(signature)):
+            self._note(url, "duplicates")
+            return
+        for key in places(url):
+            self._folders.pop(key, None)
+
+    def note_failed(self, url: str) -> None:
+        """Learn from a page that could not be obtained."""
+        self._note(url, "failures")
+
+    def _shape_reason(self, url: str, depth: int) -> str | None:
+        limits = self._limits
+        names = urlsplit(url).path.strip("/").split("/")
+        words = Counter(name for name in names if not name.isdigit())
+        if depth > limits.depth:
+            return f"more than {limits.depth} links from the start page"
+        if len(names) > limits.segments:
+            return "a path that does not end"
+        if max(words.values(), default=0) > limits.repeats:
+            return "a path that repeats itself"
+        if len(parameters(url)) > limits.parameters:
+            return "too many query parameters"
+        return None
+
+    def _keys(self, url: str) -> list[_Key]:
+        keys = []
+        if varies(url):
+            keys.append(_Key("calendar" if is_calendar(url) else "pattern", url_pattern(url)))
+        if urlsplit(url).path.strip("/").count("/") + 1 >= self._limits.deep_segments:
+            keys.append(_Key("deep", ""))
+        names = len(parameters(url))
+        if names:
+            keys.append(_Key("query" if names == 1 else "facets", path_pattern(url)))
+        return keys
+
+    def _limit(self, key: _Key) -> int:
+        limits = self._limits
+        return {
+            "pattern": limits.per_pattern,
+            "calendar": limits.per_calendar,
+            "deep": limits.per_deep,
+            "query": limits.per_query,
+            "facets": limits.per_facets,
+        }[key.rule]
+
+    def _too_many_key_sets(self, url: str) -> bool:
+        names = sorted(key for key, _ in parameters(url))
+        if not names:
+            return False
+        known = self._key_sets.setdefault(_hashed(_Key("keys", path_pattern(url))), set())
+        combination = _hashed(_Key("set", "&".join(names)))
+        if combination not in known and len(known) >= self._limits.key_sets:
+            return True
+        known.add(combination)
+        return False
+
+    def _note(self, url: str, what: Literal["failures", "duplicates"]) -> None:
+        limit = getattr(self._limits, what)
+        for key in places(url):
+            folder = self._folders.setdefault(key, _Folder())
+            self._folders.move_to_end(key)
+            count = getattr(folder, what) + 1
+            setattr(folder, what, count)
+            if count >= limit * _patience(*key):
+                self._closed[key] = _CLOSED_REASONS[what]
+        while len(self._folders) > _REMEMBERED_FOLDERS:
+            self._folders.popitem(last=False)
+
+
+_LIMIT_REASONS: Final = {
+    "calendar": "a calendar that does not end",
+    "pattern": "too many pages whose addresses differ in numbers only",
+    "deep": "too many pages in folders within folders within folders",
+    "query": "too many pages that differ in a query parameter only",
+    "facets": "too many combinations of query parameters",
+}
+
+_CLOSED_REASONS: Final = {
+    "failures": "in a folder where one page after the other failed",
+    "duplicates": "in a folder where one page after the other said the same",
+}
+
+
+def _patience(is_tree: bool, path: str) -> int:
+    """The more a verdict would close, the later it falls."""
+    if not is_tree:
+        return 1
+    return _TREE_FACTOR if path != "/" else _SITE_FACTOR
+
+
+def _hashed(key: _Key) -> int:
+    digest = hashlib.blake2b(f"{key.rule}\n{key.value}".encode("utf-8", "replace"), digest_size=8)
+    return int.from_bytes(digest.digest(), "big")

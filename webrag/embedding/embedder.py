@@ -1,0 +1,298 @@
+"""Runs any LlamaIndex embedding model in batches, no text twice at once, and checks the vectors."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from numpy.typing import NDArray
+
+from webrag.concurrency import all_of
+from webrag.errors import InputError, ProviderError, WebRAGError
+from webrag.redaction import redacted_failure, remember_secrets, safe_cause
+
+__all__ = ["Embedder", "EmbeddingLimits", "PendingVector", "VectorsUnderWay", "plan_batches"]
+
+
+@dataclass(frozen=True)
+class EmbeddingLimits:
+    """What one call of a model may hold; None means that there is no such limit.
+
+    Attributes:
+        texts: Texts of one call at most; never more than the model's own `embed_batch_size`.
+        tokens: Tokens of one call at most, all its texts together.
+        text_tokens: Tokens of one text at most.
+        concurrency: Calls under way at once.
+        timeout_s: Longest wait for one call, with the retries the model makes itself.
+        query_timeout_s: Longest wait for a question, where that is shorter.
+    """
+
+    texts: int | None = None
+    tokens: int | None = None
+    text_tokens: int | None = None
+    concurrency: int = 4
+    timeout_s: float = 60.0
+    query_timeout_s: float = 60.0
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether tokens have to be counted to keep to these limits."""
+        return self.tokens is not None or self.text_tokens is not None
+
+
+def plan_batches(
+    sizes: Sequence[int], *, most_texts: int, most_tokens: int | None = None
+) -> Iterator[slice]:
+    """Divide texts, in their order, into as few calls as both limits allow.
+
+    Args:
+        sizes: Tokens of each text.
+        most_texts: Texts of one call, at least 1.
+        most_tokens: Tokens of one call; a text above it is a call of its own.
+    """
+    start = tokens = 0
+    for end, size in enumerate(sizes):
+        over = most_tokens is not None and tokens + size > most_tokens
+        if end > start and (over or end - start == most_texts):
+            yield slice(start, end)
+            start, tokens = end, 0
+        tokens += size
+    if start < len(sizes):
+        yield slice(start, len(sizes))
+
+
+_Vectors = Sequence[Sequence[float]]
+
+
+class Embedder:
+    """Embeds texts with one model; safe to share between tasks.
+
+    Models without an async implementation of their own run in a thread, so the event loop is
+    never held up.
+
+    Args:
+        model: Any LlamaIndex embedding.
+        dimensions: Vector size the corpus was made with.
+        limits: What one call may hold.
+        count_tokens: Counts as the model does, or more; needed where a limit is in tokens.
+        timeout_s: Longest wait for one call, a question's too; None takes those of `limits`.
+    """
+
+    def __init__(
+        self,
+        model: BaseEmbedding,
+        dimensions: int,
+        *,
+        limits: EmbeddingLimits = EmbeddingLimits(),
+        count_tokens: Callable[[str], int] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        self.model = model
+        key: Any = getattr(model, "api_key", None)  # of a model that a program made itself
+        remember_secrets(key if isinstance(key, str) else None)
+        self.dimensions = dimensions
+        self._limits = limits
+        self._batch_size = min(limits.texts or model.embed_batch_size, model.embed_batch_size)
+        self._count_tokens = count_tokens if limits.counts_tokens else None
+        self._timeout_s = limits.timeout_s if timeout_s is None else timeout_s
+        self._query_timeout_s = (
+            min(limits.timeout_s, limits.query_timeout_s) if timeout_s is None else timeout_s
+        )
+        self._is_async_text = _embeds_batches_async(model)
+
+    @property
+    def model_name(self) -> str:
+        """Name the model gives itself."""
+        return self.model.model_name
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts, as an array of shape (len(texts), dimensions) in their order.
+
+        Raises:
+            InputError: A text is longer than the model takes; nothing was sent.
+            ProviderError: A call failed or took too long, or the answer has the wrong number or
+                size of vectors, or values that are not finite.
+        """
+        if not texts:
+            return np.zeros((0, self.dimensions), np.float32)
+        sizes = await self._sizes(texts)
+        slots = asyncio.Semaphore(self._limits.concurrency)
+
+        async def embed(batch: list[str]) -> NDArray[np.float32]:
+            async with slots:
+                return await self._checked(
+                    lambda: self._embed_batch(batch), len(batch), self._timeout_s
+                )
+
+        plan = plan_batches(sizes, most_texts=self._batch_size, most_tokens=self._limits.tokens)
+        batches = [list(texts[part]) for part in plan]
+        return np.concatenate(await all_of(embed(batch) for batch in batches))
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Embed a question, as an array of shape (dimensions,).
+
+        Raises:
+            ProviderError: As for `embed_documents`.
+        """
+        await self._sizes([text])
+
+        async def embed() -> _Vectors:
+            return [await self.model.aget_query_embedding(text)]
+
+        vectors: NDArray[np.float32] = (await self._checked(embed, 1, self._query_timeout_s))[0]
+        return vectors
+
+    async def _sizes(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text; zeros where no limit asks for them."""
+        count = self._count_tokens
+        if count is None:
+            return [0] * len(texts)
+        sizes = await asyncio.to_thread(lambda: [count(text) for text in texts])
+        most = self._limits.text_tokens
+        if most is not None and max(sizes) > most:
+            raise InputError(
+                f"A text of {max(sizes)} tokens cannot be embedded; the model {self.model_name}"
+                f" takes {most} at most."
+            )
+        return sizes
+
+    async def _embed_batch(self, batch: list[str]) -> _Vectors:
+        if self._is_async_text:
+            return await self.model.aget_text_embedding_batch(batch)
+        return await asyncio.to_thread(self.model.get_text_embedding_batch, batch)
+
+    async def _checked(
+        self, call: Callable[[], Awaitable[_Vectors]], expected: int, timeout_s: float
+    ) -> NDArray[np.float32]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                vectors = await call()
+        except TimeoutError as error:
+            raise self._error(f"did not answer within {timeout_s:g} s") from error
+        except WebRAGError:
+            raise  # says all there is to say
+        except Exception as error:  # noqa: BLE001 - foreign code
+            status = getattr(error, "status_code", None)
+            said = redacted_failure(str(error)) or type(error).__name__
+            known = status if isinstance(status, int) else None
+            raise self._error(f"failed: {said}", known) from safe_cause(error)
+        return self._as_array(vectors, expected)
+
+    def _as_array(self, vectors: _Vectors, expected: int) -> NDArray[np.float32]:
+        if len(vectors) != expected:
+            raise self._error(f"returned {len(vectors)} vectors for {expected} texts")
+        wrong = next((len(v) for v in vectors if len(v) != self.dimensions), None)
+        if wrong is not None:
+            raise self._error(
+                f"returned vectors of {wrong} dimensions, the corpus has {self.dimensions}"
+            )
+        array = np.asarray(vectors, np.float32)
+        if not np.isfinite(array).all():
+            raise self._error("returned values that are not finite numbers")
+        return array
+
+    def _error(self, what: str, status: int | None = None) -> ProviderError:
+        return ProviderError(
+            f"The embedding model {self.model_name} {what}.",
+            provider=self.model_name,
+            status=status,
+            hint="Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS.",
+        )
+
+
+def _embeds_batches_async(model: BaseEmbedding) -> bool:
+    """Whether the model's own asynchronous code is the way to embed several texts.
+
+    LlamaIndex's default async methods run the sync ones on the event loop, or call the one for a
+    single text once for each, which loses a local model's batching.
+    """
+    if _overrides(model, "_aget_text_embeddings"):
+        return True
+    return _overrides(model, "_aget_text_embedding") and not _overrides(
+        model, "_get_text_embeddings"
+    )
+
+
+def _overrides(model: BaseEmbedding, name: str) -> bool:
+    return getattr(type(model), name) is not getattr(BaseEmbedding, name)
+
+
+Vector = NDArray[np.float32]
+
+
+class PendingVector:
+    """The vector of one text, from before it is made until nobody holds this object.
+
+    Attributes:
+        value: None until it is made.
+    """
+
+    __slots__ = ("__weakref__", "maker", "value")
+
+    def __init__(self) -> None:
+        self.value: Vector | None = None
+        self.maker: asyncio.Future[None] | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the caller has to make it: nobody does, or one of another event loop."""
+        maker = self.maker
+        return maker is None or maker.get_loop() is not asyncio.get_running_loop()
+
+
+class VectorsUnderWay:
+    """Makes each vector once for all who ask while one of them still holds it.
+
+    A page holds its vectors until it is stored. Whoever claims a text before looking into the
+    corpus therefore either shares the vector of a page under way or finds it stored.
+    """
+
+    def __init__(self) -> None:
+        self._pending: WeakValueDictionary[bytes, PendingVector] = WeakValueDictionary()
+
+    def claim(self, text_hashes: Iterable[bytes]) -> dict[bytes, PendingVector]:
+        """Hold what there is, or will be, of each text; to be done before the corpus is read."""
+        return {each: self._pending.setdefault(each, PendingVector()) for each in text_hashes}
+
+    async def complete(
+        self,
+        wanted: Mapping[bytes, PendingVector],
+        make: Callable[[Sequence[bytes]], Awaitable[Vector]],
+    ) -> set[bytes]:
+        """Wait until every vector is there, and give the hashes of those made by this call.
+
+        What another call fails to make, or is cancelled over, is made here.
+
+        Args:
+            wanted: What was claimed.
+            make: Gives one row per hash.
+        """
+        made: set[bytes] = set()
+        while missing := {key: each for key, each in wanted.items() if each.value is None}:
+            free = {key: each for key, each in missing.items() if each.is_free}
+            if free:
+                await _make(free, make)
+                made |= free.keys()
+                continue  # its own come first, so that two calls never wait for each other
+            makers = {each.maker for each in missing.values() if each.maker is not None}
+            await asyncio.wait(makers)
+        return made
+
+
+async def _make(
+    free: Mapping[bytes, PendingVector], make: Callable[[Sequence[bytes]], Awaitable[Vector]]
+) -> None:
+    maker = asyncio.get_running_loop().create_future()
+    for each in free.values():
+        each.maker = maker
+    try:
+        vectors = await make(list(free))
+        for each, vector in zip(free.values(), vectors, strict=True):
+            each.value = vector
+    finally:
+        for each in free.values():
+            each.maker = None
+        maker.set_result(None)

@@ -1,0 +1,322 @@
+"""An embedding model behind OpenAI's interface, and what its failures mean."""
+
+import asyncio
+import base64
+import binascii
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
+
+import numpy as np
+import openai
+from llama_index.core.base.embeddings.base import Embedding
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.embeddings.openai import OpenAIEmbedding
+from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
+from typing_extensions import override
+
+from webrag.errors import ProviderError
+from webrag.ingestion.http.status import retry_after_s
+from webrag.redaction import redacted_failure, remember_secrets, safe_cause
+
+__all__ = [
+    "PassingError",
+    "ServedEmbedding",
+    "ServiceName",
+    "read_vectors",
+    "refused",
+    "unreachable",
+    "unusable",
+]
+_RETRIED = frozenset({408, 409, 425, 429})
+
+_MOST_DETAIL = 200
+
+_REFUSALS = {
+    401: "refused the key",
+    402: "wants payment for the account of this key",
+    403: "refused the key",
+    404: "knows no such model or address",
+    413: "finds the request too large",
+}
+
+# What these answer may repeat the key, in full or in part.
+_ABOUT_THE_KEY = frozenset({401, 403})
+
+
+class ServiceName(NamedTuple):
+    """How a service is called in messages.
+
+    Attributes:
+        model: Name of the model.
+        host: Host and port.
+    """
+
+    model: str
+    host: str
+
+
+class PassingError(ProviderError):
+    """A failure that another request may not meet.
+
+    Attributes:
+        asked_pause_s: Seconds for which the service wants to be left alone.
+    """
+
+    asked_pause_s = 0.0
+
+
+def refused(
+    service: ServiceName, status: int, body: Any, headers: Mapping[str, str]
+) -> ProviderError:
+    """The error for an answer with an HTTP status that is not 200."""
+    detail = "" if status in _ABOUT_THE_KEY else _detail(body)
+    kind: type[ProviderError] = ProviderError
+    hint = "Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_BASE_URL."
+    if _is_quota(body):
+        what, hint = "has no quota left for this key", "Check plan and billing of the account."
+    elif status == 429:
+        kind, what = PassingError, "refused the request because of its rate limit"
+        hint = "Wait a little, then try again."
+    elif status >= 500 or status in _RETRIED:
+        kind, what, hint = PassingError, "failed", "Try again later."
+    else:
+        what = _REFUSALS.get(status, "refused the request")
+    if status in _ABOUT_THE_KEY:
+        hint = "Check EMBEDDING_API_KEY or OPENAI_API_KEY."
+    if headers.get("x-should-retry") == "false":
+        kind = ProviderError
+    error = _error(service, f"{what} (HTTP {status}){detail}", status=status, hint=hint, kind=kind)
+    if isinstance(error, PassingError):
+        error.asked_pause_s = _asked_pause_s(headers)
+    return error
+
+
+def unreachable(service: ServiceName, error: Exception) -> ProviderError:
+    """The error for a service that gave no answer."""
+    reason = error.__cause__ or error
+    text = redacted_failure(str(reason)).strip().rstrip(".") or type(reason).__name__
+    return _error(
+        service,
+        f"could not be reached or broke the call off ({text[:_MOST_DETAIL]})",
+        hint="Check EMBEDDING_BASE_URL and that the server runs.",
+        kind=PassingError,
+    )
+
+
+def unusable(service: ServiceName, what: str) -> ProviderError:
+    """The error for an answer that cannot be used; `what` follows "answered with"."""
+    return _error(
+        service,
+        f"answered with {what}",
+        hint="Check that EMBEDDING_BASE_URL is the address of an embedding server.",
+    )
+
+
+def _error(
+    service: ServiceName,
+    what: str,
+    *,
+    status: int | None = None,
+    hint: str,
+    kind: type[ProviderError] = ProviderError,
+) -> ProviderError:
+    message = f"The embedding model {service.model} at {service.host} {what}."
+    return kind(message, provider=service.model, status=status, hint=hint)
+
+
+def _asked_pause_s(headers: Mapping[str, str]) -> float:
+    milliseconds = headers.get("retry-after-ms", "")
+    if milliseconds.isascii() and milliseconds.isdigit():
+        return int(milliseconds) / 1000
+    return retry_after_s(headers.get("retry-after")) or 0.0
+
+
+def _is_quota(body: Any) -> bool:
+    error = body.get("error", body) if isinstance(body, dict) else {}
+    return isinstance(error, dict) and "insufficient_quota" in (
+        error.get("code"),
+        error.get("type"),
+    )
+
+
+def _detail(body: Any) -> str:
+    """What the service says for itself, on one line and without the key."""
+    if isinstance(body, dict):
+        error = body.get("error", body)
+        said = error.get("message") if isinstance(error, dict) else error
+        body = said if isinstance(said, str) else json.dumps(body)
+    text = " ".join(str(body or "").split())
+    text = redacted_failure(text)
+    return f": {text[:_MOST_DETAIL].rstrip('.')}" if text and not text.startswith("<") else ""
+
+
+_ATTEMPT_TIMEOUT_S = 30.0
+
+_MOST_ATTEMPTS = 4
+
+
+class ServedEmbedding(OpenAIEmbedding):
+    """LlamaIndex's `OpenAIEmbedding` under one retry policy, with answers that are checked.
+
+    At most four requests a call, only after 408, 409, 425, 429, 5xx or a broken connection;
+    `Retry-After` is waited for when it fits the time of a call. The stock class (0.7.0) retries
+    within retries (six requests where two retries were asked for), pairs vectors with texts by
+    their place in the answer and not by `index`, turns line breaks into spaces, and raises
+    `AttributeError` at an answer that is not JSON.
+
+    Attributes:
+        call_timeout_s: Time of one call, retries included.
+        backoff_s: Longest pause before the second request; doubled for each further one.
+        as_base64: Ask for vectors in the short form, which OpenAI knows and many others do not.
+        proxy: Address of a proxy, or `environment` for those that variables name; None asks the
+            service directly.
+    """
+
+    call_timeout_s: float = Field(default=60.0, gt=0)
+    backoff_s: float = Field(default=0.5, gt=0)
+    as_base64: bool = False
+    proxy: str | None = Field(default=None, exclude=True, repr=False)
+
+    _loop: asyncio.AbstractEventLoop | None = PrivateAttr(default=None)
+
+    def __init__(self, model: str, **settings: Any) -> None:
+        # `model_name` because `model` allows only names OpenAI had when the class was written.
+        given: dict[str, Any] = {"model_name": model, "timeout": _ATTEMPT_TIMEOUT_S} | settings
+        super().__init__(**given, max_retries=0)
+        remember_secrets(self.api_key)
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "ServedEmbedding"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections of this event loop and of synchronous callers; others reopen."""
+        client, self._client = self._client, None
+        own, self._aclient, loop = self._aclient, None, self._loop
+        if client is not None:
+            await asyncio.to_thread(client.close)
+        if own is not None and loop is asyncio.get_running_loop():
+            await own.close()
+
+    @override
+    def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
+        create = self._get_client().embeddings.with_raw_response.create
+
+        def ask() -> bytes:
+            try:
+                return create(input=texts, **self._arguments()).content
+            except openai.APIError as error:
+                raise self._failure(error) from safe_cause(error)
+
+        return self._read(self._retries().run_sync(ask), len(texts))
+
+    @override
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[Embedding]:
+        create = self._get_aclient().embeddings.with_raw_response.create
+
+        async def ask() -> bytes:
+            try:
+                return (await create(input=texts, **self._arguments())).content
+            except openai.APIError as error:
+                raise self._failure(error) from safe_cause(error)
+
+        return self._read(await self._retries().run(ask), len(texts))
+
+    @override
+    def _get_text_embedding(self, text: str) -> Embedding:
+        return self._get_text_embeddings([text])[0]
+
+    @override
+    async def _aget_text_embedding(self, text: str) -> Embedding:
+        return (await self._aget_text_embeddings([text]))[0]
+
+    @override
+    def _get_query_embedding(self, query: str) -> Embedding:
+        return self._get_text_embeddings([query])[0]
+
+    @override
+    async def _aget_query_embedding(self, query: str) -> Embedding:
+        return (await self._aget_text_embeddings([query]))[0]
+
+    @override
+    def _get_credential_kwargs(self, is_async: bool = False) -> dict[str, Any]:
+        given: dict[str, Any] = super()._get_credential_kwargs(is_async)
+        if given["http_client"] is None:
+            kind = openai.DefaultAsyncHttpxClient if is_async else openai.DefaultHttpxClient
+            given["http_client"] = kind(**client_options(self.proxy))
+        return given
+
+    @override
+    def _get_aclient(self) -> openai.AsyncOpenAI:
+        # Connections belong to the event loop that opened them.
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._aclient = loop, None
+        return super()._get_aclient()
+
+    def _retries(self) -> RetryPolicy:
+        return RetryPolicy(
+            attempts=_MOST_ATTEMPTS,
+            backoff_s=self.backoff_s,
+            deadline=time.monotonic() + self.call_timeout_s,
+            is_passing=lambda error: isinstance(error, PassingError),
+            asked_pause_s=lambda error: getattr(error, "asked_pause_s", 0.0),
+        )
+
+    def _arguments(self) -> dict[str, Any]:
+        form = "base64" if self.as_base64 else "float"
+        return {"model": self.model_name, "encoding_format": form} | self.additional_kwargs
+
+    def _service(self) -> ServiceName:
+        host = urlsplit(self.api_base or "").netloc.rpartition("@")[2]  # without a user's password
+        return ServiceName(self.model_name, host)
+
+    def _failure(self, error: openai.APIError) -> ProviderError:
+        if isinstance(error, openai.APIStatusError):
+            headers = dict(error.response.headers)
+            return refused(self._service(), error.status_code, error.body, headers)
+        return unreachable(self._service(), error)
+
+    def _read(self, body: bytes, expected: int) -> list[Embedding]:
+        try:
+            return read_vectors(body, expected)
+        except ValueError as error:
+            raise unusable(self._service(), str(error)) from error
+
+
+def read_vectors(body: bytes, expected: int) -> list[Embedding]:
+    """The vectors of an answer, in the order of the texts that were sent.
+
+    Args:
+        body: JSON as OpenAI's interface describes it; vectors as numbers or in base64.
+        expected: Number of texts.
+
+    Raises:
+        ValueError: It is something else; the message follows "answered with".
+    """
+    try:
+        items = json.loads(body)["data"]
+        indexed = {int(item["index"]): _vector(item["embedding"]) for item in items}
+    except (ValueError, RecursionError, binascii.Error):
+        raise ValueError("something that is not JSON with vectors") from None
+    except (TypeError, KeyError, AttributeError):
+        raise ValueError("JSON that holds no list of vectors") from None
+    if len(items) != expected:
+        raise ValueError(f"{len(items)} vectors for {expected} texts")
+    if indexed.keys() != set(range(expected)):
+        raise ValueError("vectors that are not numbered like the texts")
+    return [indexed[place] for place in range(expected)]
+
+
+def _vector(value: str | list[float]) -> Embedding:
+    if isinstance(value, str):
+        numbers: Embedding = np.frombuffer(base64.b64decode(value, validate=True), "<f4").tolist()
+        return numbers
+    return [float(number) for number in value]

@@ -1,0 +1,107 @@
+"""The corpus as a LlamaIndex retriever; the searching itself is `Searcher`'s."""
+
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.schema import (
+    NodeRelationship,
+    NodeWithScore,
+    ObjectType,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
+from typing_extensions import override
+
+from webrag.argument_checks import check_choice
+from webrag.errors import InputError
+from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
+from webrag.retrieval.models import RetrievalResult, RetrievedChunk
+from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
+from webrag.retrieval.search import Searcher
+
+__all__ = ["WebRAGRetriever"]
+
+
+class WebRAGRetriever(BaseRetriever):
+    """Gives parents of the corpus as nodes, best first, in any LlamaIndex pipeline.
+
+    A node's text is exactly what the page holds from `start_char_idx` to `end_char_idx`; its
+    metadata name the page, the headings, the rich-content flags and, under `focus`, the offsets of
+    the passage that matched best. Only the text goes to language models and embeddings.
+
+    Args:
+        searcher: Searches the corpus.
+        filters: What may be returned; see `SearchFilters.of`.
+        mode: As for `Searcher.retrieve`.
+        top_k: Nodes at most; None gives all that fit the context budget.
+        callback_manager: LlamaIndex's own.
+
+    Raises:
+        InputError: The mode is unknown, or `top_k` is below 1.
+    """
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        *,
+        filters: SearchFilters = NO_FILTERS,
+        mode: RetrievalMode = "chunk",
+        top_k: int | None = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        check_choice("retrieval_mode", mode, RETRIEVAL_MODES)
+        if top_k is not None and top_k < 1:
+            raise InputError(f"top_k is {top_k}; it must be 1 or more.")
+        super().__init__(callback_manager=callback_manager)
+        self._searcher = searcher
+        self._filters = filters
+        self._mode: RetrievalMode = mode
+        self._top_k = top_k
+
+    @override
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        result = self._searcher.retrieve_sync(
+            query_bundle.query_str, filters=self._filters, mode=self._mode
+        )
+        return self._nodes(result)
+
+    @override
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        result = await self._searcher.retrieve(
+            query_bundle.query_str, filters=self._filters, mode=self._mode
+        )
+        return self._nodes(result)
+
+    def _nodes(self, result: RetrievalResult) -> list[NodeWithScore]:
+        # Stable: in full-context mode all scores are equal and reading order stays.
+        best_first = sorted(result.chunks, key=lambda chunk: -chunk.score)[: self._top_k]
+        return [NodeWithScore(node=_node(chunk), score=chunk.score) for chunk in best_first]
+
+
+def _node(chunk: RetrievedChunk) -> TextNode:
+    metadata: dict[str, Any] = {
+        "source_url": chunk.source_url,
+        "title": chunk.title,
+        "heading": chunk.section_heading,
+        "heading_path": list(chunk.heading_path),
+        "chunk_index": chunk.chunk_index,
+        "depth": chunk.depth,
+        "fetched_at": chunk.fetched_at.isoformat(),
+        **{flag: getattr(chunk, flag) for flag in (*HTML_PREFERRED_FLAGS, "has_steps")},
+    }
+    if chunk.focus is not None:
+        metadata["focus"] = [chunk.focus.char_start, chunk.focus.char_end]
+    document = RelatedNodeInfo(node_id=str(chunk.document_id), node_type=ObjectType.DOCUMENT)
+    return TextNode(
+        id_=str(chunk.chunk_id),
+        text=chunk.text,
+        start_char_idx=chunk.char_start,
+        end_char_idx=chunk.char_end,
+        metadata=metadata,
+        excluded_embed_metadata_keys=list(metadata),
+        excluded_llm_metadata_keys=list(metadata),
+        relationships={NodeRelationship.SOURCE: document},
+    )

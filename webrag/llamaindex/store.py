@@ -1,0 +1,468 @@
+"""The searched table as a LlamaIndex vector store. Does no reranking or fetching."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
+from llama_index.core.vector_stores.types import (
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+    VectorStoreQueryResult,
+)
+from llama_index.vector_stores.postgres import PGVectorStore
+from sqlalchemy import URL, make_url
+from typing_extensions import override
+
+from webrag.corpus.bulk_load import (
+    LEAST_ROWS,
+    build_index,
+    finish_interrupted_load,
+    index_put_off,
+    must_keep_index,
+    put_off_index,
+)
+from webrag.corpus.schema import corpus_embedding, ensure_schema
+from webrag.errors import ConfigurationError, InputError, StorageError
+from webrag.llamaindex.store_rows import (
+    add_nodes,
+    clear,
+    delete_document,
+    delete_matching,
+    pages_of_nodes,
+    select_nodes,
+)
+from webrag.llamaindex.store_search import LEXICAL_MODES, SearchOptions, search
+from webrag.postgres.config import DatabaseConfig
+from webrag.postgres.database import Database
+from webrag.postgres.steps import Steps, run_steps, run_steps_sync
+
+__all__ = [
+    "QUERY_MODES",
+    "CorpusVectorStore",
+    "StoreCollection",
+    "check_embeddings",
+    "check_query",
+    "search_options",
+]
+T = TypeVar("T")
+
+
+class StoreCollection:
+    """A collection for callers with and without an event loop.
+
+    Args:
+        database: Where it is.
+        embedding: Model and dimensions; the model is recorded when the collection does not exist
+            yet, the dimensions must be those of an existing one.
+    """
+
+    def __init__(self, database: Database, embedding: tuple[str, int]) -> None:
+        self.database = database
+        self.name = database.config.collection
+        self._embedding = embedding
+        self._is_ready = False
+
+    def run(self, make: Callable[[], Steps[T]], *, autocommit: bool = False) -> T:
+        """Do the work in a transaction; blocks.
+
+        Args:
+            make: Gives the work, anew for each attempt.
+            autocommit: The work begins its transaction itself, if it needs one.
+        """
+        if not self._is_ready:
+            _run_in_thread(self._prepare_apart)
+            self._is_ready = True
+        return self.database.run_sync(
+            lambda connection: run_steps_sync(connection, make()), autocommit=autocommit
+        )
+
+    async def arun(self, make: Callable[[], Steps[T]], *, autocommit: bool = False) -> T:
+        """As `run`, without blocking."""
+        await self.prepare()
+        return await self.database.run(
+            lambda connection: run_steps(connection, make()), autocommit=autocommit
+        )
+
+    async def prepare(self) -> None:
+        """Make the collection if it is missing; repeating it is free.
+
+        Raises:
+            ConfigurationError: It has vectors of another size.
+        """
+        if not self._is_ready:
+            await self._prepare(self.database)
+            self._is_ready = True
+
+    async def _prepare(self, database: Database) -> None:
+        model, dimensions = self._embedding
+        existing = await corpus_embedding(database)
+        if existing is None:
+            await ensure_schema(database, embedding_model=model, embedding_dimensions=dimensions)
+        elif existing[1] != dimensions:
+            raise ConfigurationError(
+                f"The collection {self.name!r} has vectors of {existing[1]} dimensions, "
+                f"made with {existing[0]}; embed_dim is {dimensions}."
+            )
+        await finish_interrupted_load(database)
+
+    async def _prepare_apart(self) -> None:
+        database = Database(self.database.config)
+        try:
+            await self._prepare(database)
+        finally:
+            await database.close()
+
+
+def _run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine to its end, also when the calling thread has a running event loop."""
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        executor.submit(lambda: asyncio.run(work())).result()
+
+
+QUERY_MODES = (
+    VectorStoreQueryMode.DEFAULT,
+    VectorStoreQueryMode.SPARSE,
+    VectorStoreQueryMode.TEXT_SEARCH,
+    VectorStoreQueryMode.HYBRID,
+    VectorStoreQueryMode.MMR,
+)
+
+"""Query modes the store answers."""
+
+_DEFAULT_EF_SEARCH = 200
+
+_PREFETCH_FACTOR = 4  # of mmr, as in PGVectorStore
+
+
+def search_options(
+    query: VectorStoreQuery, kwargs: Mapping[str, Any], hnsw: Mapping[str, Any] | None
+) -> SearchOptions:
+    """Give how to search.
+
+    Args:
+        query: Its `mmr_threshold` counts before that of `kwargs`.
+        kwargs: Those of the call.
+        hnsw: The store's `hnsw_kwargs`.
+
+    Raises:
+        InputError: The threshold is out of range.
+    """
+    configured = (hnsw or {}).get("hnsw_ef_search", _DEFAULT_EF_SEARCH)
+    factor = kwargs.get("mmr_prefetch_factor") or _PREFETCH_FACTOR
+    prefetch = kwargs.get("mmr_prefetch_k") or query.similarity_top_k * factor
+    given = (query.mmr_threshold, kwargs.get("mmr_threshold"), 0.5)
+    variety = next(value for value in given if value is not None)
+    if not 0 <= variety <= 1:
+        raise InputError(f"mmr_threshold is {variety}; it must be between 0 and 1.")
+    return SearchOptions(
+        ef_search=int(kwargs.get("hnsw_ef_search") or configured),
+        prefetch=int(prefetch),
+        variety=float(variety),
+    )
+
+
+def check_query(query: VectorStoreQuery, dimensions: int) -> None:
+    """Refuse a query that cannot be answered.
+
+    Args:
+        query: What is asked.
+        dimensions: Those of the collection.
+
+    Raises:
+        InputError: The mode is not offered, or it lacks what it is asked by.
+    """
+    if query.mode not in QUERY_MODES:
+        offered = ", ".join(mode.value for mode in QUERY_MODES)
+        raise InputError(
+            f"The query mode {query.mode.value!r} is not offered by this store; offered: {offered}."
+        )
+    if query.mode in LEXICAL_MODES:
+        if not (query.query_str or "").strip():
+            raise InputError(
+                f"The query mode {query.mode.value!r} searches for words: set query_str."
+            )
+        if query.alpha is not None and not 0 <= query.alpha <= 1:
+            raise InputError(f"alpha is {query.alpha}; it must be between 0 and 1.")
+        if query.mode != VectorStoreQueryMode.HYBRID:
+            return
+    if query.query_embedding is None:
+        raise InputError("The query has no embedding: set query_embedding.")
+    if len(query.query_embedding) != dimensions:
+        raise InputError(
+            f"The query embedding has {len(query.query_embedding)} dimensions; "
+            f"the collection has {dimensions}."
+        )
+
+
+def check_embeddings(nodes: Sequence[BaseNode], dimensions: int) -> None:
+    """Refuse searched nodes that could not be found.
+
+    Args:
+        nodes: Those with children are parents and need no embedding.
+        dimensions: Those of the collection.
+
+    Raises:
+        InputError: An embedding is missing, or has another size.
+    """
+    for node in nodes:
+        if NodeRelationship.CHILD in node.relationships:
+            continue
+        size = None if node.embedding is None else len(node.embedding)
+        if size != dimensions:
+            raise InputError(
+                f"Node {node.node_id} has {size or 'no'} embedding dimensions; "
+                f"the collection needs {dimensions}."
+            )
+
+
+_TABLE = "children"
+
+_UNCHOSEN_TABLE = "llamaindex"  # what from_params passes when none is named
+
+# hybrid_search would have PGVectorStore look for a column that the table does not have.
+_FIXED = {
+    "use_halfvec": True,
+    "use_jsonb": True,
+    "perform_setup": False,
+    "hybrid_search": False,
+}
+
+
+class CorpusVectorStore(PGVectorStore):
+    """The chunks of a collection for `VectorStoreIndex.from_vector_store` and pipelines.
+
+    Rows have PGVectorStore's layout, and a stock PGVectorStore opened on the same table
+    (`schema_name` the collection, `table_name="children"`) finds the same neighbours. Reads and
+    writes do not go through it, for these reasons (version 0.9.0):
+
+    - it formats filter values into SQL: a quote breaks the query, a crafted value returns rows;
+    - with HNSW and a filter on URLs it returned 3 of 20 rows, as it turns bitmap scans off and
+      does not continue the graph search;
+    - it inserts row by row and keeps duplicates of a node that is added twice;
+    - its asynchronous methods open synchronous connections.
+
+    Here all values are bound, small filters are searched exactly and large ones iteratively,
+    writes keep parents, lexical index and page texts complete, and `add` replaces nodes by id.
+    Synchronous methods may be called inside a running event loop; they block it.
+
+    Args:
+        connection_string: URL of a server, a SQLAlchemy one too; or pass `database`.
+        table_name: Always "children".
+        schema_name: The collection.
+        embed_dim: Vector size; must be the collection's.
+        database: Open database to use; it is not closed by the store.
+        embedding_model: Recorded when the collection does not exist yet.
+        kwargs: Further arguments of PGVectorStore; `hnsw_kwargs["hnsw_ef_search"]` is used.
+            `hybrid_search` is not needed: every collection has a lexical index.
+    """
+
+    modes: ClassVar[tuple[VectorStoreQueryMode, ...]] = QUERY_MODES
+    """Query modes this store answers."""
+
+    _collection: StoreCollection = PrivateAttr()
+    _owns_database: bool = PrivateAttr()
+
+    def __init__(
+        self,
+        connection_string: str | URL | None = None,
+        async_connection_string: str | URL | None = None,
+        table_name: str | None = None,
+        schema_name: str | None = None,
+        embed_dim: int = 256,
+        *,
+        database: Database | None = None,
+        embedding_model: str = "unnamed",
+        **kwargs: Any,
+    ) -> None:
+        if table_name not in (None, _UNCHOSEN_TABLE, _TABLE):
+            raise ConfigurationError(
+                f"table_name is {table_name!r}; a collection's searched table is always "
+                f"{_TABLE!r}. Choose another schema_name for another corpus."
+            )
+        given = database or _database_of(connection_string, schema_name or "webrag")
+        super().__init__(
+            connection_string=connection_string,
+            async_connection_string=async_connection_string,
+            table_name=_TABLE,
+            schema_name=given.config.collection,
+            embed_dim=embed_dim,
+            **{**kwargs, **_FIXED},
+        )
+        self._collection = StoreCollection(given, (embedding_model, embed_dim))
+        self._owns_database = database is None
+
+    @classmethod
+    def from_database(
+        cls, database: Database, *, embed_dim: int = 256, embedding_model: str = "unnamed"
+    ) -> Self:
+        """Give the store of an open database's collection."""
+        return cls(database=database, embed_dim=embed_dim, embedding_model=embedding_model)
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "CorpusVectorStore"
+
+    @property
+    @override
+    def client(self) -> Database:
+        """The database behind the store."""
+        return self._collection.database
+
+    @override
+    async def close(self) -> None:
+        """Close the database when the store opened it."""
+        if self._owns_database:
+            await self.client.close()
+
+    @override
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """Give the best chunks of retrievable pages, best first.
+
+        `default` ranks by cosine similarity; `sparse` and `text_search` by BM25 of `query_str`;
+        `hybrid` by both, where `alpha` is the share of meaning (0 words only, 1 meaning only) and
+        `similarity_top_k` and `sparse_top_k` bound the legs, `hybrid_top_k` the result; `mmr`
+        by similarity less repetition, `mmr_threshold` 1 to 0. Filters hold in every mode.
+
+        Args:
+            query: Its mode is one of `modes`.
+            kwargs: For this query: `hnsw_ef_search`, `mmr_prefetch_k`, `mmr_prefetch_factor`
+                and `mmr_threshold`, as in PGVectorStore.
+
+        Raises:
+            InputError: The mode, the embedding, the words or a filter cannot be used.
+        """
+        return self._collection.run(self._search(query, kwargs), autocommit=True)
+
+    @override
+    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """As `query`."""
+        return await self._collection.arun(self._search(query, kwargs), autocommit=True)
+
+    @override
+    def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
+        """Store nodes, all or none; one whose id is stored already is replaced.
+
+        Thousands at once, and more than there are, are loaded first and indexed afterwards.
+
+        Nodes with children become parents and need no embedding. The pages they belong to are
+        made from `source_url`, or the id of their document, when they are not stored.
+
+        Raises:
+            InputError: A searched node has no embedding, or one of another size.
+        """
+        check_embeddings(nodes, self.embed_dim)
+        pages = pages_of_nodes(nodes)
+        is_put_off = len(nodes) >= LEAST_ROWS and self._put_off_index(len(nodes))
+        try:
+            self._collection.run(lambda: add_nodes(self.schema_name, pages))
+        finally:
+            if is_put_off:
+                self._collection.run(lambda: build_index(self.schema_name))
+        return [node.node_id for node in nodes]
+
+    @override
+    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """As `add`."""
+        check_embeddings(nodes, self.embed_dim)
+        pages = await asyncio.to_thread(pages_of_nodes, nodes)
+        await self._collection.prepare()
+        async with index_put_off(self.client, len(nodes)):
+            await self._collection.arun(lambda: add_nodes(self.schema_name, pages))
+        return [node.node_id for node in nodes]
+
+    @override
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """Delete what was made from a document."""
+        self._collection.run(lambda: delete_document(self.schema_name, ref_doc_id))
+
+    @override
+    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """As `delete`."""
+        await self._collection.arun(lambda: delete_document(self.schema_name, ref_doc_id))
+
+    @override
+    def delete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **delete_kwargs: Any,
+    ) -> None:
+        """Delete chunks by id, by filters or by both together; nothing when neither is given."""
+        self._collection.run(lambda: delete_matching(self.schema_name, node_ids, filters))
+
+    @override
+    async def adelete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **delete_kwargs: Any,
+    ) -> None:
+        """As `delete_nodes`."""
+        await self._collection.arun(lambda: delete_matching(self.schema_name, node_ids, filters))
+
+    @override
+    def get_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **kwargs: Any,
+    ) -> list[BaseNode]:
+        """Give chunks by id, by filters or by both together, in page order; all by default."""
+        return list(self._collection.run(self._selection(node_ids, filters), autocommit=True))
+
+    @override
+    async def aget_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **kwargs: Any,
+    ) -> list[BaseNode]:
+        """As `get_nodes`."""
+        return list(
+            await self._collection.arun(self._selection(node_ids, filters), autocommit=True)
+        )
+
+    @override
+    def clear(self) -> None:
+        """Delete everything the collection holds, pages of WebRAG's own included."""
+        self._collection.run(lambda: clear(self.schema_name))
+
+    @override
+    async def aclear(self) -> None:
+        """As `clear`."""
+        await self._collection.arun(lambda: clear(self.schema_name))
+
+    def _selection(
+        self, node_ids: list[str] | None, filters: MetadataFilters | None
+    ) -> Callable[[], Steps[list[TextNode]]]:
+        return lambda: select_nodes(self.schema_name, node_ids, filters)
+
+    def _search(
+        self, query: VectorStoreQuery, kwargs: dict[str, Any]
+    ) -> Callable[[], Steps[VectorStoreQueryResult]]:
+        check_query(query, self.embed_dim)
+        options = search_options(query, kwargs, self.hnsw_kwargs)
+        return lambda: search(self.schema_name, query, options)
+
+    def _put_off_index(self, coming: int) -> bool:
+        try:
+            return self._collection.run(lambda: put_off_index(self.schema_name, coming))
+        except StorageError as error:
+            if must_keep_index(error):
+                return False
+            raise
+
+
+def _database_of(connection_string: str | URL | None, collection: str) -> Database:
+    if connection_string is None:
+        raise ConfigurationError("CorpusVectorStore needs a connection_string or a database.")
+    url = make_url(connection_string)
+    dsn = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    # An external server needs no folder.
+    return Database(DatabaseConfig(url=dsn, data_dir=Path(), collection=collection))

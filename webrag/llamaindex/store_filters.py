@@ -1,0 +1,313 @@
+"""LlamaIndex metadata filters as SQL conditions; every key and value is bound, none formatted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from llama_index.core.vector_stores.types import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+)
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from webrag.argument_checks import shown_value
+from webrag.errors import InputError
+
+__all__ = ["Condition", "all_of", "filter_condition", "ids_condition", "query_condition"]
+
+_Scalar = str | int | float
+
+# Keys that are columns: `c` is the searched table, `d` is documents. Other keys are looked up in
+# the node's metadata.
+_COLUMNS = {
+    "source_url": "d.url",
+    "node_id": "c.node_id",
+    "parent_id": "c.parent_id::text",
+    **dict.fromkeys(("ref_doc_id", "doc_id", "document_id"), "c.metadata_->>'ref_doc_id'"),
+}
+# Whoever needs more gives a list to IN; the deeper ones end Python's and Postgres's stacks, the
+# wider ones pass the 65,535 values that a statement may bind (one condition binds up to five).
+_MOST_NESTED = 20
+_MOST_CONDITIONS = 2_000
+_MOST_DIGITS = 1_000
+_COMPARISONS = {
+    FilterOperator.GT: ">",
+    FilterOperator.GTE: ">=",
+    FilterOperator.LT: "<",
+    FilterOperator.LTE: "<=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A boolean SQL expression over `c` and `d` with its values; null means false."""
+
+    text: str
+    values: tuple[Any, ...] = ()
+
+    @property
+    def sql(self) -> sql.SQL:
+        """The expression; its text is made of constants only."""
+        return sql.SQL(self.text)
+
+
+_ALWAYS = Condition("true")
+_NEVER = Condition("false")
+
+
+def query_condition(query: VectorStoreQuery) -> Condition | None:
+    """Give what a query restricts the search to, None when it restricts nothing."""
+    parts = [filter_condition(query.filters)] if query.filters is not None else []
+    # LlamaIndex's retriever passes empty lists when it means no restriction.
+    if query.node_ids:
+        parts.append(ids_condition(query.node_ids))
+    if query.doc_ids:
+        parts.append(_any_of("c.metadata_->>'ref_doc_id'", query.doc_ids))
+    parts = [part for part in parts if part != _ALWAYS]
+    return all_of(parts) if parts else None
+
+
+def all_of(parts: Sequence[Condition]) -> Condition:
+    """Give the condition that all of these hold; it is always true when there are none."""
+    return _join(parts, " and ") if parts else _ALWAYS
+
+
+def ids_condition(node_ids: Sequence[str]) -> Condition:
+    """Give the condition for nodes with these ids."""
+    return _any_of("c.node_id", node_ids)
+
+
+def filter_condition(filters: MetadataFilters) -> Condition:
+    """Translate filters, nested ones too.
+
+    A node that lacks a key matches NE, NIN and IS_EMPTY and nothing else, as in LlamaIndex's own
+    stores. Numbers are compared as numbers, strings as strings.
+
+    Raises:
+        InputError: A value does not fit its operator, or there are too many filters.
+    """
+    _check_size(filters)
+    return _translated(filters)
+
+
+def _check_size(filters: MetadataFilters) -> None:
+    level: list[MetadataFilters] = [filters]
+    conditions = depth = 0
+    while level:
+        depth += 1
+        if depth > _MOST_NESTED:
+            raise InputError(f"The filters are nested too deep; {_MOST_NESTED} levels are allowed.")
+        held = [each for group in level for each in group.filters]
+        level = [each for each in held if isinstance(each, MetadataFilters)]
+        conditions += len(level) + sum(map(_size, held))
+        if conditions > _MOST_CONDITIONS:
+            raise InputError(
+                f"There are more than {_MOST_CONDITIONS:,} filters; use one with `in` for a list."
+            )
+
+
+def _size(each: MetadataFilter | MetadataFilters) -> int:
+    """Conditions that a filter becomes."""
+    if isinstance(each, MetadataFilters):
+        return 0
+    is_several = each.operator in (FilterOperator.ANY, FilterOperator.ALL)
+    return len(each.value) if is_several and isinstance(each.value, list) else 1
+
+
+def _translated(filters: MetadataFilters) -> Condition:
+    parts = [
+        _translated(each) if isinstance(each, MetadataFilters) else _single(each)
+        for each in filters.filters
+    ]
+    if not parts:
+        return _ALWAYS
+    if filters.condition == FilterCondition.NOT:
+        return _negated(_join(parts, " or "))
+    return _join(parts, " or " if filters.condition == FilterCondition.OR else " and ")
+
+
+def _join(parts: Sequence[Condition], glue: str) -> Condition:
+    values = tuple(value for part in parts for value in part.values)
+    return Condition(f"({glue.join(part.text for part in parts)})", values)
+
+
+def _any_of(column: str, values: Sequence[str]) -> Condition:
+    return Condition(f"{column} = any(%s::text[])", ([each for each in values if _fits(each)],))
+
+
+def _negated(condition: Condition) -> Condition:
+    return Condition(f"not coalesce({condition.text}, false)", condition.values)
+
+
+def _fits(value: Any) -> bool:
+    """Whether Postgres can hold it: no stored text has a NUL or half a surrogate pair."""
+    if not isinstance(value, str):
+        return True
+    try:
+        return b"\x00" not in value.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _single(each: MetadataFilter) -> Condition:
+    operator = each.operator
+    if operator == FilterOperator.IS_EMPTY:
+        return _is_empty(each) if _fits(each.key) else _ALWAYS
+    if each.value is None:
+        raise InputError(f"The filter on {each.key!r} with {operator.value!r} needs a value.")
+    condition = _positive(each)
+    is_negative = operator in (FilterOperator.NE, FilterOperator.NIN)
+    return _negated(condition) if is_negative else condition
+
+
+def _positive(each: MetadataFilter) -> Condition:
+    values = each.value if isinstance(each.value, list) else [each.value]
+    fitting = [value for value in values if _fits(value)]
+    is_any = each.operator in (FilterOperator.IN, FilterOperator.NIN, FilterOperator.ANY)
+    if not _fits(each.key) or (len(fitting) < len(values) and not is_any):
+        return _NEVER
+    if isinstance(each.value, list):
+        each = each.model_copy(update={"value": fitting})
+    return _BUILDERS[each.operator](each)
+
+
+def _equal(each: MetadataFilter) -> Condition:
+    return _compare(each, "=", _scalar(each))
+
+
+def _order(each: MetadataFilter) -> Condition:
+    return _compare(each, _COMPARISONS[each.operator], _scalar(each))
+
+
+def _within(each: MetadataFilter) -> Condition:
+    values = [_checked(each, value) for value in _list(each)]
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [_number(value) for value in values if not isinstance(value, str)]
+    parts = []
+    if texts or not numbers:
+        text, bound = _text_of(each.key)
+        parts.append(Condition(f"{text} = any(%s::text[])", (*bound, texts)))
+    if numbers:
+        text, bound = _number_of(each.key)
+        parts.append(Condition(f"{text} = any(%s::numeric[])", (*bound, numbers)))
+    return _join(parts, " or ")
+
+
+def _compare(each: MetadataFilter, comparison: str, value: _Scalar) -> Condition:
+    if isinstance(value, str):
+        text, bound = _text_of(each.key)
+        # "C" orders ISO dates and versions of equal width as their writers expect.
+        return Condition(f'({text}) collate "C" {comparison} %s', (*bound, value))
+    text, bound = _number_of(each.key)
+    return Condition(f"{text} {comparison} %s::numeric", (*bound, _number(value)))
+
+
+def _number(value: float) -> Decimal:
+    """The number as Postgres compares numbers; true and false are 1 and 0 there."""
+    return Decimal(repr(float(value)) if isinstance(value, float) else int(value))
+
+
+def _contains(each: MetadataFilter) -> Condition:
+    """An array holds the value, or a string holds it as a part."""
+    value = _scalar(each)
+    if each.key in _COLUMNS:
+        return Condition(f"strpos({_COLUMNS[each.key]}, %s) > 0", (str(value),))
+    return Condition(
+        "case jsonb_typeof(c.metadata_->%s::text)"
+        " when 'array' then c.metadata_->%s::text @> %s::jsonb"
+        " when 'string' then strpos(c.metadata_->>%s::text, %s) > 0 end",
+        (each.key, each.key, Jsonb(value), each.key, str(value)),
+    )
+
+
+def _text_match(each: MetadataFilter) -> Condition:
+    text, bound = _text_of(each.key)
+    return Condition(f"strpos({text}, %s) > 0", (*bound, str(_scalar(each))))
+
+
+def _text_match_insensitive(each: MetadataFilter) -> Condition:
+    text, bound = _text_of(each.key)
+    return Condition(f"strpos(lower({text}), lower(%s)) > 0", (*bound, str(_scalar(each))))
+
+
+def _any(each: MetadataFilter) -> Condition:
+    values = [_checked(each, value) for value in _list(each)]
+    return _join([_holds(each.key, value) for value in values] or [_NEVER], " or ")
+
+
+def _all(each: MetadataFilter) -> Condition:
+    return all_of([_holds(each.key, _checked(each, value)) for value in _list(each)])
+
+
+def _holds(key: str, value: _Scalar) -> Condition:
+    return _contains(MetadataFilter(key=key, value=value, operator=FilterOperator.CONTAINS))
+
+
+def _is_empty(each: MetadataFilter) -> Condition:
+    if each.key in _COLUMNS:
+        return Condition(f"coalesce({_COLUMNS[each.key]}, '') = ''")
+    return Condition(
+        "coalesce(c.metadata_->%s::text, 'null') in ('null', '\"\"', '[]')", (each.key,)
+    )
+
+
+_BUILDERS: dict[FilterOperator, Callable[[MetadataFilter], Condition]] = {
+    FilterOperator.EQ: _equal,
+    FilterOperator.NE: _equal,
+    **dict.fromkeys(_COMPARISONS, _order),
+    FilterOperator.IN: _within,
+    FilterOperator.NIN: _within,
+    FilterOperator.ANY: _any,
+    FilterOperator.ALL: _all,
+    FilterOperator.CONTAINS: _contains,
+    FilterOperator.TEXT_MATCH: _text_match,
+    FilterOperator.TEXT_MATCH_INSENSITIVE: _text_match_insensitive,
+}
+
+
+def _text_of(key: str) -> tuple[str, tuple[str, ...]]:
+    if key in _COLUMNS:
+        return _COLUMNS[key], ()
+    return "c.metadata_->>%s::text", (key,)
+
+
+def _number_of(key: str) -> tuple[str, tuple[str, ...]]:
+    """The value as a number; null, not an error, where a row holds something else."""
+    if key in _COLUMNS:
+        return "null::numeric", ()
+    return (
+        "case jsonb_typeof(c.metadata_->%s::text)"
+        " when 'number' then (c.metadata_->>%s::text)::numeric"
+        " when 'boolean' then (c.metadata_->>%s::text)::boolean::int::numeric"
+        " when 'string' then case when c.metadata_->>%s::text ~ '^-?[0-9]+([.][0-9]+)?$'"
+        " then (c.metadata_->>%s::text)::numeric end end",
+        (key,) * 5,
+    )
+
+
+def _scalar(each: MetadataFilter) -> _Scalar:
+    return _checked(each, each.value)
+
+
+def _checked(each: MetadataFilter, value: object) -> _Scalar:
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        raise InputError(
+            f"The filter on {shown_value(each.key)} has a number of more than {_MOST_DIGITS:,} "
+            "digits, which none that is stored has."
+        )
+    if isinstance(value, str | int | float):
+        return value
+    raise InputError(
+        f"The filter on {each.key!r} with {each.operator.value!r} needs one string or number."
+    )
+
+
+def _list(each: MetadataFilter) -> list[Any]:
+    if isinstance(each.value, list):
+        return each.value
+    raise InputError(f"The filter on {each.key!r} with {each.operator.value!r} needs a list.")

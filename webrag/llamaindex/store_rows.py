@@ -1,0 +1,475 @@
+"""Adds, reads and removes single nodes, for pipelines that know no pages."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.utils import get_tokenizer
+from llama_index.core.vector_stores.types import MetadataFilters
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns, node_from_row
+from webrag.corpus.rows import (
+    ChildRow,
+    ParentRow,
+    child_row,
+    document_id_of,
+    parent_id_of,
+    parent_row,
+    row_id,
+)
+from webrag.corpus.schema import table
+from webrag.corpus.writer import (
+    copy_children,
+    copy_documents,
+    copy_parents,
+    copy_postings,
+    lock_pages,
+    next_page_ids,
+)
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url, content_hash, site_of
+from webrag.lexical.analysis import analyze
+from webrag.lexical.postings import pack_postings
+from webrag.llamaindex.store_filters import Condition, all_of, filter_condition, ids_condition
+from webrag.postgres.steps import Execute, Steps
+
+__all__ = [
+    "AddedPage",
+    "PageEnd",
+    "PlacedNodes",
+    "add_nodes",
+    "clear",
+    "delete_children",
+    "delete_document",
+    "delete_matching",
+    "pages_of_nodes",
+    "place_nodes",
+    "select_nodes",
+]
+
+
+class PageEnd(NamedTuple):
+    """Where the stored page ends that nodes are added to; all empty for one that is not stored."""
+
+    markdown: str = ""
+    next_ordinal: int = 0
+    next_chunk: int = 0
+    next_token: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AddedPage:
+    """The nodes of one page, made into rows as far as that goes without knowing the page.
+
+    Attributes:
+        url: The page's address, or `node:` and the id of its document.
+        title: The page's, from the metadata.
+        parents: Rows of the nodes that have children; their positions are still open.
+        children: Rows of the searched nodes; their positions are still open.
+        lone_parents: A row for each searched node that is a parent's only child, by its id, to be
+            used unless its parent is stored.
+        tokens: How long each parent is, lone ones included.
+        terms: What the lexical index holds of each searched node.
+        embeddings: The vector of each searched node.
+    """
+
+    url: str
+    title: str | None
+    parents: list[ParentRow]
+    children: list[ChildRow]
+    lone_parents: dict[str, ParentRow]
+    tokens: dict[UUID, int]
+    terms: list[list[str]]
+    embeddings: list[list[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedNodes:
+    """Rows in their places, and the text of the page they belong to."""
+
+    parents: list[ParentRow]
+    children: list[ChildRow]
+    markdown: str
+
+    @property
+    def token_count(self) -> int:
+        """How long the page is."""
+        return max((parent.token_end for parent in self.parents), default=0)
+
+
+def pages_of_nodes(nodes: Sequence[BaseNode]) -> list[AddedPage]:
+    """Give the pages that nodes belong to, in one order of their addresses.
+
+    Of nodes that have children only the lowest become parents. This does nearly all the work of
+    storing nodes, and takes about a millisecond for each.
+    """
+    leaves = [node for node in nodes if NodeRelationship.CHILD not in node.relationships]
+    inner = [node for node in nodes if NodeRelationship.CHILD in node.relationships]
+    inner_ids = {node.node_id for node in inner}
+    lowest = [node for node in inner if not inner_ids & {c.node_id for c in node.child_nodes or []}]
+    by_page: dict[str, tuple[list[BaseNode], list[BaseNode]]] = defaultdict(lambda: ([], []))
+    for place, group in enumerate((lowest, leaves)):
+        for node in group:
+            by_page[_page_key(node)][place].append(node)
+    return [_page(url, *by_page[url]) for url in sorted(by_page)]
+
+
+def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> PlacedNodes:
+    """Give every node a place in the page's text, behind what it holds.
+
+    Args:
+        page: Its new nodes.
+        end: Where the page ends.
+        stored_parents: Rows that stand already and may be the parents of new nodes.
+    """
+    known = stored_parents | {parent.id for parent in page.parents}
+    lone = [
+        page.lone_parents[child.node_id] for child in page.children if child.parent_id not in known
+    ]
+    markdown, token = end.markdown, end.next_token
+    parents: list[ParentRow] = []
+    for index, row in enumerate([*page.parents, *lone], end.next_chunk):
+        markdown, start = _located(markdown, row.text, row.char_start)
+        token_end = token + page.tokens[row.id]
+        parents.append(
+            replace(
+                row,
+                chunk_index=index,
+                char_start=start,
+                char_end=start + len(row.text),
+                token_start=token,
+                token_end=token_end,
+            )
+        )
+        token = token_end
+    spans = {row.id: (row.char_start, row.char_end) for row in parents}
+    children: list[ChildRow] = []
+    for ordinal, child in enumerate(page.children, end.next_ordinal):
+        parent_id = child.parent_id
+        if parent_id not in known:
+            parent_id = page.lone_parents[child.node_id].id
+        around = spans.get(parent_id, (0, None))
+        markdown, start = _located(markdown, child.text, child.char_start, *around)
+        children.append(
+            replace(
+                child,
+                parent_id=parent_id,
+                ordinal=ordinal,
+                char_start=start,
+                char_end=start + len(child.text),
+            )
+        )
+    return PlacedNodes(parents, children, markdown)
+
+
+def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> AddedPage:
+    children = [child_row(leaf, 0) for leaf in leaves]
+    present = {row_id(node.node_id) for node in inner}
+    alone = [leaf for leaf in leaves if parent_id_of(leaf) not in present]
+    count_tokens = get_tokenizer()
+    return AddedPage(
+        url=url,
+        title=(*inner, *leaves)[0].metadata.get("title"),
+        parents=[parent_row(node, 0) for node in inner],
+        children=children,
+        lone_parents={leaf.node_id: parent_row(leaf, 0) for leaf in alone},
+        tokens={row_id(node.node_id): _tokens(node, count_tokens) for node in (*inner, *alone)},
+        terms=[analyze(child.indexed_text) for child in children],
+        embeddings=[leaf.get_embedding() for leaf in leaves],
+    )
+
+
+def _tokens(node: BaseNode, count_tokens: Callable[[str], Sequence[Any]]) -> int:
+    """Of a node's text; counting takes longer than all else, so what the parser noted will do."""
+    start, end = _number(node.metadata, "token_start"), _number(node.metadata, "token_end")
+    if start is not None and end is not None and end > start:
+        return end - start
+    return len(count_tokens(node.get_content(MetadataMode.NONE)))
+
+
+def _number(metadata: Mapping[str, Any], key: str) -> int | None:
+    value = metadata.get(key)
+    return value if isinstance(value, int) else None
+
+
+def _located(
+    markdown: str, text: str, hint: int, start: int = 0, end: int | None = None
+) -> tuple[str, int]:
+    """Where a text stands: as its node says, else within a range, else behind all the rest."""
+    if start <= hint and markdown.startswith(text, hint, end):
+        return markdown, hint
+    found = markdown.find(text, start, end)
+    if found >= 0:
+        return markdown, found
+    joined = f"{markdown}\n\n" if markdown else ""
+    return joined + text, len(joined)
+
+
+def _page_key(node: BaseNode) -> str:
+    """The address nodes of one document are stored under."""
+    source_url = node.metadata.get("source_url")
+    if isinstance(source_url, str):
+        try:
+            return canonical_url(source_url)
+        except InputError:
+            return f"node:{source_url}"
+    return f"node:{node.ref_doc_id or node.node_id}"
+
+
+def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
+    """Store nodes with embeddings; a node whose id is stored already replaces it.
+
+    A page is made for a document that is not stored: its address is the metadata's `source_url`,
+    its text is made of the nodes' texts. However many pages there are, each table is loaded once.
+    """
+    yield from lock_pages(collection, [page.url for page in pages])
+    touched = yield from _remove(
+        collection, [child.node_id for page in pages for child in page.children]
+    )
+    stored = yield from _stored_pages(collection, [page.url for page in pages])
+    known = yield from _known_parents(collection, pages)
+    placed = [
+        (page, place_nodes(page, stored[page.url][1] if page.url in stored else PageEnd(), known))
+        for page in pages
+    ]
+    yield from _delete_parents(collection, placed)
+    new = [(page, nodes) for page, nodes in placed if page.url not in stored]
+    ids = dict(
+        zip(
+            (page.url for page, _ in new),
+            (yield from next_page_ids(collection, len(new))),
+            strict=True,
+        )
+    )
+    yield copy_documents(collection, (_new_page(ids[each.url], each, nodes) for each, nodes in new))
+    ids |= {url: page_id for url, (page_id, _) in stored.items()}
+    yield copy_parents(collection, ((ids[page.url], nodes.parents) for page, nodes in placed))
+    yield copy_children(
+        collection,
+        ((ids[page.url], nodes.children, page.embeddings) for page, nodes in placed),
+    )
+    yield copy_postings(collection, ((ids[page.url], pack_postings(page.terms)) for page, _ in new))
+    for page, nodes in placed:
+        if page.url in stored:
+            yield from _write_markdown(collection, ids[page.url], nodes.markdown)
+    yield from _delete_empty(collection, touched)
+    for page_id in sorted({page_id for page_id, _ in stored.values()} | set(touched)):
+        yield from _rebuild(collection, page_id)
+
+
+def delete_children(collection: str, node_ids: Sequence[str]) -> Steps[None]:
+    """Delete searched nodes, and parents and pages that are left without any."""
+    urls = yield Execute(
+        sql.SQL(
+            "select distinct d.url from {children} c join {documents} d on d.id = c.document"
+            " where c.node_id = any(%s)"
+        ).format(
+            children=table(collection, "data_children"), documents=table(collection, "documents")
+        ),
+        (list(node_ids),),
+    )
+    yield from lock_pages(collection, [url for (url,) in urls])
+    touched = yield from _remove(collection, node_ids)
+    yield from _delete_empty(collection, touched)
+    for page_id in touched:
+        yield from _rebuild(collection, page_id)
+
+
+def _remove(collection: str, node_ids: Sequence[str]) -> Steps[list[int]]:
+    deleted = yield Execute(
+        sql.SQL("delete from {} where node_id = any(%s) returning document").format(
+            table(collection, "data_children")
+        ),
+        (list(node_ids),),
+    )
+    return sorted({page_id for (page_id,) in deleted})
+
+
+def _delete_empty(collection: str, page_ids: Sequence[int]) -> Steps[None]:
+    """Delete the parents, and the pages, that are left without searched nodes."""
+    names = {name: table(collection, name) for name in ("parents", "documents")}
+    names["children"] = table(collection, "data_children")
+    for statement in (
+        "delete from {parents} p where p.document = any(%s)"
+        " and not exists (select from {children} c where c.parent_id = p.id)",
+        "delete from {documents} d where d.id = any(%s)"
+        " and not exists (select from {children} c where c.document = d.id)",
+    ):
+        yield Execute(sql.SQL(statement).format(**names), (list(page_ids),))
+
+
+def _delete_parents(
+    collection: str, placed: Iterable[tuple[AddedPage, PlacedNodes]]
+) -> Steps[None]:
+    """Make way for parents that are stored already."""
+    yield Execute(
+        sql.SQL("delete from {} where id = any(%s)").format(table(collection, "parents")),
+        ([parent.id for _, nodes in placed for parent in nodes.parents],),
+    )
+
+
+def _known_parents(collection: str, pages: Iterable[AddedPage]) -> Steps[set[UUID]]:
+    """Stored parents of new nodes, other than those that are made of the nodes themselves."""
+    children = [child for page in pages for child in page.children]
+    wanted = {each.parent_id for each in children if each.parent_id != row_id(each.node_id)}
+    rows = yield Execute(
+        sql.SQL("select id from {} where id = any(%s)").format(table(collection, "parents")),
+        (list(wanted),),
+    )
+    return {found for (found,) in rows}
+
+
+def _stored_pages(collection: str, urls: Sequence[str]) -> Steps[dict[str, tuple[int, PageEnd]]]:
+    """The number and the end of each page that is stored."""
+    rows = yield Execute(
+        sql.SQL(
+            """
+            select d.url, d.id, d.markdown,
+                   coalesce((select max(ordinal) + 1 from {children} where document = d.id), 0),
+                   coalesce((select max(chunk_index) + 1 from {parents} where document = d.id), 0),
+                   coalesce((select max(token_end) from {parents} where document = d.id), 0)
+            from {documents} d where d.url = any(%s)
+            """
+        ).format(
+            children=table(collection, "data_children"),
+            parents=table(collection, "parents"),
+            documents=table(collection, "documents"),
+        ),
+        (list(urls),),
+    )
+    return {url: (page_id, PageEnd(*end)) for url, page_id, *end in rows}
+
+
+def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, Any]:
+    is_web = page.url.startswith("http")
+    return {
+        "id": page_id,
+        "document_id": document_id_of(page.url) if is_web else uuid5(NAMESPACE_OID, page.url),
+        "url": page.url,
+        "requested_url": page.url,
+        "aliases": [],
+        "site": site_of(page.url) if is_web else "",
+        "title": page.title,
+        "fetched_at": datetime.now(UTC),
+        "depth": 0,
+        "markdown": nodes.markdown,
+        "html": "",
+        "content_hash": content_hash(nodes.markdown),
+        "status": 200,
+        "source": "llamaindex",
+        "token_count": nodes.token_count,
+        "child_count": len(nodes.children),
+        "term_count": sum(map(len, page.terms)),
+        "anchors": Jsonb([]),
+    }
+
+
+def _write_markdown(collection: str, page_id: int, markdown: str) -> Steps[None]:
+    yield Execute(
+        sql.SQL("update {} set markdown = %s, content_hash = %s where id = %s").format(
+            table(collection, "documents")
+        ),
+        (markdown, content_hash(markdown), page_id),
+    )
+
+
+def _rebuild(collection: str, page_id: int) -> Steps[None]:
+    """Make a page's postings and counts anew from its chunks."""
+    rows = yield Execute(
+        sql.SQL(
+            "select ordinal, node_id, text, metadata_ from {} where document = %s order by ordinal"
+        ).format(table(collection, "data_children")),
+        (page_id,),
+    )
+    terms: list[list[str]] = [[] for _ in range(rows[-1][0] + 1 if rows else 0)]
+    for ordinal, node_id, text, metadata in rows:
+        node = node_from_row(node_id, text, metadata)
+        terms[ordinal] = analyze(child_row(node, ordinal).indexed_text)
+    yield Execute(
+        sql.SQL("delete from {} where document = %s").format(table(collection, "postings")),
+        (page_id,),
+    )
+    yield from _index_terms(collection, page_id, terms, len(rows))
+
+
+def _index_terms(
+    collection: str, page_id: int, terms: list[list[str]], child_count: int
+) -> Steps[None]:
+    """Store a page's postings and counts; `terms` by ordinal, which may have gaps."""
+    if terms:
+        yield copy_postings(collection, [(page_id, pack_postings(terms))])
+    yield Execute(
+        sql.SQL(
+            "update {documents} set child_count = %s, term_count = %s, token_count ="
+            " (select coalesce(max(token_end), 0) from {parents} where document = %s)"
+            " where id = %s"
+        ).format(documents=table(collection, "documents"), parents=table(collection, "parents")),
+        (child_count, sum(map(len, terms)), page_id, page_id),
+    )
+
+
+_SELECT = f"""
+select {NODE_COLUMNS} from {{children}} c join {{documents}} d on d.id = c.document
+where {{condition}} order by c.document, c.ordinal
+"""
+
+
+def select_nodes(
+    collection: str, node_ids: Sequence[str] | None, filters: MetadataFilters | None
+) -> Steps[list[TextNode]]:
+    """Give the nodes that match, in page order; all when nothing is asked for."""
+    condition = _condition(node_ids, filters)
+    rows = yield Execute(_compose(collection, _SELECT, condition), condition.values)
+    return [node_from_columns(*row) for row in rows]
+
+
+def delete_matching(
+    collection: str, node_ids: Sequence[str] | None, filters: MetadataFilters | None
+) -> Steps[None]:
+    """Delete the nodes that match; none when nothing is asked for."""
+    if node_ids is None and filters is None:
+        return
+    found = yield from select_nodes(collection, node_ids, filters)
+    yield from delete_children(collection, [node.node_id for node in found])
+
+
+def delete_document(collection: str, ref_doc_id: str) -> Steps[None]:
+    """Delete what was made from a document, and its page when nothing else belongs to it."""
+    rows = yield Execute(
+        sql.SQL("select node_id from {} where metadata_->>'ref_doc_id' = %s").format(
+            table(collection, "data_children")
+        ),
+        (ref_doc_id,),
+    )
+    yield from delete_children(collection, [node_id for (node_id,) in rows])
+    yield Execute(
+        sql.SQL("delete from {} where document_id::text = %s").format(
+            table(collection, "documents")
+        ),
+        (ref_doc_id,),
+    )
+
+
+def clear(collection: str) -> Steps[None]:
+    """Delete all pages with everything made from them."""
+    yield Execute(sql.SQL("delete from {}").format(table(collection, "documents")))
+
+
+def _condition(node_ids: Sequence[str] | None, filters: MetadataFilters | None) -> Condition:
+    parts = [] if node_ids is None else [ids_condition(node_ids)]
+    parts += [] if filters is None else [filter_condition(filters)]
+    return all_of(parts)
+
+
+def _compose(collection: str, statement: str, condition: Condition) -> sql.Composed:
+    return sql.SQL(statement).format(
+        children=table(collection, "data_children"),
+        documents=table(collection, "documents"),
+        condition=condition.sql,
+    )

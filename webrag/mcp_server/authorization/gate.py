@@ -1,0 +1,210 @@
+"""Lets requests over HTTP pass whose token allows what they ask for; knows no tool's work."""
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.routes import build_resource_metadata_url, cors_middleware
+from mcp.shared.auth import ProtectedResourceMetadata
+from pydantic import AnyHttpUrl
+from starlette.authentication import AuthCredentials
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from webrag.errors import AccessDeniedError
+from webrag.mcp_server.authorization.callers import (
+    CALLER,
+    READ,
+    Caller,
+    InvalidTokenError,
+    TokenCheck,
+    UncheckedTokenError,
+    needed_scopes,
+)
+
+__all__ = ["Admission", "Gate", "metadata_route"]
+
+logger = logging.getLogger(__name__)
+
+_RETRY_AFTER_S = 5
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What a gate needs to know.
+
+    Attributes:
+        checks: Asked one after the other, until one knows the token.
+        resource: Address of this server as clients see it.
+        issuer: Authorization server that clients are sent to; None when there is none.
+        scopes: Those that tokens can have here.
+    """
+
+    checks: Sequence[TokenCheck]
+    resource: str
+    issuer: str | None
+    scopes: Sequence[str]
+
+
+def metadata_route(admission: Admission) -> Route | None:
+    """Where clients find out who issues tokens (RFC 9728); None when nobody does."""
+    if admission.issuer is None:
+        return None
+    metadata = ProtectedResourceMetadata.model_validate(
+        {
+            "resource": admission.resource,
+            "authorization_servers": [admission.issuer],
+            "scopes_supported": list(admission.scopes),
+            "resource_name": "WebRAG",
+        }
+    )
+    handler = ProtectedResourceMetadataHandler(metadata)
+    return Route(
+        _metadata_url(admission).path or "/",
+        cors_middleware(handler.handle, ["GET", "OPTIONS"]),
+        methods=["GET", "OPTIONS"],
+    )
+
+
+def _metadata_url(admission: Admission) -> AnyHttpUrl:
+    return build_resource_metadata_url(AnyHttpUrl(admission.resource))
+
+
+class Gate:
+    """An application around another one; everything but the open paths needs a token.
+
+    Args:
+        app: What is behind it.
+        admission: Who is let in.
+        open_paths: Need none.
+        max_body_bytes: Longest message that is looked into; the application refuses longer ones.
+    """
+
+    def __init__(
+        self, app: ASGIApp, admission: Admission, *, open_paths: Sequence[str], max_body_bytes: int
+    ) -> None:
+        self._app = app
+        self._admission = admission
+        self._open_paths = frozenset(open_paths)
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand it on."""
+        if scope["type"] != "http" or scope["path"] in self._open_paths:
+            await self._app(scope, receive, send)
+            return
+        try:
+            caller = await self._caller(Headers(scope=scope))
+        except InvalidTokenError as error:
+            refusal: Response | None = self._unauthorized(str(error))
+        except AccessDeniedError as error:
+            refusal = _refusal(403, "access_denied", str(error))
+        except UncheckedTokenError:
+            refusal = _unchecked()
+        else:
+            refusal, receive = await self._forbidden(caller, scope, receive)
+        if refusal is None:
+            user = AuthenticatedUser(caller.token)
+            credentials = AuthCredentials(sorted(caller.scopes))
+            scope = {**scope, "user": user, "auth": credentials, CALLER: caller}
+        await (refusal or self._app)(scope, receive, send)
+
+    async def _caller(self, headers: Headers) -> Caller:
+        given = headers.getlist("authorization")
+        kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        if kind.lower() != "bearer" or not token.strip():
+            raise InvalidTokenError("")
+        for check in self._admission.checks:
+            if (caller := await check.caller(token.strip())) is not None:
+                return caller
+        raise InvalidTokenError("The token is not known.")
+
+    async def _forbidden(
+        self, caller: Caller, scope: Scope, receive: Receive
+    ) -> tuple[Response | None, Receive]:
+        """The refusal for want of scopes, and the request to be read again."""
+        needed = frozenset({READ})
+        if scope["method"] == "POST":
+            body, receive = await _peek(receive, self._max_body_bytes)
+            needed = _needed(body)
+        missing = needed - caller.scopes
+        if not missing:
+            return None, receive
+        logger.info("A call of %r was refused for want of %s", caller.name, sorted(missing))
+        description = f"The token lacks {' and '.join(sorted(missing))}."
+        challenge = self._challenge(needed, "insufficient_scope", description)
+        return _refusal(403, "insufficient_scope", description, challenge), receive
+
+    def _unauthorized(self, description: str) -> Response:
+        # RFC 6750: without a token there is nothing wrong with one.
+        error = "invalid_token" if description else None
+        text = description or "A bearer token is needed."
+        challenge = self._challenge({READ}, error, description)
+        return _refusal(401, error or "token_required", text, challenge)
+
+    def _challenge(
+        self, needed: frozenset[str] | set[str], error: str | None, description: str
+    ) -> str:
+        parts = {
+            "error": error,
+            "error_description": description,
+            "scope": " ".join(sorted(needed)),
+        }
+        if self._admission.issuer is not None:
+            parts["resource_metadata"] = str(_metadata_url(self._admission))
+        return "Bearer " + ", ".join(f'{name}="{text}"' for name, text in parts.items() if text)
+
+
+def _refusal(status: int, error: str, description: str, challenge: str = "") -> Response:
+    headers = {"WWW-Authenticate": challenge} if challenge else {}
+    body = {"error": error, "error_description": description}
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+def _unchecked() -> Response:
+    response = _refusal(
+        503,
+        "temporarily_unavailable",
+        "The token could not be checked because the authorization server did not answer; try "
+        "again in a moment.",
+    )
+    response.headers["Retry-After"] = str(_RETRY_AFTER_S)
+    return response
+
+
+def _needed(body: bytes) -> frozenset[str]:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return frozenset({READ})
+    messages = message if isinstance(message, list) else [message]
+    needed = frozenset({READ})
+    for each in messages:
+        if isinstance(each, dict):
+            params = each.get("params")
+            name = params.get("name") if isinstance(params, dict) else None
+            needed |= needed_scopes(each.get("method"), name)
+    return needed
+
+
+async def _peek(receive: Receive, at_most: int) -> tuple[bytes, Receive]:
+    """The beginning of a body, and what gives the whole body once more."""
+    seen: list[Message] = []
+    size, more = 0, True
+    while more and size <= at_most:
+        message = await receive()
+        seen.append(message)
+        size += len(message.get("body", b""))
+        more = message["type"] == "http.request" and message.get("more_body", False)
+    body = b"".join(message.get("body", b"") for message in seen)
+    seen.reverse()
+
+    async def again() -> Message:
+        return seen.pop() if seen else await receive()
+
+    return body, again

@@ -1,0 +1,190 @@
+"""Puts together who may call over HTTP, on which collection and how much, for a set of settings."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.mcpserver import Context
+
+from webrag.errors import AccessDeniedError, ConfigurationError
+from webrag.ingestion.metering import metered
+from webrag.mcp_server.authorization.callers import (
+    CALLER,
+    FORGET,
+    SCOPES,
+    Caller,
+    TokenCheck,
+    missing_scopes,
+)
+from webrag.mcp_server.authorization.gate import Admission
+from webrag.mcp_server.authorization.limits import CallLimits, UsageLedger
+from webrag.mcp_server.authorization.memories import Memories
+from webrag.mcp_server.authorization.static_tokens import StaticTokens, read_tokens
+from webrag.mcp_server.entry import Entry
+from webrag.mcp_server.runtime import LoadMemory, Runtime
+from webrag.settings import Settings
+
+__all__ = ["Access", "CallerEntry", "authorize"]
+
+logger = logging.getLogger(__name__)
+
+_EVERYBODY = "everybody"
+
+
+@dataclass(frozen=True)
+class Access:
+    """What the server over HTTP does about its callers.
+
+    Attributes:
+        admission: Who is let in; None for everybody.
+        entry: What each call works on.
+        close: Closes the collections of callers.
+    """
+
+    admission: Admission | None
+    entry: Entry
+    close: Callable[[], Awaitable[None]]
+
+
+class CallerEntry:
+    """Lets calls in by their caller's scopes and limits, each to its caller's collection.
+
+    The gate has looked at the message already, to answer with a status; this looks at what is
+    really called.
+
+    Args:
+        runtime: The server's own collection.
+        memories: Those of callers.
+        ledger: Counts; without limits too.
+        needs_caller: Whether a call without a caller is refused.
+    """
+
+    def __init__(
+        self, runtime: Runtime, memories: Memories, ledger: UsageLedger, *, needs_caller: bool
+    ) -> None:
+        self._runtime = runtime
+        self._memories = memories
+        self._ledger = ledger
+        self._needs_caller = needs_caller
+
+    @asynccontextmanager
+    async def __call__(
+        self, context: Context[Any, Any], tool: str | None
+    ) -> AsyncIterator[Runtime]:
+        """The memory for one call."""
+        caller = _caller_of(context)
+        self._check_scopes(caller, tool)
+        name = _EVERYBODY if caller is None else caller.name
+        self._ledger.count_call(name)
+        logger.info("%r calls %s", name, tool or "a resource")
+        async with AsyncExitStack() as stack:
+            runtime = self._runtime
+            if caller is not None and caller.collection is not None:
+                own = self._memories.using(caller.collection)
+                runtime = await stack.enter_async_context(own)
+            stack.enter_context(metered(self._ledger.meter(name)))
+            yield runtime
+
+    def _check_scopes(self, caller: Caller | None, tool: str | None) -> None:
+        if caller is None:
+            if self._needs_caller:
+                raise AccessDeniedError("The call carries no token.")
+            return
+        if missing := missing_scopes(caller, tool):
+            raise AccessDeniedError(f"The token lacks {' and '.join(sorted(missing))}.")
+
+
+def _caller_of(context: Context[Any, Any]) -> Caller | None:
+    # Of this request, not of the one that opened its session: their tokens may differ.
+    request = context.request_context.request
+    found = getattr(request, "scope", {}).get(CALLER)
+    return found if isinstance(found, Caller) else None
+
+
+def authorize(settings: Settings, runtime: Runtime, load: Callable[[str], LoadMemory]) -> Access:
+    """What the settings say about callers.
+
+    Args:
+        settings: Tokens, authorization server, collections and limits.
+        runtime: The server's own collection.
+        load: Makes the memory of another collection, unopened.
+
+    Raises:
+        ConfigurationError: The settings contradict each other, or the file with tokens cannot be
+            used.
+    """
+    _check_combinations(settings)
+    memories = Memories(load, most_open=settings.mcp_max_open_collections)
+    limits = CallLimits(
+        calls_per_minute=settings.mcp_calls_per_minute,
+        calls_per_day=settings.mcp_calls_per_day,
+        pages_per_day=settings.mcp_pages_per_day,
+        bytes_per_day=settings.mcp_bytes_per_day,
+    )
+    entry = CallerEntry(
+        runtime, memories, UsageLedger(limits), needs_caller=settings.mcp_needs_token
+    )
+    return Access(_admission(settings), entry, memories.close)
+
+
+def _check_combinations(settings: Settings) -> None:
+    if settings.collection_claim and not settings.mcp_needs_token:
+        raise ConfigurationError(
+            "WEBRAG_COLLECTION_CLAIM is set but nobody has to show a token.",
+            hint="Set MCP_OAUTH_ISSUER or MCP_TOKENS_FILE.",
+        )
+    for name in ("audience", "jwks_url", "introspection_url"):
+        if settings.mcp_oauth_issuer is None and getattr(settings, f"mcp_oauth_{name}"):
+            raise ConfigurationError(
+                f"MCP_OAUTH_{name.upper()} is set but MCP_OAUTH_ISSUER is not."
+            )
+    has_name = settings.mcp_oauth_client_id is not None
+    if has_name != (settings.mcp_oauth_client_secret is not None):
+        raise ConfigurationError(
+            "MCP_OAUTH_CLIENT_ID and MCP_OAUTH_CLIENT_SECRET must be set together."
+        )
+    if has_name and settings.mcp_oauth_introspection_url is None:
+        raise ConfigurationError(
+            "MCP_OAUTH_CLIENT_ID is set but MCP_OAUTH_INTROSPECTION_URL is not: signatures are "
+            "checked without it."
+        )
+
+
+def _admission(settings: Settings) -> Admission | None:
+    if not settings.mcp_needs_token:
+        return None
+    resource = settings.mcp_resource_url
+    checks: list[TokenCheck] = [_static_tokens(settings)]
+    if settings.mcp_oauth_issuer is not None:
+        checks.append(_oauth(settings, settings.mcp_oauth_issuer, resource))
+    scopes = [each for each in SCOPES if each != FORGET or settings.mcp_enable_forget]
+    return Admission(checks, resource, settings.mcp_oauth_issuer, scopes)
+
+
+def _static_tokens(settings: Settings) -> StaticTokens:
+    shared, path = settings.mcp_auth_token, settings.mcp_tokens_file
+    return StaticTokens(
+        () if path is None else read_tokens(path),
+        shared=None if shared is None else shared.get_secret_value(),
+        base=settings.collection,
+        claim=settings.collection_claim,
+    )
+
+
+def _oauth(settings: Settings, issuer: str, resource: str) -> TokenCheck:
+    # Imported here: only servers with an authorization server need cryptography and a client.
+    from webrag.mcp_server.authorization.issuer import IntrospectionEndpoint, KeySet
+    from webrag.mcp_server.authorization.oauth import ClaimReader, IntrospectedTokens, SignedTokens
+
+    audiences = settings.mcp_oauth_audience or (resource,)
+    reader = ClaimReader(
+        issuer, audiences, base=settings.collection, claim=settings.collection_claim
+    )
+    url = settings.mcp_oauth_introspection_url
+    if url is None:
+        return SignedTokens(reader, KeySet(issuer, settings.mcp_oauth_jwks_url))
+    name, secret = settings.mcp_oauth_client_id, settings.mcp_oauth_client_secret
+    credentials = None if name is None or secret is None else (name, secret.get_secret_value())
+    return IntrospectedTokens(reader, IntrospectionEndpoint(url, credentials))

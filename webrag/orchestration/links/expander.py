@@ -1,0 +1,412 @@
+"""Finds links worth following and obtains their pages; it does not decide when to."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from webrag.concurrency import all_of, ended
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.mapped_links import MappedLinks
+from webrag.corpus.models import AcquiredPage, LinkCandidate
+from webrag.corpus.pages import Corpus
+from webrag.errors import (
+    DatabaseUnavailableError,
+    DeadlineError,
+    FetchError,
+    InputError,
+    ProviderError,
+    StorageError,
+)
+from webrag.ingestion.addresses import parent_urls
+from webrag.ingestion.models import SiteMapper
+from webrag.ingestion.notes import metering, watching_rate_limits
+from webrag.orchestration.config import ExpansionConfig
+from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier, ScoredCandidate
+from webrag.orchestration.links.rules import LinkScope, next_to_try, skip_reason
+from webrag.orchestration.links.scoring import (
+    LinkQuestion,
+    PassageScores,
+    TokenEncoder,
+    score_links,
+)
+from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
+
+__all__ = ["MAX_LINK_SOURCES", "FetchRound", "LinkDiscovery", "LinkExpander"]
+_log = logging.getLogger(__name__)
+
+_TOO_MANY_REQUESTS: Final = 429
+
+
+@dataclass(slots=True)
+class FetchRound:
+    """One round: what it may do and what it has obtained so far; used once.
+
+    Attributes:
+        target: Pages to obtain; halved when a service's limit of requests is reached.
+        budget: Checked before each fetch; what is used is taken off.
+        scope: Where a redirect may lead.
+        known: Canonical URLs of the pages obtained already; stored ones are known as well.
+        failed_before: Addresses that failed in earlier rounds.
+        deadline: `time.monotonic()` value at which unfinished fetches are given up.
+        on_fetch: Told each URL when its fetch begins.
+    """
+
+    target: int
+    budget: PageBudget
+    scope: LinkScope
+    known: Collection[str]
+    failed_before: Collection[str]
+    deadline: float
+    on_fetch: Callable[[str], None]
+    _ingested: list[ScoredCandidate] = field(default_factory=list)
+    _chunks: dict[str, int] = field(default_factory=dict)
+    _sources: dict[str, str] = field(default_factory=dict)
+    _failed: dict[str, str] = field(default_factory=dict)
+    _aliases: dict[str, str] = field(default_factory=dict)
+    _most_failures: int = field(init=False)
+    _received: int = 0
+    _timed_out: bool = False
+    _rate_limited: bool = False
+    _stopped_by: str | None = None
+
+    def __post_init__(self) -> None:
+        # Later rounds know more links: one page full of dead ones must not use up the run.
+        self._most_failures = min(self.budget.failures, FAILURES_PER_PAGE * self.target)
+
+    async def fill(
+        self, acquirer: PageAcquirer, candidates: Iterable[ScoredCandidate]
+    ) -> ExpansionOutcome:
+        """Obtain the target number of pages at once, as far as budget and time allow.
+
+        Args:
+            acquirer: Gets the pages.
+            candidates: In the order they are tried; those in a folder that seems to be missing
+                come last.
+
+        Raises:
+            DatabaseUnavailableError: The database cannot be reached; nothing is left running.
+        """
+        with metering(self._meter), watching_rate_limits(self._slow_down):
+            await self._fill(acquirer, list(candidates))
+        return self._outcome()
+
+    async def _fill(self, acquirer: PageAcquirer, waiting: list[ScoredCandidate]) -> None:
+        async with _running_tasks() as running:
+            while True:
+                while waiting and self._may_begin(len(running)):
+                    candidate = waiting.pop(self._next(waiting))
+                    self.on_fetch(candidate.url)
+                    task = asyncio.create_task(self._obtain(acquirer, candidate))
+                    running[task] = candidate
+                if not running:
+                    break
+                done, _ = await asyncio.wait(
+                    running,
+                    timeout=max(self.deadline - time.monotonic(), 0),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if not done:
+                    self._timed_out = True
+                    self._give_up(running.values())
+                    break
+                ended = [task for task in running if task in done]
+                # Of two that lead to one page, the one with its address is kept.
+                for task in sorted(ended, key=lambda task: _leads_elsewhere(task, running[task])):
+                    self._collect(running.pop(task), task)
+
+    def _meter(self, size: int) -> None:
+        self._received += size
+        self.budget.spend(size=size)
+
+    def _slow_down(self) -> None:
+        # Requests that were under way together are refused together: that is one event.
+        if self._rate_limited:
+            return
+        self._rate_limited = True
+        self.target = max(self.target // 2, 1)
+        _log.warning(
+            "A limit of requests is reached, so this round obtains at most %d pages.", self.target
+        )
+
+    def _next(self, waiting: Sequence[ScoredCandidate]) -> int:
+        return next_to_try(
+            (candidate.url for candidate in waiting),
+            failed=(*self.failed_before, *self._failed),
+            obtained=(*self.known, *self._chunks),
+        )
+
+    def _may_begin(self, running: int) -> bool:
+        open_places = self.target - len(self._ingested) - running
+        # Every fetch under way may still fail.
+        may_fail = self._most_failures > len(self._failed) + running
+        return open_places > 0 and may_fail and not (self._stopped_by or self.budget.is_spent)
+
+    async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:
+        page = await acquirer.acquire(candidate.url, depth=candidate.depth)
+        if not self.scope.admits(page.url):
+            raise FetchError(f"it leads to {page.url}, outside the scope", url=candidate.url)
+        return page
+
+    def _collect(self, candidate: ScoredCandidate, task: asyncio.Task[AcquiredPage]) -> None:
+        try:
+            page = task.result()
+        except ProviderError as error:
+            self._stopped_by = f"No more pages can be indexed: {error}"
+            self._fail(candidate.url, str(error))
+        except DatabaseUnavailableError:
+            raise
+        except (FetchError, InputError, DeadlineError, StorageError) as error:
+            if isinstance(error, FetchError) and error.status == _TOO_MANY_REQUESTS:
+                self._slow_down()
+            self._fail(candidate.url, str(error))
+        else:
+            self._take(candidate, page)
+
+    def _take(self, candidate: ScoredCandidate, page: AcquiredPage) -> None:
+        if page.url in self.known or page.url in self._chunks or page.outcome == "stored":
+            _log.info("%s is %s, which is known.", candidate.url, page.url)
+            self._aliases[candidate.url] = page.url
+            return
+        self.budget.spend(pages=1)
+        self._ingested.append(candidate.model_copy(update={"url": page.url}))
+        self._chunks[page.url] = page.chunk_count
+        self._sources[page.url] = page.source
+
+    def _give_up(self, candidates: Collection[ScoredCandidate]) -> None:
+        for candidate in candidates:
+            self._fail(candidate.url, "it did not arrive within the time of this round")
+
+    def _fail(self, url: str, reason: str) -> None:
+        _log.info("%s was not followed: %s", url, reason)
+        self._failed[url] = reason
+        self.budget.spend(failures=1)
+
+    def _outcome(self) -> ExpansionOutcome:
+        return ExpansionOutcome(
+            ingested=tuple(self._ingested),
+            failed=self._failed,
+            aliases=self._aliases,
+            chunks_by_url=self._chunks,
+            sources=self._sources,
+            candidates_selected=len(self._ingested) + len(self._failed) + len(self._aliases),
+            bytes_received=self._received,
+            depth=max((candidate.depth for candidate in self._ingested), default=0),
+            timed_out=self._timed_out,
+            rate_limited=self._rate_limited,
+            stopped_by=self._stopped_by,
+        )
+
+
+@asynccontextmanager
+async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], ScoredCandidate]]:
+    """A table of tasks; whatever is left in it at the end is cancelled and awaited."""
+    running: dict[asyncio.Task[AcquiredPage], ScoredCandidate] = {}
+    try:
+        yield running
+    finally:
+        await ended(running.keys())
+
+
+def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidate) -> bool:
+    return task.exception() is None and task.result().url != candidate.url
+
+
+# Each costs a credit and some seconds, and the pages of a site are listed alike.
+_MAX_PER_ROUND: Final = 3
+
+
+class LinkDiscovery:
+    """Enriches the link candidates of stored pages; safe to share between runs.
+
+    Args:
+        mapper: The service.
+        store: Where its answers are kept, so that no page is asked about twice.
+        limit: Addresses wanted for one page.
+    """
+
+    def __init__(self, mapper: SiteMapper, store: MappedLinks, *, limit: int) -> None:
+        self._mapper = mapper
+        self._store = store
+        self._limit = limit
+
+    async def discover_links(self, sources: Sequence[str], *, timeout_s: float) -> str | None:
+        """Ask about pages that were not asked about before, at most three, all at once.
+
+        Args:
+            sources: Canonical URLs, the most relevant first.
+            timeout_s: What is not there by then is left for later.
+
+        Returns:
+            A sentence when the service failed; the links of the pages themselves remain.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        waiting = (await self._store.unmapped(sources))[:_MAX_PER_ROUND]
+        if not waiting:
+            return None
+        try:
+            async with asyncio.timeout(timeout_s):
+                failures = await all_of(self._discover(url) for url in waiting)
+        except TimeoutError:
+            return (
+                f"{self._mapper.name.capitalize()} did not list the site's pages in time;"
+                " links were followed without its list."
+            )
+        failed = [failure for failure in failures if failure]
+        return failed[0] if failed else None
+
+    async def _discover(self, url: str) -> str | None:
+        try:
+            links = await self._mapper.map(url, limit=self._limit)
+        except FetchError as error:
+            # It is about this page; asking again would end the same way.
+            _log.info("The site of %s could not be listed: %s", url, error)
+            links = []
+        except ProviderError as error:
+            advice = f" {error.hint}" if error.hint else ""
+            return f"{error}{advice} Links were followed without its list of the site's pages."
+        await self._store.store(url, links, datetime.now(UTC))
+        return None
+
+
+# Pages whose links are looked at; the closest to the question come first. A thousand pages'
+# links are the same menus, and reading them takes seconds.
+MAX_LINK_SOURCES: Final = 100
+
+# Besides the candidates of a round, twice as many stand by, because links can be dead.
+_SPARE_FACTOR: Final = 3
+
+
+class LinkExpander:
+    """Scores the links of known pages and fetches the best; safe to share between runs."""
+
+    def __init__(
+        self,
+        acquirer: PageAcquirer,
+        corpus: Corpus,
+        encoder: TokenEncoder | None,
+        config: ExpansionConfig,
+        discovery: LinkDiscovery | None = None,
+    ) -> None:
+        self._discovery = discovery
+        self._acquirer = acquirer
+        self._corpus = corpus
+        self._encoder = encoder
+        self._config = config
+
+    async def frontier(
+        self,
+        sources: Sequence[str],
+        queries: Sequence[str],
+        *,
+        seeds: Sequence[str],
+        scope: LinkScope,
+        known: Collection[str],
+        passages: PassageScores,
+        discovery_s: float = 0.0,
+    ) -> Frontier:
+        """The best links of some pages, and the folders above the seeds.
+
+        Args:
+            sources: Stored pages, the most relevant first.
+            queries: The parts of the question.
+            seeds: Pages the user named.
+            scope: Targets that may be followed.
+            known: URLs that are searched already or have failed.
+            passages: Relevance of the passages that hold links.
+            discovery_s: Seconds a mapping service may take to name more links of pages it was not
+                asked about before; 0 to leave it out.
+        """
+        pages = list(dict.fromkeys(sources))[:MAX_LINK_SOURCES]
+        degraded = None
+        if self._discovery is not None and discovery_s > 0:
+            degraded = await self._discovery.discover_links(pages, timeout_s=discovery_s)
+        links = await self._corpus.links(pages)
+        links += _folder_links(seeds)
+        taken = set(known)
+        links = [link for link in links if link.url not in taken and _may_follow(link, scope)]
+        if not links:
+            return Frontier(degraded=degraded)
+        in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
+        scored = await asyncio.to_thread(self._score, links, queries, seeds, in_degrees, passages)
+        best = [c for c in scored if c.score >= self._config.min_candidate_score]
+        unstored = await self._unstored(best)
+        limit = self._config.candidates_to_score_per_iteration
+        kept, spares = tuple(unstored[:limit]), tuple(unstored[limit:])
+        return Frontier(kept, len(scored), degraded, spares)
+
+    async def follow(
+        self,
+        frontier: Frontier,
+        *,
+        size: int,
+        budget: PageBudget,
+        scope: LinkScope,
+        known: Collection[str],
+        failed_before: Collection[str],
+        deadline: float,
+        on_fetch: Callable[[str], None],
+    ) -> ExpansionOutcome:
+        """Obtain the best `size` pages at once, each failure replaced by the next candidate.
+
+        Args:
+            frontier: Where to take candidates from, in order.
+            size: Pages to obtain.
+            budget: Checked before each fetch; what is used is taken off.
+            scope: Where a redirect may lead.
+            known: Canonical URLs of the pages obtained already; stored ones are known as well.
+            failed_before: Addresses that failed in earlier rounds.
+            deadline: `time.monotonic()` value at which unfinished fetches are given up.
+            on_fetch: Told each URL when its fetch begins.
+
+        Raises:
+            StorageError: The database failed; nothing is left running.
+        """
+        round_ = FetchRound(size, budget, scope, known, failed_before, deadline, on_fetch)
+        outcome = await round_.fill(self._acquirer, (*frontier.candidates, *frontier.spares))
+        return outcome.model_copy(update={"candidates_scored": frontier.scored})
+
+    def _score(
+        self,
+        links: Sequence[LinkCandidate],
+        queries: Sequence[str],
+        seeds: Sequence[str],
+        in_degrees: Mapping[str, int],
+        passages: PassageScores,
+    ) -> list[ScoredCandidate]:
+        return score_links(
+            links,
+            [LinkQuestion.of(query, self._encoder) for query in queries],
+            seeds=seeds,
+            in_degrees=in_degrees,
+            passages=passages,
+            encoder=self._encoder,
+            weights=self._config.signal_weights,
+        )
+
+    async def _unstored(self, scored: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        wanted = self._config.candidates_to_score_per_iteration * _SPARE_FACTOR
+        found: list[ScoredCandidate] = []
+        for start in range(0, len(scored), wanted):
+            part = scored[start : start + wanted]
+            stored = await self._corpus.pages([candidate.url for candidate in part])
+            found += [candidate for candidate in part if candidate.url not in stored]
+            if len(found) >= wanted:
+                break
+        return found[:wanted]
+
+
+def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
+    folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
+    return [LinkCandidate(source_url="", source_page_id=0, url=folder) for folder in folders]
+
+
+def _may_follow(link: LinkCandidate, scope: LinkScope) -> bool:
+    is_asked_not_to = "nofollow" in link.rel
+    return scope.admits(link.url) and skip_reason(link.url) is None and not is_asked_not_to

@@ -1,0 +1,233 @@
+"""How promising a link is for a question; pure functions over links and numbers, no I/O."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webrag.corpus.models import LinkCandidate
+from webrag.lexical.analysis import analyze, query_terms
+from webrag.lexical.fusion import fuse_scores
+from webrag.orchestration.links.candidates import ScoredCandidate
+from webrag.orchestration.links.rules import anchor_of, path_words, penalty, shared_path
+from webrag.retrieval.models import ChildMatch, RetrievalResult
+
+__all__ = [
+    "LinkQuestion",
+    "PassageScores",
+    "TokenEncoder",
+    "max_similarity",
+    "passage_scores",
+    "score_links",
+]
+
+_IN_DEGREE_FULL: Final = 5
+_DEPTH_STEP: Final = 0.2
+
+PassageScores = Mapping[str, Sequence[tuple[int, int, float]]]
+"""URL to (char_start, char_end, value in [0, 1]) of its passages."""
+
+
+class TokenEncoder(Protocol):
+    """Gives vectors of single tokens; the bundled embedding is one."""
+
+    def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
+        """Distinct tokens of a text and their unnormalised vectors, one row each."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkQuestion:
+    """A question in the forms links are compared with.
+
+    Attributes:
+        terms: Distinct index terms without question words.
+        vectors: Unit vectors of its tokens, one row each; no rows without an encoder.
+        weights: Length of each vector before it was normalised.
+    """
+
+    terms: frozenset[str]
+    vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    weights: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+
+    @classmethod
+    def of(cls, query: str, encoder: TokenEncoder | None) -> "LinkQuestion":
+        """Prepare a question; without an encoder the similarity signal is 0."""
+        terms = frozenset(query_terms(query))
+        if encoder is None:
+            return cls(terms)
+        vectors = encoder.token_vectors(query)[1]
+        return cls(terms, _unit_rows(vectors), np.linalg.norm(vectors, axis=1))
+
+
+def score_links(
+    links: Iterable[LinkCandidate],
+    questions: Sequence[LinkQuestion],
+    *,
+    seeds: Sequence[str],
+    in_degrees: Mapping[str, int],
+    passages: PassageScores,
+    encoder: TokenEncoder | None,
+    weights: Mapping[str, float],
+) -> list[ScoredCandidate]:
+    """Every target once with its best link's score, best first; ties in order of address.
+
+    A score is the weighted sum of eight signals in [0, 1]: the question's terms in the path (as
+    Jaccard similarity), in the anchor text and in the sentence around the link, the target's
+    in-degree, its closeness to the start, the relevance of the passage that holds the link, the
+    similarity of question and anchor, and what the target's path shares with a named page's. With
+    the default weights it lies in [0, 1.8].
+
+    Args:
+        links: May name a target several times.
+        questions: The parts of a question; a link counts by the one it fits best.
+        seeds: Pages the user named.
+        in_degrees: Known pages that link to a target.
+        passages: From `passage_scores`.
+        encoder: For similarities; None leaves them 0.
+        weights: By signal name; a missing name counts 0.
+    """
+    scorer = _Scorer(questions, seeds, in_degrees, passages, encoder, weights)
+    best: dict[str, ScoredCandidate] = {}
+    for link in links:
+        candidate = scorer.score(link)
+        known = best.get(link.url)
+        if known is None or candidate.score > known.score:
+            best[link.url] = candidate
+    return sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.url))
+
+
+def max_similarity(question: LinkQuestion, vectors: NDArray[np.float32]) -> float:
+    """Mean over the question's tokens, weighted by their length, of the best cosine, [0, 1]."""
+    total = float(question.weights.sum())
+    if total <= 0 or not len(vectors):
+        return 0.0
+    best = (question.vectors @ _unit_rows(vectors).T).max(axis=1)
+    return min(max(float(question.weights @ best) / total, 0.0), 1.0)
+
+
+def passage_scores(
+    results: Iterable[RetrievalResult], *, children_total: int
+) -> dict[str, list[tuple[int, int, float]]]:
+    """Relevance of every retrieved passage between the typical one (0) and the best (1).
+
+    A passage counts by its own text: whatever else its page says, as it does in the fused score,
+    would raise every link of the page alike.
+
+    Args:
+        results: Retrievals over the pages whose links are scored, one per part of the question.
+        children_total: Passages of those pages; the ones not retrieved count as the least.
+    """
+    scores: defaultdict[str, list[tuple[int, int, float]]] = defaultdict(list)
+    for result in results:
+        found = [(chunk.source_url, match) for chunk in result.chunks for match in chunk.matches]
+        if not found:
+            continue
+        own = _text_scores([match for _, match in found])
+        typical = median(own + [min(own)] * max(children_total - len(own), 0))
+        spread = max(own) - typical
+        for (url, match), score in zip(found, own, strict=True):
+            value = (score - typical) / spread if spread > 0 else 1.0
+            scores[url].append((match.char_start, match.char_end, min(max(value, 0.0), 1.0)))
+    return dict(scores)
+
+
+def _text_scores(matches: Sequence[ChildMatch]) -> list[float]:
+    lexical = [match.lexical for match in matches]
+    similarity = [match.similarity for match in matches]
+    return [float(score) for score in fuse_scores(lexical, similarity, [0.0] * len(matches))]
+
+
+class _Scorer:
+    def __init__(
+        self,
+        questions: Sequence[LinkQuestion],
+        seeds: Sequence[str],
+        in_degrees: Mapping[str, int],
+        passages: PassageScores,
+        encoder: TokenEncoder | None,
+        weights: Mapping[str, float],
+    ) -> None:
+        self._questions = questions
+        self._seeds = seeds
+        self._in_degrees = in_degrees
+        self._passages = passages
+        self._encoder = encoder
+        self._weights = weights
+        # Menus repeat the same links on every page.
+        self._by_text: dict[tuple[str, str, str], dict[str, float]] = {}
+        self._seed_paths: dict[str, float] = {}
+
+    def score(self, link: LinkCandidate) -> ScoredCandidate:
+        anchor = anchor_of(link.title)
+        breakdown = {
+            **self._text_signals(link.url, anchor, link.description),
+            "in_degree": min(self._in_degrees.get(link.url, 0) / _IN_DEGREE_FULL, 1.0),
+            "depth": max(1.0 - _DEPTH_STEP * (link.source_depth + 1), 0.0),
+            "passage": self._passage(link),
+            # The folders above a named page share its path by construction.
+            "seed_path": self._seed_path(link.url) if link.source_url else 0.0,
+        }
+        return ScoredCandidate(
+            url=link.url,
+            parent_url=link.source_url or None,
+            title=anchor,
+            score=self._total(breakdown) * penalty(link.url),
+            breakdown=breakdown,
+            depth=link.source_depth + 1,
+        )
+
+    def _total(self, signals: Mapping[str, float]) -> float:
+        return sum(self._weights.get(name, 0.0) * value for name, value in signals.items())
+
+    def _text_signals(self, url: str, anchor: str, sentence: str) -> dict[str, float]:
+        key = (url, anchor, sentence)
+        if key not in self._by_text:
+            path = path_words(url)
+            texts = [frozenset(analyze(text)) for text in (path, anchor, sentence)]
+            vectors = self._vectors(f"{anchor} {path}")
+            options = [_text_signals(question, texts, vectors) for question in self._questions]
+            self._by_text[key] = max(options, key=self._total)
+        return self._by_text[key]
+
+    def _vectors(self, text: str) -> NDArray[np.float32]:
+        if self._encoder is None:
+            return np.zeros((0, 0), np.float32)
+        return self._encoder.token_vectors(text)[1]
+
+    def _seed_path(self, url: str) -> float:
+        if url not in self._seed_paths:
+            shares = (shared_path(url, seed) for seed in self._seeds)
+            self._seed_paths[url] = max(shares, default=0.0)
+        return self._seed_paths[url]
+
+    def _passage(self, link: LinkCandidate) -> float:
+        at = link.char_start
+        if at is None:
+            return 0.0
+        spans = self._passages.get(link.source_url, ())
+        return max((value for start, end, value in spans if start <= at < end), default=0.0)
+
+
+def _text_signals(
+    question: LinkQuestion, texts: Sequence[frozenset[str]], vectors: NDArray[np.float32]
+) -> dict[str, float]:
+    path, anchor, sentence = texts
+    terms = question.terms
+    return {
+        "url_path": len(terms & path) / len(terms | path) if terms | path else 0.0,
+        "title": len(terms & anchor) / len(terms) if terms else 0.0,
+        "description": len(terms & sentence) / len(terms) if terms else 0.0,
+        "similarity": max_similarity(question, vectors),
+    }
+
+
+def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: NDArray[np.float32] = np.divide(
+        vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0
+    )
+    return units

@@ -1,0 +1,296 @@
+"""Splits questions and names their kind with patterns; it asks no model.
+
+A wrong split hurts more than a missed one, so every pattern wants clear evidence of two needs.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from webrag.lexical.stopwords import QUESTION_STOPWORDS
+from webrag.orchestration.models import QueryType
+
+__all__ = ["classify", "content_words", "decompose"]
+
+# The patterns are for texts whose white space is single spaces: `\s+` beside a part that takes
+# spaces too has as many readings as there are spaces.
+_AUX: Final = (
+    r"(?:is|are|was|were|am|do|does|did|can|could|should|must|will|would|may|might|has|have|had"
+    r"|shall)"
+)
+_WH: Final = r"(?:how|what|which|when|where|why|who)"
+_LEAD_IN: Final = re.compile(
+    r"^(?:please )?(?:(?:can|could) you )?(?:tell me|explain|describe|show me|list|give me"
+    r"|summari[sz]e|discuss)? ?(?:(?:about|me|us) )?"
+    rf"(?:{_WH} {_AUX} )?(?:the )?",
+    re.IGNORECASE,
+)
+_ARTICLE: Final = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
+_TAIL: Final = re.compile(r" ((?:in|for|on|when|under|within) (?s:.+))$", re.IGNORECASE)
+
+
+def _two_sides(before: str, between: str) -> str:
+    """A pattern for the two sides of a comparison: what is before and after the first `between`.
+
+    Nothing is given back, so that its time does not grow with the product of the sides' lengths.
+    """
+    return rf"{before}(?P<x>(?:(?!{between})[^,;:?]){{1,200}}+){between}(?P<y>[^,;:?]{{1,200}}+)$"
+
+
+_COMPARISONS: Final = tuple(
+    re.compile(_two_sides(before, between), re.IGNORECASE)
+    for before, between in (
+        (r"\b(?:difference|differences|distinction|trade-?offs?) between ", " and "),
+        (r"\bhow (?:does|do|is|are) ", " (?:differ|different) from "),
+        (r"\bhow (?:does|do) ", " compare (?:to|with|against) "),
+        ("^(?:please )?compare ", " (?:to|with|and|against) "),
+        ("^", " (?:as )?compared (?:to|with) "),
+        ("^", r" (?:vs\.?|versus) "),
+        ("^(?:a )?comparison (?:of|between) ", " (?:and|with|to) "),
+        ("^is ", " (?:better|faster|safer|cheaper) than "),
+        (
+            "^(?:what|which)(?: one)? is (?:better|faster|safer|cheaper|best)"
+            "(?P<t> for [^,;:?]{1,200}+)? ?[,:] ?",
+            " or ",
+        ),
+        ("^should (?:i|we|one) (?:use|choose|pick|prefer) ", " or "),
+    )
+)
+_PROS_CONS: Final = re.compile(
+    r"\b(?:(?:pros? ?(?:and|&|/) ?cons?)|(?:advantages? and (?:disadvantages?|drawbacks?))"
+    r"|(?:benefits? and (?:drawbacks?|downsides?|costs?))|(?:strengths? and weaknesses))"
+    r" (?:of|to|for|in) (?P<x>(?s:.+))$",
+    re.IGNORECASE,
+)
+_WORK_AND_WHEN: Final = re.compile(
+    r"^how (?:does|do) (?P<x>.+?) work,? and when (?:should|do|would|can) (?:i|we|you|one)"
+    r" use (?:it|them|this|that)$",
+    re.IGNORECASE,
+)
+_TOPICS_FOR: Final = re.compile(
+    r"^(?P<x>[\w.+#-]++(?: [\w.+#-]++){0,2}) and (?P<y>[\w.+#-]++(?: [\w.+#-]++){0,2})"
+    r" for (?P<z>[\w.+#-]++(?: [\w.+#-]++){0,5})$",
+    re.IGNORECASE,
+)
+_BINOMIALS: Final = frozenset(
+    {
+        "back and forth", "black and white", "command and control", "copy and paste",
+        "cut and paste", "drag and drop", "dos and don'ts", "dos and donts",
+        "errors and warnings", "find and replace", "input and output", "key and value",
+        "more and more", "name and email", "username and password", "user and password",
+        "plug and play", "publish and subscribe", "read and write", "request and response",
+        "search and replace", "start and end", "start and stop", "terms and conditions",
+        "tips and tricks", "trial and error", "divide and conquer", "map and reduce",
+    }
+)  # fmt: skip
+_JOINT: Final = re.compile(rf"(?P<comma>,)? and (?:also )?(?=(?P<wh>{_WH})\b)", re.IGNORECASE)
+_INVERTED: Final = re.compile(
+    rf"^(?:(?:when|where|why|how|who|what|which) {_AUX}\b"
+    rf"|how (?:many|much|old|often|long|far|large|big|fast|deep|high|well)\b(?: [\w-]+){{0,3}}?"
+    rf" {_AUX}\b"
+    rf"|(?:what|which)(?: [\w.-]+){{1,3}}? {_AUX}\b)",
+    re.IGNORECASE,
+)
+# Only after a comma and a direct question: "how heavy is", "how many frames fit in", "who pays".
+_AFTER_COMMA: Final = re.compile(rf"^(?:who|how (?:many|much)|how [\w-]+ {_AUX})\b", re.IGNORECASE)
+_DIRECT: Final = re.compile(rf"^(?:{_WH}|{_AUX})\b", re.IGNORECASE)
+_ELLIPTIC: Final = re.compile(rf"^which {_AUX}\b", re.IGNORECASE)
+_ELLIPTIC_FIRST: Final = re.compile(r"^which\b", re.IGNORECASE)
+_QUESTION_START: Final = re.compile(
+    rf"^(?:{_WH}|{_AUX}|explain|describe|list|show)\b", re.IGNORECASE
+)
+_PREFIX: Final = re.compile(
+    r"^(?P<prefix>(?:for|when|in|with|on|under|using|after|before|while) [^,?]{2,60},)"
+    r" (?P<rest>.+)$",
+    re.IGNORECASE,
+)
+_ANAPHORA: Final = re.compile(
+    r"\b(?:it|its|that|this|they|them|their|these|those|there|such)\b", re.IGNORECASE
+)
+_PERSONAL: Final = frozenset({"it", "its", "they", "them", "their"})
+_SENTENCE_END: Final = re.compile(r"(?<=\?) ")
+_WORD: Final = re.compile(r"[\w@&$~^%]+(?:(?:::|[-./:_'+#])[\w]+)*(?:\+\+|#)?|--?[\w-]+|\.[\w]+")
+_COMPARISON_WORDS: Final = re.compile(
+    r"\b(?:versus|vs\.?|compar(?:e[ds]?|ing|ison)|differ(?:s|ence|ences|ent)?\b.{0,200}\b"
+    r"(?:between|from)"
+    r"|better than|pros? and cons?|advantages? and disadvantages?)\b",
+    re.IGNORECASE,
+)
+_HOW_TO: Final = re.compile(
+    r"\b(?:how (?:do|can|should|would|to)\b|what (?:must|should|do) (?:i|we|you)\b"
+    r"|steps? to\b|guide to\b|tutorial\b|how (?:is|are) .{1,200} (?:configured|installed)\b)",
+    re.IGNORECASE,
+)
+_EXPLORATORY: Final = re.compile(
+    r"^(?:tell me|overview|introduction|explain|describe|discuss|explore|what are the (?:ways"
+    r"|options|approaches|main|key)|everything about)\b|\boverview of\b",
+    re.IGNORECASE,
+)
+_MAX_SIDE_WORDS: Final = 7
+_MIN_CLAUSE_WORDS: Final = 4
+_MAX_PARTS: Final = 4
+# Longer texts are reports or pasted pages.
+_MAX_CHARS: Final = 1_000
+
+
+def decompose(query: str) -> tuple[tuple[str, ...], QueryType | None]:
+    """The separate needs of a question, at most four, and the kind a matching pattern implies.
+
+    The question itself, alone and unchanged, and no kind when no pattern matches for certain.
+    """
+    text = " ".join(query.split()).rstrip(" ?.!")
+    if len(text) > _MAX_CHARS:
+        return (query,), None
+    for pattern in _PATTERNS:
+        found = pattern(text)
+        if found is not None:
+            parts, kind = found
+            distinct = tuple(dict.fromkeys(parts))[:_MAX_PARTS]
+            return (distinct, kind) if len(distinct) > 1 else ((query,), None)
+    return (query,), None
+
+
+def classify(query: str) -> QueryType:
+    """The kind of a question, by the words it is put in; factual when nothing else shows."""
+    text = " ".join(query.split())
+    if _COMPARISON_WORDS.search(text):
+        return "comparison"
+    if _HOW_TO.search(text):
+        return "how_to"
+    if _EXPLORATORY.search(text):
+        return "exploratory"
+    return "factual"
+
+
+def content_words(query: str) -> tuple[str, ...]:
+    """The distinct words of a question that carry its topic, as written and in order."""
+    words: dict[str, str] = {}
+    for word in _WORD.findall(query):
+        if word.casefold() not in QUESTION_STOPWORDS and any(c.isalnum() for c in word):
+            words.setdefault(word.casefold(), word)
+    return tuple(words.values())
+
+
+_Found = tuple[tuple[str, ...], QueryType | None] | None
+
+
+def _pros_and_cons(text: str) -> _Found:
+    match = _PROS_CONS.search(text)
+    if match is None:
+        return None
+    topic = match["x"]
+    return (f"advantages of {topic}", f"disadvantages of {topic}"), "comparison"
+
+
+def _comparison(text: str) -> _Found:
+    for pattern in _COMPARISONS:
+        match = pattern.search(text)
+        if match is None:
+            continue
+        left, right = _strip_lead_in(match["x"]), _ARTICLE.sub("", match["y"].strip())
+        tail = (match.groupdict().get("t") or "").strip()
+        right, tail = _split_tail(right) if not tail else (right, tail)
+        if _is_side(left) and _is_side(right):
+            return tuple(f"{side} {tail}".strip() for side in (left, right)), "comparison"
+    return None
+
+
+def _work_and_when(text: str) -> _Found:
+    match = _WORK_AND_WHEN.match(text)
+    if match is None:
+        return None
+    return (f"how {match['x']} works", f"when to use {match['x']}"), "how_to"
+
+
+def _several_sentences(text: str) -> _Found:
+    sentences = [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
+    asked = [part for part in sentences if _QUESTION_START.match(part)]
+    if len(sentences) < 2 or len(asked) != len(sentences):
+        return None
+    if any(len(part.split()) < _MIN_CLAUSE_WORDS for part in asked):
+        return None
+    first = asked[0].rstrip(" ?")
+    return (first, *(_resolve(first, part.rstrip(" ?")) for part in asked[1:])), None
+
+
+def _joined_questions(text: str) -> _Found:
+    for match in _JOINT.finditer(text):
+        first, second = text[: match.start()].rstrip(" ,?"), text[match.end() :]
+        if _are_two_questions(first, second, match["wh"], with_comma=bool(match["comma"])):
+            prefix = _PREFIX.match(first)
+            if prefix:
+                second = f"{prefix['prefix']} {second}"
+            return (first, _resolve(first, second)), None
+    return None
+
+
+def _topics_for(text: str) -> _Found:
+    match = _TOPICS_FOR.match(text)
+    if match is None or _QUESTION_START.match(text) or " for " in match["z"]:
+        return None
+    pair = f"{match['x']} and {match['y']}".casefold()
+    inner = {"and", "or", "to", "of", "in", "with"}
+    words = {*match["x"].casefold().split(), *match["y"].casefold().split()}
+    if pair in _BINOMIALS or words & inner or not words.isdisjoint({"i", "you", "we", "is", "are"}):
+        return None
+    return (f"{match['x']} for {match['z']}", f"{match['y']} for {match['z']}"), "exploratory"
+
+
+_PATTERNS: Final[tuple[Callable[[str], _Found], ...]] = (
+    _pros_and_cons,
+    _work_and_when,
+    _several_sentences,
+    _joined_questions,
+    _comparison,
+    _topics_for,
+)
+
+
+def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) -> bool:
+    if min(len(first.split()), len(second.split())) < _MIN_CLAUSE_WORDS:
+        return False
+    main = _PREFIX.match(first)
+    opening = main["rest"] if main else first
+    if not _QUESTION_START.match(opening):
+        return False
+    # "... which files are tracked and which are ignored" is one question about two things.
+    if re.search(rf"\s{wh}\b", opening, re.IGNORECASE):
+        return False
+    # "Which ports are open and which are closed" asks for one thing, "Which ... and how ..." not.
+    if _ELLIPTIC.match(second) and _ELLIPTIC_FIRST.match(opening):
+        return False
+    if _INVERTED.match(second):
+        return True
+    if with_comma and wh.casefold() in {"what", "which"}:
+        return True
+    return with_comma and bool(_DIRECT.match(opening) and _AFTER_COMMA.match(second))
+
+
+def _resolve(first: str, second: str) -> str:
+    """Name what a pronoun of the second question stands for: the topic of the first."""
+    match = _ANAPHORA.search(second)
+    if match is None:
+        return second
+    # In "how old must loose objects be for git gc to prune them" the clause names what it means.
+    if match[0].casefold() in _PERSONAL and len(content_words(second[: match.start()])) > 2:
+        return second
+    known = {word.casefold() for word in content_words(second)}
+    topic = [word for word in content_words(first) if word.casefold() not in known][:_MAX_PARTS]
+    return f"{second} ({' '.join(topic)})" if topic else second
+
+
+def _strip_lead_in(side: str) -> str:
+    bare = _LEAD_IN.sub("", side.strip(), count=1).strip() or side.strip()
+    return _ARTICLE.sub("", bare)
+
+
+def _split_tail(side: str) -> tuple[str, str]:
+    match = _TAIL.search(side)
+    return (side[: match.start()].strip(), match[1]) if match else (side, "")
+
+
+def _is_side(side: str) -> bool:
+    words = side.casefold().split()
+    vague = {"and", "or", "it", "them", "that", "this", "they", "each", "other", "i", "we", "you"}
+    names_something = bool(content_words(side))
+    return names_something and len(words) <= _MAX_SIDE_WORDS and not vague & set(words)

@@ -1,0 +1,205 @@
+"""Scores retrieved chunks with any LlamaIndex postprocessor; it does not decide what they mean."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from pydantic import SecretStr
+
+from webrag.orchestration.confidence import SIMILARITY
+from webrag.orchestration.models import RankedChunk, ScoreProfile
+from webrag.redaction import redacted_failure, remember_secrets
+from webrag.retrieval.models import ChildMatch, RetrievalResult, RetrievedChunk
+
+__all__ = ["ChunkReranker", "child_nodes"]
+
+_log = logging.getLogger(__name__)
+
+# What a passage is embedded or reranked with; the rest of the metadata is for local features.
+_SHOWN_KEYS: Final = ("title", "heading_path")
+_ROUNDING: Final = 1e-6
+
+
+class ChunkReranker:
+    """Ranks chunks by the best of their matched children, as a postprocessor scores them.
+
+    Safe to use from several runs at once. Without a postprocessor, when it fails and when it gives
+    a score outside 0 and 1, which no threshold could judge, chunks are ranked by raw similarity,
+    never by the fused score, whose top is always near 1.
+    """
+
+    def __init__(
+        self,
+        postprocessor: BaseNodePostprocessor | None,
+        profile: ScoreProfile,
+        *,
+        fallback_profile: ScoreProfile = SIMILARITY,
+        top_n: int = 20,
+        confidence_key: str = "confidence",
+    ) -> None:
+        """Wrap a postprocessor.
+
+        Args:
+            postprocessor: Any; None to rank by raw similarity.
+            profile: Thresholds for its scores, or for raw similarity when there is none.
+            fallback_profile: Thresholds for raw similarity.
+            top_n: Chunks kept.
+            confidence_key: Metadata key under which the postprocessor leaves its confidence.
+        """
+        self._postprocessor = postprocessor
+        remember_secrets(_key_of(postprocessor))
+        self._top_n = top_n
+        self._confidence_key = confidence_key
+        self.profile = profile
+        self.fallback_profile = fallback_profile
+
+    async def rerank(
+        self,
+        query: str,
+        result: RetrievalResult,
+        *,
+        instruction: str | None = None,
+        top_n: int | None = None,
+    ) -> tuple[tuple[RankedChunk, ...], str | None]:
+        """The chunks best first, at most `top_n`, and a sentence when the scorer failed.
+
+        With a sentence, the scores are raw similarities and belong to `fallback_profile`.
+
+        Args:
+            query: What the chunks were retrieved for.
+            result: Left as it is.
+            instruction: For postprocessors with a field of that name; others ignore it.
+            top_n: Chunks kept, instead of the number given at construction.
+        """
+        if self._postprocessor is None:
+            return self.passthrough(result, top_n=top_n), None
+        nodes = child_nodes(result)
+        if not nodes:
+            return (), None
+        try:
+            postprocessor = _with_instruction(self._postprocessor, instruction)
+            scored = await postprocessor.apostprocess_nodes(
+                nodes, query_bundle=QueryBundle(query_str=query)
+            )
+        # Postprocessors are foreign classes; what their SDKs raise shares no base.
+        except Exception as error:  # noqa: BLE001
+            cause = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
+            return self._without_scores(result, f"failed ({cause})", top_n)
+        outside = next((item.score for item in scored if not _is_usable(item.score)), None)
+        if outside is not None:
+            cause = f"gave a score of {outside:g}, which is not between 0 and 1 (see ScaledScores)"
+            return self._without_scores(result, cause, top_n)
+        return self._ranked(result, scored, top_n or self._top_n), None
+
+    def _without_scores(
+        self, result: RetrievalResult, cause: str, top_n: int | None
+    ) -> tuple[tuple[RankedChunk, ...], str]:
+        name = self._postprocessor.class_name() if self._postprocessor else ""
+        note = f"The reranker {name} {cause}; passages are ranked by similarity instead."
+        _log.warning("%s", note)
+        return self.passthrough(result, top_n=top_n), note
+
+    def passthrough(
+        self, result: RetrievalResult, *, top_n: int | None = None
+    ) -> tuple[RankedChunk, ...]:
+        """The chunks by raw similarity, at most `top_n`; 0.0 where there is none."""
+        ranked = (
+            RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
+            for chunk in result.chunks
+        )
+        return _best(ranked, top_n or self._top_n)
+
+    def _ranked(
+        self, result: RetrievalResult, scored: Sequence[NodeWithScore], top_n: int
+    ) -> tuple[RankedChunk, ...]:
+        by_id = {item.node.node_id: item for item in scored if item.score is not None}
+        ranked = (
+            self._rank_one(chunk, by_id)
+            for chunk in result.chunks
+            if any(match.node_id in by_id for match in chunk.matches)
+        )
+        return _best(ranked, top_n)
+
+    def _rank_one(self, chunk: RetrievedChunk, by_id: dict[str, NodeWithScore]) -> RankedChunk:
+        def order(match: ChildMatch) -> tuple[bool, float]:
+            item = by_id.get(match.node_id)
+            return item is None, -(item.get_score() if item else match.fused)
+
+        matches = tuple(sorted(chunk.matches, key=order))
+        best = by_id[matches[0].node_id]
+        confidence = best.node.metadata.get(self._confidence_key)
+        return RankedChunk(
+            chunk=chunk.model_copy(update={"matches": matches}),
+            reranked_score=_unit(best.get_score()),
+            confidence=None if confidence is None else float(confidence),
+        )
+
+
+def child_nodes(result: RetrievalResult) -> list[NodeWithScore]:
+    """A result's matched children as nodes, with every number a reranker may want as metadata.
+
+    Title and heading path are part of what a reranker reads; the other keys are excluded from
+    every rendering of the text.
+    """
+    return [
+        NodeWithScore(node=_node(chunk, match, result.term_idf), score=match.fused)
+        for chunk in result.chunks
+        for match in chunk.matches
+    ]
+
+
+def _node(chunk: RetrievedChunk, match: ChildMatch, term_idf: dict[str, float]) -> TextNode:
+    metadata: dict[str, Any] = {
+        "title": chunk.title or "",
+        # As text: rerankers read the metadata as it prints.
+        "heading_path": " > ".join(match.heading_path or chunk.heading_path),
+        "source_url": chunk.source_url,
+        "document_id": str(chunk.document_id),
+        "depth": chunk.depth,
+        "similarity": match.similarity,
+        "lexical": match.lexical,
+        "page_lexical": match.page_lexical,
+        "term_idf": term_idf,
+    }
+    hidden = [key for key in metadata if key not in _SHOWN_KEYS]
+    return TextNode(
+        id_=match.node_id,
+        text=match.text,
+        metadata=metadata,
+        excluded_embed_metadata_keys=hidden,
+        excluded_llm_metadata_keys=list(metadata),
+        start_char_idx=match.char_start,
+        end_char_idx=match.char_end,
+    )
+
+
+def _key_of(postprocessor: BaseNodePostprocessor | None) -> str | None:
+    """A reranker that a program made itself has a key that no setting names."""
+    key: Any = getattr(postprocessor, "api_key", None)
+    key = key.get_secret_value() if isinstance(key, SecretStr) else key
+    return key if isinstance(key, str) else None
+
+
+def _with_instruction(
+    postprocessor: BaseNodePostprocessor, instruction: str | None
+) -> BaseNodePostprocessor:
+    if instruction is None or "instruction" not in type(postprocessor).model_fields:
+        return postprocessor
+    return postprocessor.model_copy(update={"instruction": instruction})
+
+
+def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:
+    # Fused retrieval scores break ties, so that equal scores keep a meaningful order.
+    ordered = sorted(ranked, key=lambda item: (-item.reranked_score, -item.chunk.score))
+    return tuple(ordered[:top_n])
+
+
+def _is_usable(score: float | None) -> bool:
+    """Within the unit interval but for rounding, or absent; cut to it, logits lose their order."""
+    return score is None or -_ROUNDING <= score <= 1.0 + _ROUNDING
+
+
+def _unit(score: float) -> float:
+    return min(max(score, 0.0), 1.0)

@@ -1,0 +1,158 @@
+"""What one run was asked for, checked and with every default filled in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from webrag.argument_checks import check_choice
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url
+from webrag.orchestration.config import ExpansionConfig
+from webrag.orchestration.models import QueryType
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
+from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
+
+__all__ = ["RunRequest", "check_research"]
+
+_MAX_SEEDS: Final = 20
+_MAX_PAGES: Final = 25
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One call, checked and with every default filled in.
+
+    Attributes:
+        urls: Canonical addresses to start from; empty for a search of what is stored.
+        max_iterations: Rounds of expansion; 0 for none.
+        max_pages: Pages that may be obtained after the named ones.
+        filters: For a search: what may be returned.
+        top_k: For a search: chunks at most.
+        expansion_budget: As the caller gave it.
+        is_search: Nothing may be fetched.
+    """
+
+    query: str
+    urls: tuple[str, ...] = ()
+    intent: QueryType | None = None
+    known_context: str | None = None
+    constraints: tuple[str, ...] = ()
+    max_iterations: int = 0
+    max_pages: int = 0
+    retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk"
+    filters: SearchFilters = NO_FILTERS
+    top_k: int | None = None
+    expansion_budget: int | None = None
+    is_search: bool = False
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def answer(
+        cls,
+        urls: str | Sequence[str],
+        query: str,
+        *,
+        intent: QueryType | None,
+        known_context: str | None,
+        constraints: Sequence[str] | None,
+        expansion_budget: int | None,
+        research_mode: Literal["fast", "deep"],
+        retrieval_mode: Literal["chunk", "full_context", "auto"],
+        max_pages: int | None,
+        config: ExpansionConfig,
+    ) -> "RunRequest":
+        """Check a call of `OrchestratorEngine.run`.
+
+        Raises:
+            InputError: A value cannot be used.
+        """
+        named = [urls] if isinstance(urls, str) else list(urls)
+        seeds = tuple(dict.fromkeys(canonical_url(url) for url in named))
+        if not 1 <= len(seeds) <= _MAX_SEEDS:
+            raise InputError(f"{len(seeds)} URLs were given; allowed are 1 to {_MAX_SEEDS}.")
+        check_research(research_mode, expansion_budget)
+        _check_words(intent, retrieval_mode)
+        rounds, warnings = _rounds(expansion_budget, research_mode, config.max_depth)
+        return cls(
+            query=_checked_query(query),
+            urls=seeds,
+            intent=intent,
+            known_context=known_context,
+            constraints=tuple(constraints or ()),
+            max_iterations=rounds,
+            max_pages=_checked_pages(max_pages, config),
+            retrieval_mode=retrieval_mode,
+            expansion_budget=expansion_budget,
+            warnings=warnings,
+        )
+
+    @classmethod
+    def search(
+        cls,
+        query: str,
+        *,
+        filters: SearchFilters,
+        intent: QueryType | None,
+        top_k: int | None,
+        retrieval_mode: RetrievalMode,
+    ) -> "RunRequest":
+        """Check a call of `OrchestratorEngine.search`.
+
+        Raises:
+            InputError: A value cannot be used.
+        """
+        if top_k is not None and top_k < 1:
+            raise InputError(f"top_k is {top_k}; it must be 1 or more.")
+        _check_words(intent, retrieval_mode)
+        return cls(
+            query=_checked_query(query),
+            intent=intent,
+            filters=filters,
+            top_k=top_k,
+            retrieval_mode=retrieval_mode,
+            is_search=True,
+        )
+
+
+def check_research(research_mode: str, expansion_budget: int | None) -> None:
+    """Refuse what does not say how far to follow links.
+
+    Raises:
+        InputError: The mode is unknown, or the budget is below 0.
+    """
+    check_choice("research_mode", research_mode, ("fast", "deep"))
+    if expansion_budget is not None and expansion_budget < 0:
+        raise InputError(f"expansion_budget is {expansion_budget}; it must be 0 or more.")
+
+
+def _check_words(intent: QueryType | None, retrieval_mode: RetrievalMode) -> None:
+    if intent is not None:
+        check_choice("intent", intent, get_args(QueryType))
+    check_choice("retrieval_mode", retrieval_mode, RETRIEVAL_MODES)
+
+
+def _checked_query(query: str) -> str:
+    if not query.strip():
+        raise InputError("The question is empty: ask something.")
+    return query
+
+
+def _checked_pages(max_pages: int | None, config: ExpansionConfig) -> int:
+    if max_pages is None:
+        return config.max_pages_per_run
+    if not 0 <= max_pages <= _MAX_PAGES:
+        raise InputError(f"max_pages is {max_pages}; allowed are 0 to {_MAX_PAGES}.")
+    return max_pages
+
+
+def _rounds(
+    expansion_budget: int | None, research_mode: Literal["fast", "deep"], max_depth: int
+) -> tuple[int, tuple[str, ...]]:
+    """Rounds allowed; an explicit budget beats the mode, the safety ceiling beats both."""
+    if expansion_budget is None:
+        return (max_depth if research_mode == "deep" else 0), ()
+    if expansion_budget <= max_depth:
+        return expansion_budget, ()
+    return max_depth, (
+        f"expansion_budget {expansion_budget} was lowered to {max_depth}, the configured ceiling.",
+    )

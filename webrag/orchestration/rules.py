@@ -1,0 +1,329 @@
+"""The decision table: what to do next, judged by signals of a ranking; pure functions, no I/O."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pvariance
+from typing import Final, Literal
+
+from webrag.orchestration.confidence import HIGH
+from webrag.orchestration.config import OrchestrationConfig
+from webrag.orchestration.models import (
+    Action,
+    EvaluationSignals,
+    ExpansionDecision,
+    RankedChunk,
+    ScoreProfile,
+)
+
+__all__ = ["RULES", "LoopState", "Rule", "compute_signals", "decide", "recall_gain"]
+_PLATEAU_SCORES: Final = 3
+
+
+def compute_signals(
+    chunks: Sequence[RankedChunk],
+    *,
+    redundant: int,
+    truncated: bool,
+    profile: ScoreProfile,
+    config: OrchestrationConfig,
+) -> EvaluationSignals:
+    """Signals of a merged ranking.
+
+    Adjacent context and chunks of full-context mode are left out: their scores say nothing.
+
+    Args:
+        chunks: Without near-duplicates, all scored by the scorer of `profile`.
+        redundant: Near-duplicates that were left out of `chunks`.
+        truncated: The retrieval was cut by the child limit or the token budget.
+        profile: Thresholds of the scorer.
+        config: Budget and sample sizes.
+    """
+    judged = [item for item in chunks if _is_judged(item)]
+    scores = sorted((item.reranked_score for item in judged), reverse=True)
+    top = scores[0] if scores else 0.0
+    at_k = scores[min(config.score_cliff_rank_k, len(scores)) - 1] if scores else 0.0
+    head = scores[: config.plateau_top_n] or [0.0]
+    mean, variance = fmean(head), pvariance(head)
+    plateau = len(scores) >= _PLATEAU_SCORES and variance < profile.plateau_variance_threshold
+    fill = sum(item.chunk.token_count for item in judged) / config.context_budget
+    repeated = redundant / (len(judged) + redundant) if redundant else 0.0
+    return EvaluationSignals(
+        top_score=top,
+        score_at_k=at_k,
+        score_cliff=top - at_k,
+        score_variance=variance,
+        score_mean=mean,
+        chunks_above_threshold=sum(s >= top - profile.near_top_delta for s in scores),
+        token_fill_ratio=fill,
+        redundancy_ratio=repeated,
+        source_document_count=len({item.chunk.source_url for item in judged}),
+        avg_confidence=_mean_confidence(judged, config.plateau_top_n),
+        is_plateau=plateau,
+        is_cliff=top - at_k > profile.score_cliff_threshold,
+        is_saturated=fill > config.token_budget_saturation_ratio,
+        is_mediocre_plateau=plateau and mean < profile.mediocre_score_floor,
+        has_high_redundancy=repeated >= config.high_redundancy_ratio,
+        is_truncated=truncated,
+    )
+
+
+def recall_gain(now: EvaluationSignals, before: EvaluationSignals) -> float:
+    """Relative growth of the number of chunks near the top; negative when it shrank."""
+    base = before.chunks_above_threshold
+    return (now.chunks_above_threshold - base) / max(base, 1)
+
+
+def _is_judged(item: RankedChunk) -> bool:
+    return not item.is_locality_expanded and item.chunk.raw_similarity is not None
+
+
+def _mean_confidence(judged: Sequence[RankedChunk], top_n: int) -> float | None:
+    ranked = sorted(judged, key=lambda item: item.reranked_score, reverse=True)[:top_n]
+    given = [item.confidence for item in ranked if item.confidence is not None]
+    return fmean(given) if given else None
+
+
+_STOP: Final[tuple[Action, ...]] = ("stop",)
+
+_REPHRASE: Final[tuple[Action, ...]] = ("expand_intent", "expand_breadth", "expand_recall")
+
+_FOLLOW_LINKS: Final[tuple[Action, ...]] = ("expand_breadth", "expand_recall", "expand_intent")
+
+_MORE_MATERIAL: Final[tuple[Action, ...]] = ("expand_recall", "expand_breadth")
+
+_LABELS: Final[dict[Action, str]] = {
+    "stop": "stopping",
+    "expand_breadth": "following links",
+    "expand_recall": "retrieving more of what is indexed",
+    "expand_intent": "rephrasing the question",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """What a decision depends on besides the signals.
+
+    Attributes:
+        iteration: Rounds finished.
+        max_iterations: Rounds allowed; 0 when no expansion was asked for.
+        previous: Signals before the last round, by the same scorer; None in the first round.
+        open_actions: Actions that have something to work on and have not come back empty.
+        tried: Actions taken before.
+        confidence: Estimate in [0, 1] that the evidence answers the question.
+        profile: Thresholds of the scorer.
+        config: Numbers that do not depend on the scorer.
+        links_ended: Why no link can be followed any more, a clause for users; empty while one can.
+    """
+
+    iteration: int
+    max_iterations: int
+    previous: EvaluationSignals | None
+    open_actions: frozenset[Action]
+    tried: frozenset[Action]
+    confidence: float
+    profile: ScoreProfile
+    config: OrchestrationConfig
+    links_ended: str = ""
+
+
+Condition = Callable[[EvaluationSignals, LoopState], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of the decision matrix.
+
+    Attributes:
+        actions: In order of preference; the first open one is taken, and when none is, the rule
+            does not apply.
+        reason: Finding, as the beginning of a sentence for users.
+        confidence: How sure the rule is of its action.
+    """
+
+    name: str
+    actions: tuple[Action, ...]
+    condition: Condition
+    reason: str
+    confidence: Literal["high", "medium", "low"]
+
+
+def decide(signals: EvaluationSignals, state: LoopState) -> ExpansionDecision:
+    """The first rule of `RULES` that matches and has an open action; the last one always does.
+
+    The same arguments always give the same decision.
+    """
+    for number, rule in enumerate(RULES, start=1):
+        action = _first_open(rule, state)
+        if action is not None and rule.condition(signals, state):
+            return ExpansionDecision(
+                action=action,
+                reason=_sentence(rule, action, signals, state),
+                confidence=rule.confidence,
+                rule=rule.name,
+                rule_number=number,
+            )
+    raise AssertionError("the last rule matches everything")
+
+
+def _first_open(rule: Rule, state: LoopState) -> Action | None:
+    return next((a for a in rule.actions if a == "stop" or a in state.open_actions), None)
+
+
+def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: LoopState) -> str:
+    reason = rule.reason.format(s=signals, state=state)
+    if rule.name == "depth_cap" and state.max_iterations == 0:
+        return "Expansion was not asked for."
+    if rule.name == "default" and not state.open_actions and state.links_ended:
+        return f"Nothing is left to try: {state.links_ended}."
+    if action == "stop":
+        return f"{reason}."
+    if action != rule.actions[0] and action != "expand_breadth":
+        return f"{reason}: {_LABELS[action]}, as {_LABELS[rule.actions[0]]} has nothing left."
+    return f"{reason}: {_LABELS[action]}."
+
+
+def _at_depth_cap(_: EvaluationSignals, state: LoopState) -> bool:
+    return state.iteration >= state.max_iterations
+
+
+def _is_saturated(signals: EvaluationSignals, state: LoopState) -> bool:
+    return (
+        signals.is_saturated
+        and not signals.is_mediocre_plateau
+        and signals.redundancy_ratio < state.config.redundancy_ceiling
+    )
+
+
+def _has_diminishing_returns(signals: EvaluationSignals, state: LoopState) -> bool:
+    if state.iteration == 0 or state.previous is None:
+        return False
+    # Links are worth following until the answer seems found: the page that has it may lie behind
+    # one that added nothing itself.
+    found = state.confidence >= HIGH
+    spent = state.tried if found else state.tried - {"expand_breadth"}
+    if state.open_actions - spent:
+        return False
+    return recall_gain(signals, state.previous) < state.config.diminishing_return_delta
+
+
+def _is_answered_at_once(_: EvaluationSignals, state: LoopState) -> bool:
+    return state.iteration == 0 and state.confidence >= HIGH
+
+
+def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
+    good = signals.is_plateau and _is_good(signals, state)
+    # A start page full of half-relevant passages is a plateau too, and must not end the search
+    # before its first link is followed.
+    return good and (state.iteration > 0 or state.confidence >= HIGH)
+
+
+def _is_redundant_cliff(signals: EvaluationSignals, _: LoopState) -> bool:
+    return signals.is_cliff and signals.has_high_redundancy
+
+
+def _is_low(signals: EvaluationSignals, state: LoopState) -> bool:
+    return signals.top_score < state.profile.mediocre_score_floor
+
+
+def _is_good(signals: EvaluationSignals, state: LoopState) -> bool:
+    return signals.score_mean >= state.profile.mediocre_score_floor
+
+
+def _has_low_fill(signals: EvaluationSignals, state: LoopState) -> bool:
+    low = signals.token_fill_ratio < state.config.token_budget_saturation_ratio
+    return low and _is_good(signals, state)
+
+
+def _has_low_confidence(signals: EvaluationSignals, state: LoopState) -> bool:
+    if signals.avg_confidence is not None:
+        return signals.avg_confidence < state.profile.confidence_floor
+    return state.confidence < HIGH
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        "depth_cap",
+        _STOP,
+        _at_depth_cap,
+        "Reached {state.iteration} of {state.max_iterations} expansion rounds",
+        "low",
+    ),
+    Rule(
+        "saturated",
+        _STOP,
+        _is_saturated,
+        "The evidence fills {s.token_fill_ratio:.0%} of its budget",
+        "high",
+    ),
+    Rule(
+        "diminishing_returns",
+        _STOP,
+        _has_diminishing_returns,
+        "The last round brought no more good passages (confidence {state.confidence:.2f}), "
+        "and the other ways were tried",
+        "medium",
+    ),
+    Rule(
+        "answered",
+        _STOP,
+        _is_answered_at_once,
+        "The first pages seem to answer the question (confidence {state.confidence:.2f})",
+        "high",
+    ),
+    Rule(
+        "good_plateau",
+        _STOP,
+        _is_good_plateau,
+        "Many passages are about equally good (mean {s.score_mean:.2f})",
+        "high",
+    ),
+    Rule(
+        "cliff_redundant",
+        _REPHRASE,
+        _is_redundant_cliff,
+        "One passage stands out and the others repeat each other",
+        "medium",
+    ),
+    Rule(
+        "cliff",
+        _FOLLOW_LINKS,
+        lambda signals, _: signals.is_cliff,
+        "Relevance falls off quickly ({s.top_score:.2f} to {s.score_at_k:.2f})",
+        "medium",
+    ),
+    Rule(
+        "mediocre_plateau",
+        _REPHRASE,
+        lambda signals, _: signals.is_mediocre_plateau,
+        "Everything is only vaguely related (mean {s.score_mean:.2f})",
+        "medium",
+    ),
+    Rule(
+        "low_scores",
+        _REPHRASE,
+        _is_low,
+        "Nothing indexed fits the question (best {s.top_score:.2f})",
+        "high",
+    ),
+    Rule(
+        "low_fill",
+        _MORE_MATERIAL,
+        _has_low_fill,
+        "The passages are good but few ({s.token_fill_ratio:.0%} of the budget)",
+        "medium",
+    ),
+    Rule(
+        "low_confidence",
+        _FOLLOW_LINKS,
+        _has_low_confidence,
+        "The evidence may not hold the answer (confidence {state.confidence:.2f})",
+        "medium",
+    ),
+    Rule(
+        "default",
+        _STOP,
+        lambda *_: True,
+        "No rule asks for more",
+        "low",
+    ),
+)

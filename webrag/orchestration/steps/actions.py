@@ -1,0 +1,117 @@
+"""Carries out what the evaluator decided for one run; it does not judge the effect."""
+
+import time
+from typing import Final
+
+from webrag.ingestion.notes import listening
+from webrag.orchestration.links.candidates import Frontier
+from webrag.orchestration.links.expander import MAX_LINK_SOURCES
+from webrag.orchestration.models import ExpansionDecision
+from webrag.orchestration.state import PendingStep
+from webrag.orchestration.steps.research import Report, ResearchRun
+
+__all__ = ["act"]
+
+# Each wording costs a retrieval and a ranking in every later round.
+_MAX_EXTRA_QUERIES: Final = 4
+
+
+async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> bool:
+    """Carry a decision out; False when the action had nothing to work on after all.
+
+    Afterwards stored pages inside the scope are searched as well.
+
+    Args:
+        run: Judged before; its state is changed.
+        decision: Anything but stop.
+        report: Told what is being done.
+    """
+    state = run.state
+    assert state.signals is not None, "nothing is decided before it is judged"
+    chunk_ids = frozenset(str(item.chunk.chunk_id) for item in state.merged.chunks)
+    pending = PendingStep(decision, state.signals, chunk_ids, begun=time.monotonic())
+    state.tried.add(decision.action)
+    with state.clock.timed("expansion_ms"):
+        if decision.action == "expand_intent":
+            await _rephrase(run, pending, report)
+            if not pending.new_queries:
+                state.closed.add("expand_intent")
+                return False
+        elif decision.action == "expand_recall":
+            report("expansion", "Retrieving more of what is indexed...")
+            state.wants_recall = True
+        elif state.frontier and state.frontier.candidates and not state.budget.is_spent:
+            await _follow_links(run, pending, report)
+        pending.pages_joined = await _widen(run)
+        if decision.action == "expand_breadth" and not _has_new(pending):
+            state.closed.add("expand_breadth")
+            return False
+    state.pending, state.frontier = pending, None
+    return True
+
+
+def _has_new(pending: PendingStep) -> bool:
+    return bool(pending.pages_joined or pending.outcome.candidates_selected)
+
+
+async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> None:
+    state = run.state
+    assert state.analysis is not None, "the question is analysed before anything is decided"
+    report("expansion", "Trying other wordings of the question...")
+    offered, degraded = await run.components.analyzer.alternatives(
+        state.request.query,
+        state.analysis,
+        tried=state.queries,
+        reason=pending.decision.reason,
+        known_context=state.request.known_context,
+        constraints=state.request.constraints,
+        timeout_s=state.clock.left_s,
+    )
+    state.note_degraded(degraded)
+    pending.new_queries = offered[: _MAX_EXTRA_QUERIES - len(state.extra_queries)]
+    state.extra_queries += pending.new_queries
+
+
+async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) -> None:
+    state, config = run.state, run.components.config.expansion
+    size = state.budget.round_size(
+        config.max_candidates_per_iteration,
+        is_first="expand_breadth" not in {step.decision for step in state.steps},
+        rounds_left=state.request.max_iterations - state.iteration,
+    )
+    report("expansion", f"Expanding to linked pages (up to {size})...")
+    with listening(state.note_degraded):
+        outcome = pending.outcome = await run.components.expander.follow(
+            state.frontier or Frontier(),
+            size=size,
+            budget=state.budget,
+            scope=state.scope,
+            known=frozenset(state.pages),
+            failed_before=frozenset(state.failed),
+            deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
+            on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
+        )
+    obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
+    state.pages.update(obtained)
+    state.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
+    state.failed.update(outcome.failed)
+    state.aliases.update(outcome.aliases)
+    if outcome.rate_limited:
+        state.warn("A limit of requests was reached, so fewer pages were fetched in that round.")
+    if outcome.stopped_by:
+        state.note_degraded(outcome.stopped_by)
+        state.closed.add("expand_breadth")
+    if outcome.timed_out and not state.clock.is_over:
+        state.warn(f"Some pages did not arrive within {config.iteration_timeout_s:.0f} s.")
+
+
+async def _widen(run: ResearchRun) -> int:
+    """Search stored pages inside the scope from now on; how many more there are than before."""
+    state, known_before = run.state, run.state.joined_count
+    state.is_widened = True
+    nearest, count = await run.components.corpus.urls_in_scope(
+        state.searched_sites, limit=MAX_LINK_SOURCES
+    )
+    state.joined = tuple(url for url in nearest if url not in state.pages)
+    state.joined_count = max(count - len(state.pages), 0)
+    return max(state.joined_count - known_before, 0)

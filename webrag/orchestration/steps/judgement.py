@@ -1,0 +1,223 @@
+"""Judges a run's ranking and settles what its last action brought; it carries no action out."""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from webrag.orchestration.confidence import confidence
+from webrag.orchestration.links.candidates import Frontier
+from webrag.orchestration.links.scoring import passage_scores
+from webrag.orchestration.models import (
+    Action,
+    EvaluationSignals,
+    ExpansionDecision,
+    ExpansionStep,
+    RankedChunk,
+)
+from webrag.orchestration.rules import LoopState, compute_signals, decide
+from webrag.orchestration.state import PendingStep, RunState
+from webrag.orchestration.steps.research import ResearchRun
+
+__all__ = ["judge", "question_weights"]
+
+_log = logging.getLogger(__name__)
+
+# Least growth of the best score that counts as evidence gained by rephrasing or wider recall.
+_SCORE_GAIN: Final = 0.02
+# Mean size of a child; the number of those not retrieved only has to be about right.
+_TOKENS_PER_CHILD: Final = 200
+
+
+async def judge(run: ResearchRun) -> ExpansionDecision:
+    """Compute the signals of the ranking, settle the last action, decide on the next."""
+    state = run.state
+    before, signals = state.signals, _signals(run)
+    state.signals = signals
+    state.confidence = _confidence(run)
+    if state.pending is not None:
+        state.previous = before
+        _settle(run, state.pending, signals)
+    may_go_on = not (state.clock.is_over or state.blocked)
+    if state.iteration < state.request.max_iterations and may_go_on:
+        state.frontier = state.frontier or await _frontier(run)
+    decision = decide(signals, _loop_state(run, signals))
+    if decision.action != "stop" and not may_go_on:
+        decision = _cut_short(decision, state.blocked)
+        state.partial = True
+    state.decision = decision
+    _log.info(
+        "Round %d: %s by rule %d (%s), confidence %.2f, %s",
+        state.iteration,
+        decision.action,
+        decision.rule_number,
+        decision.rule,
+        state.confidence,
+        signals.model_dump(exclude_none=True),
+    )
+    return decision
+
+
+def question_weights(state: RunState) -> dict[str, float]:
+    """Weights of the question's terms, without those only other wordings have."""
+    weights: dict[str, float] = {}
+    for result in state.results:
+        if result.sub_query not in state.extra_queries:
+            weights.update(result.retrieval.term_idf)
+    return weights
+
+
+def _signals(run: ResearchRun) -> EvaluationSignals:
+    merged = run.state.merged
+    is_cut = any(result.retrieval.truncated for result in run.state.results)
+    return compute_signals(
+        merged.chunks,
+        redundant=merged.redundant,
+        truncated=is_cut or merged.trimmed > 0,
+        profile=run.profile,
+        config=run.components.config,
+    )
+
+
+def _confidence(run: ResearchRun) -> float:
+    state = run.state
+    parts = state.analysis.sub_queries if state.analysis else state.queries
+    tops = [_top(result.ranked) for result in state.results if result.sub_query in parts]
+    best = max((_top(result.ranked) for result in state.results), default=0.0)
+    return confidence(
+        state.merged.chunks,
+        # One part left unanswered leaves the question unanswered; another wording of a question
+        # that is not split can only help.
+        top_score=min(tops) if len(tops) > 1 else best,
+        term_idf=question_weights(state),
+        profile=run.profile,
+    )
+
+
+def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) -> None:
+    """Record what the last action brought; one that brought nothing is closed."""
+    state, outcome = run.state, pending.outcome
+    state.steps.append(
+        ExpansionStep(
+            iteration=state.iteration + 1,
+            depth=outcome.depth,
+            source_url=next(iter(state.pages)),
+            candidates_scored=outcome.candidates_scored,
+            candidates_expanded=tuple(c.url for c in outcome.ingested),
+            candidates_failed=outcome.failed,
+            parents={c.url: c.parent_url for c in outcome.ingested},
+            chunks_by_url=outcome.chunks_by_url,
+            chunks_added=outcome.chunks_added,
+            top_score_before=pending.signals.top_score,
+            top_score_after=signals.top_score,
+            decision=pending.decision.action,
+            reason=pending.decision.reason,
+            rule=pending.decision.rule,
+            rule_number=pending.decision.rule_number,
+            signals=pending.signals,
+            new_queries=pending.new_queries,
+            pages_joined=pending.pages_joined,
+            duration_ms=(time.monotonic() - pending.begun) * 1000,
+        )
+    )
+    state.pending = None
+    if _brought_something(run, pending, signals):
+        state.iteration += 1
+    elif not (outcome.timed_out and state.clock.is_over) and not _only_joined(pending):
+        state.closed.add(pending.decision.action)
+
+
+def _only_joined(pending: PendingStep) -> bool:
+    """Whether links were not followed yet, because only stored pages were added."""
+    return pending.pages_joined > 0 and pending.outcome.candidates_selected == 0
+
+
+def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSignals) -> bool:
+    if pending.outcome.ingested:
+        return True
+    before = pending.signals.top_score
+    if now.top_score >= before + _SCORE_GAIN:
+        return True
+    good = max(before - run.profile.near_top_delta, run.profile.mediocre_score_floor)
+    return any(
+        item.reranked_score >= good and str(item.chunk.chunk_id) not in pending.chunk_ids
+        for item in run.state.merged.chunks
+    )
+
+
+def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
+    state = run.state
+    return LoopState(
+        iteration=state.iteration,
+        max_iterations=state.request.max_iterations,
+        previous=state.previous,
+        open_actions=_open_actions(state, signals),
+        tried=frozenset(state.tried),
+        confidence=state.confidence,
+        profile=run.profile,
+        config=run.components.config,
+        links_ended=_links_ended(state),
+    )
+
+
+def _links_ended(state: RunState) -> str:
+    if state.budget.spent_part is not None:
+        return state.budget.spent_part
+    # Links are not looked for when the time is over: then they count as left to follow.
+    has_links = state.frontier is None or bool(state.frontier.candidates)
+    return "" if has_links else "no link is left to follow"
+
+
+def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Action]:
+    available: set[Action] = {"expand_intent"}
+    if signals.is_truncated and not state.wants_recall:
+        available.add("expand_recall")
+    # Stored pages inside the scope cost no fetch; they are searched before the loop ends.
+    if not _links_ended(state) or not state.is_widened:
+        available.add("expand_breadth")
+    return frozenset(available - state.closed)
+
+
+async def _frontier(run: ResearchRun) -> Frontier:
+    """Links to follow next; looked for before deciding, so that no rule counts on none."""
+    state = run.state
+    if state.budget.is_spent or "expand_breadth" in state.closed:
+        return Frontier()
+    matched = [item.chunk.source_url for item in state.merged.chunks]
+    retrievals = [result.retrieval for result in state.results]
+    tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
+    limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
+    with state.clock.timed("expansion_ms"):
+        frontier = await run.components.expander.frontier(
+            [*state.pages, *matched, *state.joined],
+            state.queries,
+            seeds=state.request.urls,
+            scope=state.scope,
+            known={
+                *state.request.urls,
+                *state.pages,
+                *state.joined,
+                *state.failed,
+                *state.aliases,
+            },
+            passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
+            discovery_s=0.0 if state.discovery_failed else limit_s,
+        )
+    state.note_degraded(frontier.degraded)
+    state.discovery_failed = state.discovery_failed or frontier.degraded is not None
+    return frontier
+
+
+def _top(ranked: Sequence[RankedChunk]) -> float:
+    return max((item.reranked_score for item in ranked), default=0.0)
+
+
+def _cut_short(wanted: ExpansionDecision, blocked: str | None) -> ExpansionDecision:
+    why = "Nothing more can be searched" if blocked else "The time was over"
+    return ExpansionDecision(
+        action="stop",
+        reason=f"{why} before this was done: {wanted.reason}",
+        confidence="low",
+        rule="provider_failed" if blocked else "deadline",
+        rule_number=0,
+    )

@@ -1,0 +1,311 @@
+"""Gets pages, candidates and a ranking for one run; others judge it and decide what to do."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from webrag.concurrency import all_of, within
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.models import AcquiredPage
+from webrag.corpus.pages import Corpus
+from webrag.errors import (
+    DatabaseUnavailableError,
+    DeadlineError,
+    FetchError,
+    ProviderError,
+    StorageError,
+    WebRAGError,
+)
+from webrag.ingestion.notes import listening
+from webrag.orchestration.config import OrchestrationConfig
+from webrag.orchestration.links.expander import LinkExpander
+from webrag.orchestration.links.rules import LinkScope
+from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
+from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.ranking.merger import Merged, merge
+from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.orchestration.state import RunState
+from webrag.retrieval.models import RetrievalResult
+from webrag.retrieval.search import Searcher
+
+__all__ = ["Report", "ResearchRun", "RunComponents", "Seeds", "acquire_seeds"]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Outcome of getting the named pages.
+
+    Attributes:
+        pages: Those obtained, in the order they were named; at least one.
+        warnings: A sentence for each page that could not be used.
+        is_complete: False when time ran out before every page was settled.
+    """
+
+    pages: tuple[AcquiredPage, ...]
+    warnings: tuple[str, ...]
+    is_complete: bool
+
+
+async def acquire_seeds(
+    acquirer: PageAcquirer,
+    urls: Sequence[str],
+    *,
+    timeout_s: float,
+    on_page: Callable[[AcquiredPage], None],
+) -> Seeds:
+    """Get pages into the corpus, all at once; nothing is left running.
+
+    Args:
+        acquirer: Does the work.
+        urls: Canonical addresses, at least one.
+        timeout_s: Pages not there by then are given up.
+        on_page: Told each page as soon as it is there.
+
+    Raises:
+        FetchError: No page could be obtained; with one URL its own error.
+        InputError: A URL cannot be used.
+        ProviderError: No page could be embedded.
+        DeadlineError: The time was over before any page was there.
+        StorageError: No page could be stored.
+        DatabaseUnavailableError: The database cannot be reached.
+    """
+    outcomes: dict[str, AcquiredPage | WebRAGError] = {}
+
+    async def one(url: str) -> None:
+        try:
+            page = outcomes[url] = await acquirer.acquire(url)
+        except WebRAGError as error:
+            if not _is_of_one_page(error):
+                raise
+            outcomes[url] = error
+        else:
+            on_page(page)
+
+    async with within(timeout_s):
+        await all_of(one(url) for url in urls)
+    unfinished = [url for url in urls if url not in outcomes]
+    late = {url: _late(url, timeout_s) for url in unfinished}
+    return _judge({url: outcomes.get(url) or late[url] for url in urls}, unfinished)
+
+
+def _late(url: str, timeout_s: float) -> DeadlineError:
+    return DeadlineError(
+        f"{url} did not arrive within {timeout_s:.0f} s.",
+        seconds=timeout_s,
+        hint="Ask again: what was stored by then is kept.",
+    )
+
+
+def _judge(outcomes: dict[str, AcquiredPage | WebRAGError], unfinished: Sequence[str]) -> Seeds:
+    pages: dict[str, AcquiredPage] = {}
+    failures: dict[str, WebRAGError] = {}
+    for url, outcome in outcomes.items():
+        if isinstance(outcome, AcquiredPage):
+            pages.setdefault(outcome.url, outcome)
+        else:
+            failures[url] = outcome
+    if not pages:
+        raise _nothing_obtained(failures)
+    warnings = tuple(f"{url} could not be used: {error}" for url, error in failures.items())
+    for warning in warnings:
+        _log.warning("%s", warning)
+    return Seeds(tuple(pages.values()), warnings, not unfinished)
+
+
+def _is_of_one_page(outcome: WebRAGError) -> bool:
+    """Whether the others can go on; without a database none can."""
+    is_lost = isinstance(outcome, DatabaseUnavailableError)
+    return isinstance(outcome, (FetchError, ProviderError, StorageError)) and not is_lost
+
+
+def _nothing_obtained(failures: dict[str, WebRAGError]) -> WebRAGError:
+    first_url, first = next(iter(failures.items()))
+    if len(failures) == 1 or not isinstance(first, FetchError):
+        return first
+    reasons = "; ".join(f"{url}: {error}" for url, error in failures.items())
+    return FetchError(
+        f"None of the {len(failures)} pages could be obtained: {reasons}",
+        url=first_url,
+        status=first.status,
+        hint=first.hint,
+    )
+
+
+Report = Callable[[str, str], None]
+
+"""Told a phase and a sentence; returns at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunComponents:
+    """What a run works with; shared by all runs."""
+
+    acquirer: PageAcquirer
+    corpus: Corpus
+    searcher: Searcher
+    reranker: ChunkReranker
+    analyzer: QueryAnalyzer
+    expander: LinkExpander
+    config: OrchestrationConfig
+
+
+class ResearchRun:
+    """One run: its parts, its state and the steps that fill it.
+
+    The workflow calls one step at a time, except `retrieve`, which runs in parallel for the parts
+    of a question.
+    """
+
+    def __init__(self, components: RunComponents, state: RunState) -> None:
+        self.components = components
+        self.state = state
+
+    @property
+    def profile(self) -> ScoreProfile:
+        """Thresholds of the scorer in use."""
+        reranker = self.components.reranker
+        return reranker.fallback_profile if self.state.scorer_failed else reranker.profile
+
+    async def prepare(self, report: Report) -> None:
+        """Get the named pages; nothing to do for a search."""
+        state, request = self.state, self.state.request
+        state.warn(*request.warnings)
+        if request.is_search:
+            return
+
+        def on_page(page: AcquiredPage) -> None:
+            verb = "Already stored" if page.outcome == "stored" else "Indexed"
+            counts = f"{page.chunk_count} chunks, {page.token_count} tokens"
+            report("ingestion", f"{verb}: {page.url} ({counts})")
+
+        for url in request.urls:
+            report("ingestion", f"Checking if {url} is indexed...")
+        with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
+            seeds = await acquire_seeds(
+                self.components.acquirer,
+                request.urls,
+                timeout_s=state.clock.left_s,
+                on_page=on_page,
+            )
+        state.pages = {page.url: None for page in seeds.pages}
+        # A named page may have moved to another site.
+        expansion = self.components.config.expansion
+        state.scope = LinkScope.of(
+            expansion.scope, (*request.urls, *state.pages), expansion.allowed_domains
+        )
+        state.fetched.update((p.url, p.source) for p in seeds.pages if p.outcome != "stored")
+        state.warn(*seeds.warnings)
+        state.partial = not seeds.is_complete
+
+    async def analyse(self, report: Report) -> None:
+        """Find out what the question asks for."""
+        state, request = self.state, self.state.request
+        with state.clock.timed("query_analysis_ms"):
+            state.analysis, degraded = await self.components.analyzer.analyze(
+                request.query,
+                intent=request.intent,
+                known_context=request.known_context,
+                constraints=request.constraints,
+                use_model=not (request.is_search or state.clock.is_over),
+                timeout_s=state.clock.left_s,
+            )
+        state.note_degraded(degraded)
+        count = len(state.analysis.sub_queries)
+        parts = "one query" if count == 1 else f"decomposed into {count} sub-queries"
+        report("analysis", f"Analyzing query: {parts}")
+
+    async def retrieve(self, query: str) -> tuple[RetrievalResult | None, str]:
+        """Candidates for one part of the question, from every page searched now.
+
+        Returns:
+            None and a sentence when the part could not be embedded and the run can do without.
+
+        Raises:
+            ProviderError: A search of stored pages could not be embedded.
+            StorageError: The database failed.
+        """
+        state, config = self.state, self.components.config
+        factor = config.recall_factor if state.wants_recall else 1
+        try:
+            found = await self.components.searcher.retrieve(
+                query,
+                filters=state.filters,
+                context_budget=config.context_budget * factor,
+                children_limit=config.recall_children_limit if state.wants_recall else None,
+            )
+        except ProviderError as error:
+            if state.request.is_search:
+                raise
+            return None, str(error)
+        return found, ""
+
+    async def do_without_search(self, failure: str) -> None:
+        """Stay with the last ranking, else take the named pages whole; nothing more is tried.
+
+        Args:
+            failure: Why questions cannot be embedded, a sentence.
+        """
+        state, config = self.state, self.components.config
+        state.blocked, state.partial = failure, True
+        if state.merged.chunks:
+            state.note_degraded(f"{failure} The evidence is what was found before.")
+            return
+        state.note_degraded(f"{failure} The named pages are given as they are, unranked.")
+        query = state.request.query
+        whole = await self.components.searcher.retrieve(
+            query,
+            filters=state.filters,
+            mode="full_context",
+            context_budget=config.context_budget,
+        )
+        ranked = self.components.reranker.passthrough(whole, top_n=max(len(whole.chunks), 1))
+        state.results = (SubQueryResult(sub_query=query, retrieval=whole, ranked=ranked),)
+        state.merged = Merged(ranked)
+
+    async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
+        """Rank every part's candidates with one scorer and merge them."""
+        state, config = self.state, self.components.config
+        with state.clock.timed("reranking_ms"):
+            ranked = await self._rank_all(retrieved)
+        state.results = tuple(
+            SubQueryResult(sub_query=query, retrieval=result, ranked=chunks)
+            for (query, result), chunks in zip(retrieved, ranked, strict=True)
+        )
+        state.warn(*(w for _, result in retrieved for w in result.warnings))
+        with state.clock.timed("merge_ms"):
+            state.merged = await asyncio.to_thread(
+                merge,
+                state.results,
+                redundancy_ceiling=config.redundancy_ceiling,
+                token_budget=config.context_budget,
+            )
+
+    async def _rank_all(
+        self, retrieved: Sequence[tuple[str, RetrievalResult]]
+    ) -> list[tuple[RankedChunk, ...]]:
+        state, reranker = self.state, self.components.reranker
+        top_n = self.components.config.reranker_top_n
+        top_n *= self.components.config.recall_factor if state.wants_recall else 1
+        if not state.scorer_failed:
+            instruction = _instruction(state)
+            outcomes = await all_of(
+                reranker.rerank(query, result, instruction=instruction, top_n=top_n)
+                for query, result in retrieved
+            )
+            notes = [note for _, note in outcomes if note]
+            if not notes:
+                return [ranked for ranked, _ in outcomes]
+            state.note_degraded(notes[0])
+            state.scorer_failed = True
+            state.signals = None
+        # Scores of two scorers must not meet in one ranking, nor in a comparison with the last.
+        return [reranker.passthrough(result, top_n=top_n) for _, result in retrieved]
+
+
+def _instruction(state: RunState) -> str | None:
+    """What the caller wants, for rerankers that take instructions."""
+    intent, constraints = state.request.intent, state.request.constraints
+    wishes = [f"Looking for {intent.replace('_', '-')} content"] if intent else []
+    return ". ".join([*wishes, *constraints]) or None

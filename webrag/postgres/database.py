@@ -1,0 +1,474 @@
+"""Connections and transactions on the corpus's Postgres, from pools and within time limits."""
+
+import asyncio
+import logging
+import selectors
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import psycopg
+from pgvector.psycopg import register_vector, register_vector_async
+from psycopg import AsyncConnection, Connection, IsolationLevel, sql
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
+
+from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
+from webrag.postgres.config import DatabaseConfig, check_collection_name
+from webrag.postgres.errors import closed_error, is_lost, storage_error, unreachable_error
+from webrag.postgres.server import Server
+
+__all__ = [
+    "LIFT_TIMEOUTS",
+    "LIMIT_SESSION",
+    "AsyncPools",
+    "Database",
+    "configure",
+    "configure_async",
+    "lift_timeouts",
+    "make_sync_pool",
+    "may_be_lost",
+    "session_limits",
+]
+# What the user's own role, database or DSN sets is kept.
+LIMIT_SESSION = """
+select set_config(name, given, false)
+from (values ('statement_timeout', %s), ('lock_timeout', %s)) as wanted (name, given)
+where current_setting(name) = '0'
+"""
+
+LIFT_TIMEOUTS = (
+    "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
+)
+
+
+def session_limits(statement_timeout_s: float) -> tuple[str, str]:
+    """Values of `LIMIT_SESSION`; a lock is waited for half as long as a statement may take."""
+    return f"{statement_timeout_s * 1000:.0f}ms", f"{statement_timeout_s * 500:.0f}ms"
+
+
+async def lift_timeouts(connection: AsyncConnection[Any]) -> None:
+    """Let the rest of this transaction take its time.
+
+    For what is as long as the corpus is large, and is asked for by a person: migrations, index
+    builds, checks, and waiting for another process that does one of them.
+    """
+    await connection.execute(LIFT_TIMEOUTS)
+
+
+logger = logging.getLogger(__name__)
+
+_CLOSE_TIMEOUT_S = 5.0
+
+# pgvector may live in a schema of its own that is not on the search path; its operators and
+# operator classes cannot be written with a schema in every place.
+_EXTEND_PATH = sql.SQL("""
+select set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''),
+                                           quote_ident(n.nspname)), false)
+from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+where e.extname = 'vector' and n.nspname <> all (current_schemas(true))
+""")
+
+
+async def configure_async(connection: AsyncConnection[TupleRow], config: DatabaseConfig) -> None:
+    """Make pgvector's types and operators known to a new connection, and limit its statements."""
+    await connection.execute(_EXTEND_PATH)
+    await connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
+    await register_vector_async(connection)
+    await connection.commit()
+
+
+def configure(connection: Connection[TupleRow], config: DatabaseConfig) -> None:
+    """Make pgvector's types and operators known to a new connection, and limit its statements."""
+    connection.execute(_EXTEND_PATH)
+    connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
+    register_vector(connection)
+    connection.commit()
+
+
+def may_be_lost(connection: AsyncConnection[TupleRow] | Connection[TupleRow]) -> bool:
+    """Whether the server has said something unasked, as it does when it ends a connection.
+
+    Asking it costs a round trip for each use, a third of a short search; a look at the socket
+    costs 20 us.
+    """
+    if connection.closed:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
+    """A pool that lets its event loop end without being closed first.
+
+    The library's workers swallow a cancellation that meets them while they connect, and then
+    `asyncio.run` waits for them for ever.
+    """
+
+    @classmethod
+    async def worker(cls, q: Any) -> None:
+        await super().worker(cast(Any, _EndingQueue(q)))
+
+
+class _EndingQueue:
+    """Gives no more work to a task that was cancelled."""
+
+    def __init__(self, queue: "asyncio.Queue[Any]") -> None:
+        self._queue = queue
+
+    async def get(self) -> Any:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+        return await self._queue.get()
+
+
+class AsyncPools:
+    """The asynchronous pools of one database, made on first use in each event loop.
+
+    Args:
+        conninfo: Called for each new connection; it may start the server again.
+        kwargs: Further arguments of each connection.
+        config: Sizes and the acquire timeout.
+    """
+
+    def __init__(
+        self,
+        conninfo: Callable[[], Awaitable[str]],
+        kwargs: dict[str, Any],
+        config: DatabaseConfig,
+    ) -> None:
+        self._conninfo = conninfo
+        self._kwargs = kwargs
+        self._config = config
+        self._mutex = threading.Lock()
+        self._by_loop: dict[asyncio.AbstractEventLoop, _Pool] = {}
+
+    async def current(self) -> _Pool:
+        """The open pool of the running event loop."""
+        loop = asyncio.get_running_loop()
+        with self._mutex:
+            for closed in [known for known in self._by_loop if known.is_closed()]:
+                del self._by_loop[closed]  # its workers ended with the loop
+            pool = self._by_loop.get(loop)
+            if pool is None:
+                pool = self._by_loop[loop] = self._make()
+        await pool.open()
+        return pool
+
+    async def close(self) -> None:
+        """Close every pool, each in the loop it belongs to."""
+        with self._mutex:
+            pools, self._by_loop = self._by_loop, {}
+        here = asyncio.get_running_loop()
+        for loop, pool in pools.items():
+            if loop is here:
+                await pool.close(_CLOSE_TIMEOUT_S)
+            elif loop.is_running():
+                closing = asyncio.run_coroutine_threadsafe(pool.close(_CLOSE_TIMEOUT_S), loop)
+                await asyncio.wrap_future(closing)
+
+    def _make(self) -> _Pool:
+        async def check(connection: AsyncConnection[TupleRow]) -> None:
+            if not may_be_lost(connection):
+                return
+            try:
+                await AsyncConnectionPool.check_connection(connection)
+            except psycopg.Error:
+                # One dead connection means that all are; tried one by one, with the pool's
+                # growing pauses between, ten of them outlast the acquire timeout.
+                await pool.drain()
+                raise
+
+        pool = _Pool(
+            self._conninfo,
+            kwargs=self._kwargs,
+            min_size=self._config.pool_min_size,
+            max_size=max(self._config.pool_min_size, self._config.pool_max_size),
+            timeout=self._config.acquire_timeout_s,
+            configure=partial(configure_async, config=self._config),
+            check=check,
+            open=False,
+        )
+        return pool
+
+
+def make_sync_pool(
+    conninfo: Callable[[], str], kwargs: dict[str, Any], config: DatabaseConfig
+) -> ConnectionPool[Connection[TupleRow]]:
+    """An open pool for synchronous callers in any thread; it connects on first use."""
+
+    def check(connection: Connection[TupleRow]) -> None:
+        if not may_be_lost(connection):
+            return
+        try:
+            ConnectionPool.check_connection(connection)
+        except psycopg.Error:
+            pool.drain()
+            raise
+
+    pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
+        conninfo,
+        kwargs=kwargs,
+        min_size=0,
+        max_size=max(config.pool_min_size, config.pool_max_size),
+        timeout=config.acquire_timeout_s,
+        configure=partial(configure, config=config),
+        check=check,
+        open=True,
+    )
+    return pool
+
+
+T = TypeVar("T")
+
+
+class Database:
+    """Pooled connections to one Postgres, safe to use from several event loops and threads.
+
+    It opens itself on first use. `close` ends every pool and lets the embedded server stop when
+    no other process uses it; a closed database may be opened again, unless it was retired.
+
+    Args:
+        config: Which server, which collection, how many connections.
+
+    Raises:
+        ConfigurationError: The collection name or the DSN is not usable.
+    """
+
+    def __init__(self, config: DatabaseConfig) -> None:
+        check_collection_name(config.collection)
+        self.config = config
+        self._mutex = threading.Lock()
+        self._server = Server(config)
+        self._pools = AsyncPools(self._server.conninfo_async, self._server.connect_kwargs, config)
+        self._sync_pool: ConnectionPool[Connection[TupleRow]] | None = None
+        self._is_retired = False
+
+    @property
+    def description(self) -> str:
+        """For example `embedded PostgreSQL 18.4`; without the version before the first use."""
+        return self._server.description
+
+    async def open(self) -> None:
+        """Start or reach the server and check that it can hold a corpus; repeating it is free.
+
+        Raises:
+            DatabaseUnavailableError: The server cannot be started or reached.
+            ConfigurationError: The server is too old or lacks pgvector.
+            InputError: The database was retired.
+        """
+        self._refuse_retired()
+        if not self._server.is_open:
+            await asyncio.to_thread(self._server.open)
+
+    @asynccontextmanager
+    async def connection(
+        self, *, autocommit: bool = False
+    ) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A connection in a transaction that commits at the end and rolls back on an error.
+
+        Args:
+            autocommit: The transaction begins when the caller begins one; a statement before is
+                one of its own, which saves it two round trips.
+
+        Raises:
+            DatabaseUnavailableError: None was free within the acquire timeout, or the server
+                cannot be reached.
+        """
+        await self.open()
+        if sys.platform == "win32":
+            async with self._single_connection() as connection:
+                await connection.set_autocommit(autocommit)
+                yield connection
+            return
+        pool = await self._pools.current()
+        try:
+            connection = await pool.getconn()
+        except PoolTimeout as error:
+            raise await asyncio.to_thread(self._no_connection) from error
+        except PoolClosed as error:
+            raise closed_error() from error
+        try:
+            # Set anew for each use: a cancelled snapshot may leave its own behind.
+            await connection.set_isolation_level(None)
+            await connection.set_read_only(None)
+            await connection.set_autocommit(autocommit)
+            async with connection:
+                yield connection
+        finally:
+            # A task can be cancelled once more while it gives the connection back, as steps of a
+            # workflow are; the pool would count it as lent for ever.
+            await asyncio.shield(pool.putconn(connection))
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """As `connection`, for work that cannot be repeated: failures are told as `run` does.
+
+        Raises:
+            StorageError: The database refused the operation or was lost.
+        """
+        try:
+            async with self.connection() as connection:
+                yield connection
+        except psycopg.Error as error:
+            if _is_cancelled():
+                raise asyncio.CancelledError from error
+            raise storage_error(error, self._server.embedded_folder) from error
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A connection whose statements all see one state of the corpus, and cannot write."""
+        async with self.connection() as connection:
+            await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+            await connection.set_read_only(True)
+            yield connection
+
+    async def run(
+        self,
+        work: Callable[[AsyncConnection[TupleRow]], Awaitable[T]],
+        *,
+        snapshot: bool = False,
+        autocommit: bool = False,
+    ) -> T:
+        """What `work` returns, done in one transaction.
+
+        After a lost connection the server is started again if need be, and `work` is called
+        a second time: it must do the same when repeated.
+
+        Args:
+            work: What to do.
+            snapshot: All its statements see one state of the corpus, and cannot write.
+            autocommit: `work` begins the transaction itself, if it needs one.
+
+        Raises:
+            StorageError: The database refused the operation or lost it twice.
+        """
+        for last_attempt in (False, True):
+            opened = self.snapshot() if snapshot else self.connection(autocommit=autocommit)
+            connection: AsyncConnection[TupleRow] | None = None
+            try:
+                async with opened as connection:
+                    return await work(connection)
+            except psycopg.Error as error:
+                if _is_cancelled():
+                    raise asyncio.CancelledError from error
+                if last_attempt or not is_lost(error, connection):
+                    raise storage_error(error, self._server.embedded_folder) from error
+                logger.info("The database connection was lost; trying once more.")
+        raise AssertionError
+
+    @contextmanager
+    def sync_connection(self, *, autocommit: bool = False) -> Iterator[Connection[TupleRow]]:
+        """As `connection`, for synchronous callers."""
+        pool = self._ensure_sync_pool()
+        try:
+            connection = pool.getconn()
+        except PoolTimeout as error:
+            raise self._no_connection() from error
+        except PoolClosed as error:
+            raise closed_error() from error
+        try:
+            connection.isolation_level = connection.read_only = None
+            connection.autocommit = autocommit
+            with connection:
+                yield connection
+        finally:
+            pool.putconn(connection)
+
+    def run_sync(
+        self,
+        work: Callable[[Connection[TupleRow]], T],
+        *,
+        snapshot: bool = False,
+        autocommit: bool = False,
+    ) -> T:
+        """As `run`, for synchronous callers."""
+        for last_attempt in (False, True):
+            connection: Connection[TupleRow] | None = None
+            try:
+                with self.sync_connection(autocommit=autocommit) as connection:
+                    if snapshot:
+                        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+                        connection.read_only = True
+                    return work(connection)
+            except psycopg.Error as error:
+                if last_attempt or not is_lost(error, connection):
+                    raise storage_error(error, self._server.embedded_folder) from error
+                logger.info("The database connection was lost; trying once more.")
+        raise AssertionError
+
+    async def close(self) -> None:
+        """Close all pools and give the embedded server up; repeating it does nothing."""
+        await self._pools.close()
+        await asyncio.to_thread(self._close_blocking)
+
+    async def retire(self) -> None:
+        """Close for good: what still holds this database is told so instead of opening it again."""
+        self._is_retired = True
+        await self.close()
+
+    def _refuse_retired(self) -> None:
+        if self._is_retired:
+            raise InputError("WebRAG was closed: use its parts while it is open.")
+
+    def _close_blocking(self) -> None:
+        with self._mutex:
+            pool, self._sync_pool = self._sync_pool, None
+        if pool is not None:
+            pool.close()  # its threads may be waiting for the mutex
+        self._server.release()
+
+    def _ensure_sync_pool(self) -> ConnectionPool[Connection[TupleRow]]:
+        self._refuse_retired()
+        self._server.open()
+        with self._mutex:
+            if self._sync_pool is None:
+                self._sync_pool = make_sync_pool(
+                    self._server.conninfo, self._server.connect_kwargs, self.config
+                )
+            return self._sync_pool
+
+    @asynccontextmanager
+    async def _single_connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """Windows: psycopg wants the selector event loop, and its pools are not used there."""
+        conninfo = await self._server.conninfo_async()
+        try:
+            connection = await AsyncConnection.connect(conninfo, **self._server.connect_kwargs)
+        except psycopg.InterfaceError as error:
+            raise DatabaseUnavailableError(
+                "This event loop cannot serve the PostgreSQL driver on Windows.",
+                hint="Run with asyncio.WindowsSelectorEventLoopPolicy.",
+            ) from error
+        except psycopg.OperationalError as error:
+            raise unreachable_error(conninfo, error) from error
+        async with connection:
+            await configure_async(connection, self.config)
+            yield connection
+
+    def _no_connection(self) -> StorageError:
+        """Why a pool had no connection to give: a dead server speaks for itself."""
+        try:
+            self._server.conninfo(check=True)
+        except WebRAGError as error:
+            if isinstance(error, StorageError):
+                return error
+            raise
+        return DatabaseUnavailableError(
+            f"All {self.config.pool_max_size} database connections were in use for"
+            f" {self.config.acquire_timeout_s:g} seconds.",
+            hint="Run fewer requests at once, or allow more connections.",
+        )
+
+
+def _is_cancelled() -> bool:
+    """Whether an error only tells that the task was cancelled in the middle of a command.
+
+    The driver then cannot end the command in good order, and what it raises hides the cancellation.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,166 @@
+"""A Postgres server of WebRAG's own, shared by all processes that use its folder.
+
+It starts, finds and gives up the server; it runs no SQL and knows no tables.
+
+Each client holds a shared file lock. A detached watcher waits until nobody holds it, however the
+last client ended, and stops the server. There are no pid lists, exit hooks or signal handlers.
+A process that forks without exec shares its lease with the child.
+"""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from webrag.errors import DatabaseUnavailableError
+from webrag.postgres.embedded.cluster import PostgresCluster
+from webrag.postgres.embedded.locks import exclusive_lock, shared_lock, try_exclusive_lock
+
+__all__ = ["EmbeddedPostgres"]
+
+
+class EmbeddedPostgres:
+    """One client of the server in `<data_dir>/postgres`; safe to use from several threads.
+
+    `ensure` starts the server or joins the running one and takes a lease; `release` gives the
+    lease up. The server stops by itself after the last lease of any process is gone.
+    """
+
+    def __init__(self, data_dir: Path, *, lock_timeout_s: float = 180.0) -> None:
+        self._data_dir = Path(data_dir).expanduser().absolute()
+        self._folder = self._data_dir / "postgres"
+        self._server = PostgresCluster(self._folder)
+        self._lock_timeout_s = lock_timeout_s
+        self._mutex = threading.Lock()
+        self._lease: int | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the server keeps its data, locks, log and usually its socket."""
+        return self._folder
+
+    @property
+    def conninfo(self) -> str:
+        """How libpq reaches the server, independent of PG* environment variables."""
+        return self._server.conninfo
+
+    def ensure(self) -> bool:
+        """Make sure that the server answers and that this client holds a lease of it.
+
+        Blocks: a few milliseconds when the server runs, half a second to create one, longer for
+        crash recovery. Another process that does the same is waited for.
+
+        Returns:
+            True when this call started the server.
+
+        Raises:
+            DatabaseUnavailableError: It cannot be started; the message says why.
+        """
+        with self._mutex:
+            if self._holds_lease() and self._server.answers():
+                return False
+            try:
+                return self._join_or_start()
+            except NotADirectoryError as error:
+                raise DatabaseUnavailableError(
+                    f"The data folder {self._data_dir} is not a directory.",
+                    hint="Set WEBRAG_DATA_DIR to another folder.",
+                ) from error
+            except OSError as error:
+                linked = error.errno == errno.ELOOP
+                reason = "a symbolic link is in the way" if linked else error.strerror
+                raise DatabaseUnavailableError(
+                    f"The data folder {self._folder} cannot be used: {reason} ({error.filename}).",
+                    hint="Set WEBRAG_DATA_DIR to a folder that this user can write.",
+                ) from error
+
+    def release(self) -> None:
+        """Give the lease up; does nothing without one."""
+        with self._mutex:
+            if self._lease is None:
+                return
+            if self._holds_lease():
+                self._ensure_watcher()
+            self._drop_lease()
+
+    def _join_or_start(self) -> bool:
+        self._prepare_folder()
+        with exclusive_lock(self._folder / "lock", timeout_s=self._lock_timeout_s) as lock:
+            self._take_lease()
+            try:
+                # Before the server, so that a client killed in the middle leaves none behind.
+                self._ensure_watcher()
+                started = not self._server.answers()
+                if started:
+                    self._server.start(lock)
+            except BaseException:
+                self._drop_lease()
+                raise
+            return started
+
+    def _prepare_folder(self) -> None:
+        if "\n" in str(self._folder):
+            # The server's pid file, one fact a line, holds it.
+            raise DatabaseUnavailableError(
+                f"The data folder {str(self._data_dir)!r} has a line break in its path.",
+                hint="Set WEBRAG_DATA_DIR to a folder without one.",
+            )
+        for folder in (self._data_dir, self._folder):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except FileExistsError as error:
+                raise NotADirectoryError(*error.args, str(folder)) from error
+        if self._folder.stat().st_mode & 0o077:
+            self._folder.chmod(0o700)
+
+    def _holds_lease(self) -> bool:
+        if self._lease is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._lease), (self._folder / "clients").stat())
+        except FileNotFoundError:
+            return False
+
+    def _take_lease(self) -> None:
+        if self._holds_lease():
+            return
+        self._drop_lease()
+        self._lease = shared_lock(self._folder / "clients", timeout_s=self._lock_timeout_s)
+
+    def _drop_lease(self) -> None:
+        if self._lease is not None:
+            os.close(self._lease)
+            self._lease = None
+
+    def _ensure_watcher(self) -> None:
+        held = try_exclusive_lock(self._folder / "watcher")
+        if held is None:
+            return
+        try:
+            # The watcher inherits the locked file, so there is never a moment without either.
+            subprocess.run(  # noqa: S603 - fixed programs, no shell
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    str(Path(__file__).with_name("watcher.py")),
+                    str(self._folder),
+                    str(held),
+                ],
+                pass_fds=(held,),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                check=True,
+            )
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise DatabaseUnavailableError(
+                f"The process that stops the embedded PostgreSQL could not be started: {error}.",
+                hint="Set DATABASE_URL to a server.",
+            ) from error
+        finally:
+            os.close(held)

@@ -1,0 +1,243 @@
+"""Ranked chunks to evidence blocks: order, form, quotation; how many fit is decided elsewhere."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from webrag.answering.addressing import addresses_reader
+from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
+from webrag.presentation.html.converter import html_to_text
+from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
+from webrag.retrieval.citations import extract_citation, finest_quote
+from webrag.retrieval.models import CitationSpan
+
+__all__ = [
+    "candidate_blocks",
+    "cited",
+    "columns_at",
+    "focus_form",
+    "source_numbers",
+    "without_forged_lines",
+]
+_ROW = re.compile(r"[ \t>]*\|")
+
+_RULE = re.compile(r"[ \t>]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\Z")
+
+_FENCE = re.compile(r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}(?=[^`]*\Z)|~{3,})(.*)")
+
+# The bars around and between cells; a bar inside a cell has a backslash before it.
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+def columns_at(text: str, offset: int) -> str | None:
+    """The header of the table in whose body an offset lies, as `Name | Default`.
+
+    Args:
+        text: Markdown around the offset.
+        offset: Where the part that is shown begins.
+
+    Returns:
+        None outside tables, in code, at the header itself, and when the text does not reach back
+        to it.
+    """
+    begin = text.rfind("\n", 0, offset) + 1
+    if not _ROW.match(text, begin):
+        return None
+    above = text[:begin].splitlines()
+    if _ends_in_code(above):
+        return None
+    while above and _ROW.match(above[-1]):
+        line = above.pop()
+        if _RULE.match(line):
+            return _joined(above[-1]) if above and _ROW.match(above[-1]) else None
+    return None
+
+
+def _ends_in_code(lines: Iterable[str]) -> bool:
+    fence = ""
+    for line in lines:
+        found = _FENCE.match(line)
+        if found is None:
+            continue
+        if not fence:
+            fence = found[1]
+        elif found[1].startswith(fence) and not found[2].strip():
+            fence = ""
+    return bool(fence)
+
+
+def _joined(row: str) -> str | None:
+    cells = [cell.strip() for cell in _BAR.split(row)[1:-1]]
+    return " | ".join(cells) if any(cells) else None
+
+
+Span = tuple[int, int]
+
+
+def source_numbers(chunks: Sequence[RankedChunk]) -> dict[str, int]:
+    """URL to its number in [SOURCES], in order of first appearance."""
+    urls = dict.fromkeys(ranked.chunk.source_url for ranked in chunks)
+    return {url: number for number, url in enumerate(urls, 1)}
+
+
+def candidate_blocks(result: OrchestrationResult, config: BriefConfig) -> Iterator[EvidenceBlock]:
+    """Every passage worth printing, best first, adjacent context last; without citations.
+
+    No character of a page is yielded twice.
+    """
+    numbers = source_numbers(result.chunks)
+    printed: dict[str, list[Span]] = {}
+    for rank, ranked in enumerate(_in_print_order(result.chunks)):
+        chunk = ranked.chunk
+        covered = printed.setdefault(chunk.source_url, [])
+        wanted = _span(ranked, whole=rank < config.whole_results)
+        for span in _uncovered(wanted, covered):
+            block = _block(ranked, span, result, numbers[chunk.source_url])
+            if block.text.strip():
+                yield block
+        covered.append(wanted)
+
+
+def focus_form(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlock | None:
+    """The block reduced to its best child; None when it is that already or has none."""
+    for ranked in result.chunks:
+        focus = ranked.chunk.focus
+        if ranked.chunk.chunk_id == block.chunk_id and focus is not None:
+            span = (focus.char_start, focus.char_end)
+            inside = block.char_start <= span[0] and span[1] <= block.char_end
+            if inside and span != (block.char_start, block.char_end):
+                return _block(ranked, span, result, block.source_number)
+    return None
+
+
+def cited(block: EvidenceBlock, result: OrchestrationResult, config: BriefConfig) -> EvidenceBlock:
+    """The block with its finest quotation, and whether it addresses a model that reads it.
+
+    The quotation is taken from the markdown between the offsets of the block.
+
+    Apart from `candidate_blocks` because choosing a quotation costs some milliseconds, and most
+    blocks of a long result are never printed.
+    """
+    ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
+    citation = _citation(ranked, (block.char_start, block.char_end), result, config)
+    columns = _columns(ranked, citation.char_start) if citation else None
+    update = {
+        "citation": citation,
+        "quoted_columns": columns,
+        "addresses_reader": _addresses_reader(block),
+    }
+    return block.model_copy(update=update)
+
+
+def _addresses_reader(block: EvidenceBlock) -> bool:
+    return any(map(addresses_reader, (block.text, block.title or "", block.heading or "")))
+
+
+def _in_print_order(chunks: Sequence[RankedChunk]) -> list[RankedChunk]:
+    return sorted(chunks, key=lambda ranked: (ranked.is_locality_expanded, -ranked.reranked_score))
+
+
+def _span(ranked: RankedChunk, *, whole: bool) -> Span:
+    chunk, focus = ranked.chunk, ranked.chunk.focus
+    if whole or focus is None or ranked.is_locality_expanded:
+        return chunk.char_start, chunk.char_end
+    return focus.char_start, focus.char_end
+
+
+def _uncovered(span: Span, covered: Sequence[Span]) -> list[Span]:
+    left = [span]
+    for start, end in covered:
+        left = [
+            piece
+            for low, high in left
+            for piece in ((low, min(high, start)), (max(low, end), high))
+            if piece[0] < piece[1]
+        ]
+    return left
+
+
+def _block(
+    ranked: RankedChunk, span: Span, result: OrchestrationResult, number: int
+) -> EvidenceBlock:
+    chunk = ranked.chunk
+    is_whole = span == (chunk.char_start, chunk.char_end)
+    several = len(result.query_analysis.sub_queries) > 1
+    return EvidenceBlock(
+        source_number=number,
+        url=chunk.source_url,
+        title=chunk.title,
+        heading=_heading(ranked, is_whole=is_whole),
+        text=_printed_text(ranked, span, is_whole=is_whole),
+        char_start=span[0],
+        char_end=span[1],
+        relevance=ranked.reranked_score,
+        confidence=ranked.confidence,
+        is_whole=is_whole,
+        is_adjacent=ranked.is_locality_expanded,
+        sub_query=ranked.source_sub_query if several else None,
+        chunk_id=chunk.chunk_id,
+        columns=_columns(ranked, span[0]),
+    )
+
+
+def _heading(ranked: RankedChunk, *, is_whole: bool) -> str | None:
+    focus = ranked.chunk.focus
+    if not is_whole and focus is not None and focus.heading_path:
+        return focus.heading_path[-1]
+    return ranked.chunk.section_heading
+
+
+def _columns(ranked: RankedChunk, offset: int) -> str | None:
+    return columns_at(ranked.chunk.text, offset - ranked.chunk.char_start)
+
+
+def _slice(ranked: RankedChunk, span: Span) -> str:
+    chunk = ranked.chunk
+    return chunk.text[span[0] - chunk.char_start : span[1] - chunk.char_start]
+
+
+def _printed_text(ranked: RankedChunk, span: Span, *, is_whole: bool) -> str:
+    chunk = ranked.chunk
+    text = ""
+    if is_whole and chunk.surface == "html":
+        text = html_to_text(chunk.selected_text, chunk.source_url).text
+    return defuse(clean_block(text if text.strip() else _slice(ranked, span)))
+
+
+def _citation(
+    ranked: RankedChunk, span: Span, result: OrchestrationResult, config: BriefConfig
+) -> CitationSpan | None:
+    quote = finest_quote(
+        _slice(ranked, span),
+        span[0],
+        ranked.source_sub_query or result.query,
+        result.term_idf,
+        max_chars=config.max_quote_chars,
+    )
+    if quote is None:
+        return None
+    quote = without_forged_lines(_slice(ranked, quote), quote[0])
+    return extract_citation(ranked.chunk, *quote) if quote else None
+
+
+def without_forged_lines(text: str, offset: int) -> Span | None:
+    """The longest part of a quotation that imitates none of the brief's structure.
+
+    A quotation is never altered, so what would forge a section is left out of it instead.
+    """
+    if not holds_forged_line(text):
+        return offset, offset + len(text)
+    spans: list[Span] = []
+    start = position = 0
+    for line in text.splitlines(keepends=True):
+        position += len(line)
+        if holds_forged_line(line):
+            spans.append((start, position - len(line)))
+            start = position
+    spans.append((start, position))
+    best = max(((low, low + len(text[low:high].rstrip())) for low, high in spans), key=_length)
+    return (offset + best[0], offset + best[1]) if _length(best) else None
+
+
+def _length(span: Span) -> int:
+    return span[1] - span[0]

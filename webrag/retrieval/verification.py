@@ -1,0 +1,495 @@
+"""Checks quotations against the stored pages and the live ones."""
+
+import asyncio
+import re
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from difflib import Match, SequenceMatcher
+from itertools import accumulate
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+from rapidfuzz.distance import LCSseq
+
+from webrag.argument_checks import check_text
+from webrag.concurrency import all_of, in_background, within
+from webrag.corpus.models import StoredPage
+from webrag.corpus.pages import Corpus
+from webrag.corpus.texts import read_passage
+from webrag.errors import InputError, PageGoneError, WebRAGError
+from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.models import NormalizedDocument
+from webrag.ingestion.service import IngestionService
+from webrag.postgres.database import Database
+
+__all__ = [
+    "MAX_QUOTE_CHARS",
+    "Citation",
+    "CitationCheck",
+    "Finding",
+    "FindingState",
+    "MatchState",
+    "QuoteMatch",
+    "Verifier",
+    "check_citation",
+    "find_quote",
+    "quoted_place",
+]
+MatchState = Literal["exact", "moved", "reformatted", "changed", "absent"]
+
+# Two sentences about one thing share about half of their words; a corrected one shares more.
+_LEAST_SIMILARITY = 0.6
+
+_WORD = re.compile(r"\w+")
+
+# Pairs of equal words that are compared before another way is taken, some .5 s: quotations of
+# 10,000 characters of prose need 700,000, "a a a ..." needs one for every two words and again.
+_MOST_PAIRS = 5_000_000
+
+_OTHER = -1  # the number of every word that the quotation lacks
+
+_BLOCK_CHARS = 4_096  # what is walked character by character, once
+
+# Marks of Markdown, and what differs between a page and what is typed from it.
+_IGNORED = frozenset("*_`\\#>|~\u00ad\u200b")
+
+_TYPOGRAPHY = str.maketrans(
+    "\u2018\u2019\u201c\u201d\u2010\u2011\u2013\u2014",
+    "\u0027\u0027\u0022\u0022----",
+)
+
+
+class QuoteMatch(BaseModel):
+    """Where, and how well, a text holds a quotation.
+
+    Attributes:
+        state: `exact` the text holds it verbatim, at the place named if one was; `moved` verbatim,
+            but elsewhere; `reformatted` the same words with other white space, markup or
+            typographic signs; `changed` only a similar passage was found; `absent` not even that.
+        text: What the text holds there, `text[char_start:char_end]`; None when absent.
+        similarity: Share of words in common, [0, 1]; 1.0 unless changed or absent.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    state: MatchState
+    text: str | None = None
+    char_start: int | None = None
+    char_end: int | None = None
+    similarity: float = 1.0
+
+
+def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> QuoteMatch:
+    """The best match of a quotation; of several verbatim ones, the nearest to its place.
+
+    Linear in the length of the text, in time and memory, and never more than quadratic in the
+    words of the quotation, sixty-four at once.
+
+    Args:
+        text: What should hold the quotation, such as the stored markdown of a page.
+        quote: What is claimed to be in it; not blank.
+        place: Offsets between which it is claimed to stand; None for anywhere.
+    """
+    found = _nearest(text, quote, None if place is None else place[0])
+    if found is not None:
+        inside = place is None or (place[0] <= found and found + len(quote) <= place[1])
+        return _match("exact" if inside else "moved", text, (found, found + len(quote)))
+    span = _reformatted(text, quote, place)
+    if span is not None:
+        return _match("reformatted", text, span)
+    similar = _most_similar(text, quote)
+    if similar is None or similar[1] < _LEAST_SIMILARITY:
+        return QuoteMatch(state="absent", similarity=similar[1] if similar else 0.0)
+    return _match("changed", text, similar[0], similar[1])
+
+
+def _match(
+    state: MatchState, text: str, span: tuple[int, int], similarity: float = 1.0
+) -> QuoteMatch:
+    start, end = span
+    return QuoteMatch(
+        state=state,
+        text=text[start:end],
+        char_start=start,
+        char_end=end,
+        similarity=round(similarity, 3),
+    )
+
+
+def _nearest(text: str, part: str, near: int | None) -> int | None:
+    """Where a part begins: the first time, or closest to an offset; of two equally close the first.
+
+    Only two places are looked up, as a text of one letter holds the part everywhere.
+    """
+    after = text.find(part, near)
+    if near is None:
+        return after if after >= 0 else None
+    head = text[: near + len(part) - 1]
+    # Searched backwards in a reversed copy: `rfind` takes the product of both lengths.
+    mirrored = head[::-1].find(part[::-1])
+    before = len(head) - mirrored - len(part) if mirrored >= 0 else -1
+    found = [start for start in (before, after) if start >= 0]
+    return min(found, key=lambda start: abs(start - near), default=None)
+
+
+def _reformatted(text: str, quote: str, place: tuple[int, int] | None) -> tuple[int, int] | None:
+    essential = _Essential()
+    wanted = quote.translate(essential)
+    if not wanted:
+        return None
+    near = None if place is None else len(text[: place[0]].translate(essential))
+    start = _nearest(text.translate(essential), wanted, near)
+    if start is None:
+        return None
+    first = _offset(text, start, essential)
+    return first, _offset(text, start + len(wanted) - 1, essential) + 1
+
+
+class _Essential(dict[int, str]):
+    """For each character what of it carries the wording."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if char.isspace() or char in _IGNORED:
+            kept = ""
+        elif char < "\x80":
+            kept = char
+        else:
+            kept = unicodedata.normalize("NFKC", char).translate(_TYPOGRAPHY)
+        self[code] = kept
+        return kept
+
+
+def _offset(text: str, place: int, essential: _Essential) -> int:
+    """Offset of the character that gives the essential one at a place."""
+    for begin in range(0, len(text), _BLOCK_CHARS):
+        block = text[begin : begin + _BLOCK_CHARS]
+        held = len(block.translate(essential))
+        if place < held:
+            ends = accumulate(len(essential[ord(char)]) for char in block)
+            return begin + next(at for at, end in enumerate(ends) if end > place)
+        place -= held
+    raise IndexError(place)
+
+
+def _most_similar(text: str, quote: str) -> tuple[tuple[int, int], float] | None:
+    """Span of the passage that shares most words with the quotation, and the share."""
+    numbers: dict[str, int] = {}
+    quoted = (match[0].casefold() for match in _WORD.finditer(quote))
+    words = [numbers.setdefault(word, len(numbers)) for word in quoted]
+    starts, ends, held = array("Q"), array("Q"), array("q")
+    for match in _WORD.finditer(text):
+        starts.append(match.start())
+        ends.append(match.end())
+        held.append(numbers.get(match[0].casefold(), _OTHER))
+    if not words or not held:
+        return None
+    best = _fullest_window(held, words)
+    # Additions make the passage longer than the quotation.
+    low, high = max(0, best - len(words) // 2), min(len(held), best + 2 * len(words))
+    matched = _matched(words, held[low:high].tolist())
+    if not matched:
+        return None
+    (begin, _), (last, size) = matched[0], matched[-1]
+    first, end = low + begin, low + last + size
+    shared = sum(size for _, size in matched)
+    return (starts[first], ends[end - 1]), 2 * shared / (len(words) + end - first)
+
+
+def _matched(words: Sequence[int], held: Sequence[int]) -> list[tuple[int, int]]:
+    """Start and length of the runs of words of a passage that stand in the quotation, in order."""
+    try:
+        blocks = _Matcher(words, held).get_matching_blocks()
+        return [(block.b, block.size) for block in blocks if block.size]
+    except _TooRepetitiveError:
+        common = LCSseq.editops(words, held).as_matching_blocks()
+        return [(block.b, block.size) for block in common if block.size]
+
+
+class _TooRepetitiveError(Exception):
+    """Comparing runs of equal words would take too long."""
+
+
+class _Matcher(SequenceMatcher[int]):
+    """Finds the longest runs first, as a reader does; gives up where words repeat without end."""
+
+    def __init__(self, words: Sequence[int], held: Sequence[int]) -> None:
+        super().__init__(None, words, held, autojunk=False)
+        times = Counter(held)
+        self._pairs = list(accumulate((1 + times[word] for word in words), initial=0))
+        self._left = _MOST_PAIRS
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        self._left -= self._pairs[-1 if ahi is None else ahi] - self._pairs[alo]
+        if self._left < 0:
+            raise _TooRepetitiveError
+        return super().find_longest_match(alo, ahi, blo, bhi)
+
+
+def _fullest_window(held: Sequence[int], words: Sequence[int]) -> int:
+    """Start of the run of `len(words)` words that has most of them, each counted as often."""
+    wanted = Counter(words)
+    window: Counter[int] = Counter()
+    best = best_start = shared = 0
+    for end, word in enumerate(held):
+        window[word] += 1
+        shared += window[word] <= wanted[word]
+        start = end - len(words)
+        if start >= 0:
+            left = held[start]
+            shared -= window[left] <= wanted[left]
+            window[left] -= 1
+        if shared > best:
+            best, best_start = shared, max(0, start + 1)
+    return best_start
+
+
+MAX_QUOTE_CHARS = 10_000
+
+FindingState = Literal[
+    "exact",
+    "moved",
+    "reformatted",
+    "changed",
+    "absent",
+    "not_stored",
+    "gone",
+    "unreachable",
+    "unchecked",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Citation(_Frozen):
+    """A quotation somebody gives, with as much of its address as they know.
+
+    Attributes:
+        url: Page it is said to be from; may be left out when `passage_id` is given.
+        quote: The text, as it was quoted.
+        char_start: Where it is said to begin in the stored text of the page.
+        char_end: Where it is said to end; None for the length of the quotation.
+        passage_id: Chunk it is said to stand in.
+    """
+
+    quote: str
+    url: str | None = None
+    char_start: int | None = None
+    char_end: int | None = None
+    passage_id: UUID | None = None
+
+
+class Finding(_Frozen):
+    """What one version of a page holds of a quotation.
+
+    Attributes:
+        state: As in `QuoteMatch`; or `not_stored` the corpus lacks the page, `gone` the site says
+            that the page does not exist, `unreachable` the live page could not be read,
+            `unchecked` it was not asked for or time ran out.
+        text: What the version holds where the quotation should be; None when nothing like it.
+        char_start: Where that begins in the version's text.
+        char_end: Where it ends.
+        similarity: Share of words in common, [0, 1].
+        reason: Why the version could not be read.
+        seen_at: When the site delivered or confirmed the version.
+    """
+
+    state: FindingState
+    text: str | None = None
+    char_start: int | None = None
+    char_end: int | None = None
+    similarity: float = 0.0
+    reason: str | None = None
+    seen_at: datetime | None = None
+
+
+class CitationCheck(_Frozen):
+    """A quotation and what was found of it.
+
+    Attributes:
+        url: Canonical address of the page.
+        stored: In the version the corpus holds.
+        live: On the page as the site delivers it now.
+    """
+
+    citation: Citation
+    url: str
+    stored: Finding
+    live: Finding
+
+
+def check_citation(citation: Citation) -> None:
+    """Refuse what cannot be looked up, whatever is stored.
+
+    Raises:
+        InputError: The quotation is empty or too long, the offsets are none, the URL cannot be
+            used, or neither a page nor a passage is named.
+    """
+    quote = check_text("A quote", citation.quote)
+    if not quote.strip():
+        raise InputError("A quote is empty: give the text that was quoted.")
+    if len(quote) > MAX_QUOTE_CHARS:
+        raise InputError(
+            f"A quote has {len(quote):,} characters; at most {MAX_QUOTE_CHARS:,} are allowed."
+        )
+    quoted_place(citation)
+    if citation.url:
+        canonical_url(citation.url)
+    elif citation.passage_id is None:
+        raise InputError("A citation names no page: give its url, or the id of a passage.")
+
+
+def quoted_place(citation: Citation) -> tuple[int, int] | None:
+    """Where the quotation is said to stand; None when that is not said.
+
+    Raises:
+        InputError: The offsets are none.
+    """
+    start, end = citation.char_start, citation.char_end
+    if start is None:
+        return None
+    end = start + len(citation.quote) if end is None else end
+    if not 0 <= start < end:
+        raise InputError(
+            f"char_start is {start} and char_end is {end}; they must be offsets, the first smaller."
+        )
+    return start, end
+
+
+# Per host the fetcher is stricter.
+_FETCH_CONCURRENCY = 8
+
+_Fetched = Mapping[str, NormalizedDocument | WebRAGError]
+
+OnChecked = Callable[[CitationCheck, int, int], None]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    citation: Citation
+    url: str
+    place: tuple[int, int] | None
+    page: StoredPage | None
+    stored: Finding
+
+
+class Verifier:
+    """Looks quotations up; live pages are fetched like any other page and never stored.
+
+    Args:
+        corpus: The stored pages.
+        database: Of the corpus.
+        ingestion: Fetches and converts live pages, with all checks of addresses.
+    """
+
+    def __init__(self, corpus: Corpus, database: Database, ingestion: IngestionService) -> None:
+        self._corpus = corpus
+        self._database = database
+        self._ingestion = ingestion
+
+    async def verify(
+        self,
+        citations: Sequence[Citation],
+        *,
+        live: bool = True,
+        deadline_s: float | None = None,
+        on_checked: OnChecked | None = None,
+    ) -> list[CitationCheck]:
+        """Check each quotation, in the order given.
+
+        Args:
+            citations: The quotations.
+            live: Also read the live pages, each once.
+            deadline_s: Time for the live pages; what is missing then is `unchecked`.
+            on_checked: Told each result, how many there are now and how many there will be.
+
+        Raises:
+            InputError: A URL, a quotation or its offsets cannot be used; nothing was fetched.
+            StorageError: The database failed.
+        """
+        claims = [await self._claim(citation) for citation in citations]
+        claims = [await self._with_stored(claim) for claim in claims]
+        fetched = await self._fetched(claims, deadline_s) if live else None
+        checks: list[CitationCheck] = []
+        for claim in claims:
+            checks.append(await _compared(claim, fetched))
+            if on_checked is not None:
+                on_checked(checks[-1], len(checks), len(claims))
+        return checks
+
+    async def _claim(self, citation: Citation) -> _Claim:
+        check_citation(citation)
+        url, place = citation.url, quoted_place(citation)
+        if citation.passage_id is not None:
+            passage = await read_passage(self._database, citation.passage_id)
+            if passage is not None:
+                url = url or passage.url
+                place = place or (passage.char_start, passage.char_end)
+            elif not url:
+                raise InputError(
+                    f"No stored passage has the id {citation.passage_id}; give the url of the page "
+                    "that is quoted."
+                )
+        assert url  # checked: a passage or a page is named
+        return _Claim(citation, canonical_url(url), place, None, Finding(state="not_stored"))
+
+    async def _with_stored(self, claim: _Claim) -> _Claim:
+        page = await self._corpus.page(claim.url)
+        markdown = None if page is None else await self._corpus.markdown(page.url)
+        if page is None or markdown is None:
+            return claim
+        return replace(claim, page=page, stored=await _found(claim, markdown, page.fetched_at))
+
+    async def _fetched(self, claims: Sequence[_Claim], deadline_s: float | None) -> _Fetched:
+        """What came of each live page; those that did not come in time are missing."""
+        slots = asyncio.Semaphore(_FETCH_CONCURRENCY)
+        pages = {claim.url: claim.page for claim in claims}
+        outcomes: dict[str, NormalizedDocument | WebRAGError] = {}
+
+        async def one(url: str, page: StoredPage | None) -> None:
+            try:
+                async with slots:
+                    document = await self._ingestion.ingest(page.url if page else url)
+            except WebRAGError as error:
+                outcomes[url] = error
+                return
+            # Only a request with validators can be answered with "not modified".
+            assert isinstance(document, NormalizedDocument)
+            outcomes[url] = document
+
+        async with within(deadline_s):
+            await all_of(one(url, page) for url, page in pages.items())
+        return outcomes
+
+
+async def _compared(claim: _Claim, fetched: _Fetched | None) -> CitationCheck:
+    if fetched is None:
+        return _check(claim, Finding(state="unchecked", reason="The live page was not asked for."))
+    outcome = fetched.get(claim.url)
+    if outcome is None:
+        return _check(claim, Finding(state="unchecked", reason="Time ran out; verify it again."))
+    if isinstance(outcome, PageGoneError):
+        return _check(claim, Finding(state="gone", reason=str(outcome)))
+    if isinstance(outcome, WebRAGError):
+        return _check(claim, Finding(state="unreachable", reason=str(outcome)))
+    return _check(claim, await _found(claim, outcome.markdown, outcome.fetched_at))
+
+
+async def _found(claim: _Claim, text: str, seen_at: datetime) -> Finding:
+    # A page may have megabytes; the event loop must not wait for the comparison.
+    match = await in_background(find_quote, text, claim.citation.quote, claim.place)
+    return Finding(seen_at=seen_at, **match.model_dump())
+
+
+def _check(claim: _Claim, live: Finding) -> CitationCheck:
+    url = claim.url if claim.page is None else claim.page.url
+    return CitationCheck(citation=claim.citation, url=url, stored=claim.stored, live=live)

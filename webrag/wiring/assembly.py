@@ -1,0 +1,289 @@
+"""The one place that chooses concrete classes and puts them together for a set of settings."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.readers.base import BaseReader
+from llama_index.node_parser.webrag import ParentChildNodeParser
+
+from webrag.answering.evidence import EvidenceFinder, NamedPages
+from webrag.answering.judging import Meaning, Reflector
+from webrag.answering.manager import Manager
+from webrag.answering.planning import Planner
+from webrag.answering.writing import (
+    ExtractiveSynthesizer,
+    LanguageModelSynthesizer,
+    Synthesizer,
+)
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.bulk_load import finish_interrupted_load
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.mapped_links import MappedLinks
+from webrag.corpus.page_cutter import WorkerCutter
+from webrag.corpus.page_worker import CutSetup
+from webrag.corpus.pages import Corpus
+from webrag.corpus.schema import corpus_embedding, ensure_schema
+from webrag.crawling.crawl import SiteCrawler
+from webrag.crawling.queue import CrawlState
+from webrag.crawling.sitemap import SitemapReader
+from webrag.embedding.bundled import BundledEmbedding
+from webrag.embedding.embedder import Embedder
+from webrag.embedding.known_models import EmbeddingChoice
+from webrag.ingestion.extraction_pool import ExtractionPool
+from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.models import PageSource
+from webrag.ingestion.service import IngestionService
+from webrag.orchestration.engine import OrchestratorEngine
+from webrag.orchestration.links.expander import LinkDiscovery
+from webrag.orchestration.models import ScoreProfile
+from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.postgres.database import Database
+from webrag.retrieval.search import Searcher
+from webrag.retrieval.verification import Verifier
+from webrag.settings import Settings
+from webrag.wiring.embeddings import choose_embedding
+from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
+from webrag.wiring.page_sources import PageSourceChoice, choose_page_source
+from webrag.wiring.rerankers import choose_reranker
+from webrag.wiring.tokenizer import choose_tokenizer, portable_tokenizer
+from webrag.wiring.tracing import choose_tracer
+
+__all__ = ["Parts", "assemble"]
+
+_EXTRACTION_WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The concrete objects behind an open WebRAG.
+
+    Attributes:
+        reranker: None when retrieval's order is kept.
+        page_source: Name of where pages come from.
+        embedding: What the corpus is used with.
+        other_embedding: Name of the model that a new corpus would get, when it is another one.
+    """
+
+    database: Database
+    corpus: Corpus
+    indexer: Indexer
+    acquirer: PageAcquirer
+    crawler: SiteCrawler
+    engine: OrchestratorEngine
+    searcher: Searcher
+    embedder: Embedder
+    node_parser: NodeParser
+    reranker: BaseNodePostprocessor | None
+    manager: Manager
+    verifier: Verifier
+    page_source: str
+    count_tokens: Callable[[str], int]
+    embedding: EmbeddingChoice
+    other_embedding: str | None
+
+
+async def assemble(
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    soft_deadline_s: float | None,
+    page_source: PageSource | BaseReader | None = None,
+    reranker: tuple[BaseNodePostprocessor | None, ScoreProfile | str | None] = (None, None),
+) -> Parts:
+    """Start what needs starting, in the order it is needed; `stack` undoes it.
+
+    Args:
+        settings: What to assemble.
+        stack: Closes everything, the page source included.
+        soft_deadline_s: Time of one answer; None for all that is configured.
+        page_source: Where pages come from; None for what the settings say.
+        reranker: What ranks and its thresholds; None for what the settings say.
+
+    Raises:
+        ConfigurationError: Settings contradict each other or the corpus.
+        DatabaseUnavailableError: The database cannot be started or reached.
+    """
+    bundled = BundledEmbedding()
+    storage = await _storage(settings, stack, bundled)
+    database, corpus, embedder = storage.database, storage.corpus, storage.embedder
+    pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
+    ingestion, site_list, pages = _ingestion(settings, stack, page_source, pool)
+    cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
+    indexer = Indexer(corpus, cutter, embedder)
+    acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
+    ranks, profile = choose_reranker(settings, bundled, *reranker)
+    await _entered(stack, ranks)
+    searcher = Searcher(database, embedder, settings.retrieval_config())
+    chunk_reranker = ChunkReranker(
+        ranks, settings.thresholds(profile), top_n=settings.reranker_top_n
+    )
+    analyzer = await asyncio.to_thread(_analyzer, settings)
+    engine = OrchestratorEngine(
+        acquirer=acquirer,
+        corpus=corpus,
+        searcher=searcher,
+        reranker=chunk_reranker,
+        analyzer=analyzer,
+        encoder=bundled,
+        config=settings.orchestration_config(soft_deadline_s=soft_deadline_s),
+        discovery=_discovery(settings, database, pages),
+    )
+    finder = EvidenceFinder(
+        searcher, chunk_reranker, settings.retrieval_config(), settings.answer_config()
+    )
+    return Parts(
+        database=database,
+        corpus=corpus,
+        indexer=indexer,
+        acquirer=acquirer,
+        crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
+        engine=engine,
+        searcher=searcher,
+        embedder=embedder,
+        node_parser=storage.node_parser,
+        reranker=ranks,
+        manager=await _manager(
+            settings,
+            stack,
+            planner=Planner(analyzer),
+            scope=NamedPages(acquirer, engine),
+            finder=finder,
+            corpus=corpus,
+            meaning=Meaning(bundled),
+        ),
+        verifier=Verifier(corpus, database, ingestion),
+        page_source=pages.source.name,
+        count_tokens=storage.count_tokens,
+        embedding=storage.embedding,
+        other_embedding=storage.other_embedding,
+    )
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """The collection and what pages are cut and embedded with."""
+
+    database: Database
+    corpus: Corpus
+    embedder: Embedder
+    node_parser: ParentChildNodeParser
+    cut_setup: CutSetup
+    count_tokens: Callable[[str], int]
+    embedding: EmbeddingChoice
+    other_embedding: str | None
+
+
+async def _storage(
+    settings: Settings, stack: AsyncExitStack, bundled: BundledEmbedding
+) -> _Storage:
+    database = Database(settings.database_config())
+    stack.push_async_callback(database.retire)
+    await database.open()
+    choice, other = await _open_corpus(settings, database, bundled)
+    model = await asyncio.to_thread(choice.load)
+    await _entered(stack, model)
+    tokenize = await asyncio.to_thread(choose_tokenizer, settings)
+    portable = await asyncio.to_thread(portable_tokenizer, settings)
+    parser = ParentChildNodeParser(tokenizer=tokenize)
+
+    def count_tokens(text: str) -> int:
+        return len(tokenize(text))
+
+    return _Storage(
+        database=database,
+        corpus=Corpus(database, embedding=(choice.name, choice.dimensions)),
+        embedder=Embedder(
+            model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens
+        ),
+        node_parser=parser,
+        cut_setup=CutSetup(*portable, parser.parent_tokens, parser.child_tokens),
+        count_tokens=count_tokens,
+        embedding=choice,
+        other_embedding=other,
+    )
+
+
+async def _entered(stack: AsyncExitStack, client: object) -> None:
+    """Keep the connections of a service open until the end; other objects have none."""
+    if isinstance(client, AbstractAsyncContextManager):
+        await stack.enter_async_context(client)
+
+
+async def _manager(
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    planner: Planner,
+    scope: NamedPages,
+    finder: EvidenceFinder,
+    corpus: Corpus,
+    meaning: Meaning,
+) -> Manager:
+    config = settings.answer_config()
+    llm = await asyncio.to_thread(choose_answer_llm, settings)
+    synthesizer: Synthesizer = ExtractiveSynthesizer(config, meaning.similarity)
+    if llm is not None:
+        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
+    return Manager(
+        planner=planner,
+        scope=scope,
+        finder=finder,
+        synthesizer=synthesizer,
+        reflector=Reflector(llm, config),
+        pages=corpus,
+        similarity=meaning.similarity,
+        tracer=choose_tracer(settings, stack),
+    )
+
+
+async def _open_corpus(
+    settings: Settings, database: Database, bundled: BundledEmbedding
+) -> tuple[EmbeddingChoice, str | None]:
+    existing = await corpus_embedding(database)
+    choice = await asyncio.to_thread(choose_embedding, settings, existing, bundled)
+    await ensure_schema(
+        database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
+    )
+    await finish_interrupted_load(database)
+    if settings.embedding_provider != "auto":
+        return choice, None
+    fresh = choose_embedding(settings, None, bundled).name
+    return choice, fresh if fresh != choice.name else None
+
+
+def _ingestion(
+    settings: Settings,
+    stack: AsyncExitStack,
+    own: PageSource | BaseReader | None,
+    pool: ExtractionPool,
+) -> tuple[IngestionService, SitemapReader, PageSourceChoice]:
+    config = settings.fetch_config()
+    fetcher = HttpFetcher(config)
+    # Sitemaps are always read by it; closing it twice does no harm.
+    stack.push_async_callback(fetcher.aclose)
+    pages = choose_page_source(settings, fetcher, own)
+    service = IngestionService(pages.source, pool, prefer_markdown=config.prefer_markdown)
+    stack.push_async_callback(service.aclose)
+    return service, SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps), pages
+
+
+def _analyzer(settings: Settings) -> QueryAnalyzer:
+    mode = settings.decomposition_mode
+    # Loading a model's package takes a second, which patterns do not need.
+    llm = choose_orchestration_llm(settings) if mode == "llm" else None
+    return QueryAnalyzer(mode=mode, llm=llm)
+
+
+def _discovery(
+    settings: Settings, database: Database, pages: PageSourceChoice
+) -> LinkDiscovery | None:
+    if pages.mapper is None:
+        return None
+    return LinkDiscovery(
+        pages.mapper, MappedLinks(database), limit=settings.expansion_config().map_limit
+    )

@@ -1,0 +1,134 @@
+"""Chooses the embedding model of a corpus; it embeds nothing but to learn a vector's size."""
+
+from typing import TYPE_CHECKING
+
+from webrag.embedding.known_models import (
+    OPENAI_LIMITS,
+    SERVER_LIMITS,
+    EmbeddingChoice,
+    known_dimensions,
+)
+from webrag.errors import ConfigurationError
+from webrag.wiring.local_embeddings import LOCAL_PROVIDERS, choose_local
+
+if TYPE_CHECKING:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from pydantic import SecretStr
+
+    from webrag.embedding.bundled import BundledEmbedding
+    from webrag.settings import Settings
+
+__all__ = ["choose_embedding"]
+
+_OPENAI_DEFAULT_MODEL = "text-embedding-3-small"
+# Given even so: LlamaIndex would take another one from the environment.
+_OPENAI_URL = "https://api.openai.com/v1"
+_SERVED_PROVIDERS = frozenset({"openai", "openai_compatible"})
+
+
+def choose_embedding(
+    settings: "Settings", existing: tuple[str, int] | None, bundled: "BundledEmbedding"
+) -> EmbeddingChoice:
+    """Choose the model a corpus is used with.
+
+    A model of this process whose vector size nobody knows is loaded to learn it, which may take
+    seconds and a download: call this off the event loop.
+
+    Args:
+        settings: `EMBEDDING_PROVIDER` and what belongs to it.
+        existing: Model name and dimensions the corpus was made with; None for a new corpus.
+        bundled: The model that needs nothing.
+
+    Returns:
+        With `auto`, the model of the existing corpus, or for a new one OpenAI's when a key is
+        set, else the bundled one. Any other provider is taken as it is; whether it fits the
+        corpus is checked when the schema is opened.
+
+    Raises:
+        ConfigurationError: The provider needs a setting or a package that is missing, or the
+            corpus was made with one that is not known here.
+    """
+    provider: str = settings.embedding_provider
+    if provider == "auto" and existing is not None:
+        return _as_made(settings, existing, bundled)
+    if provider == "auto":
+        provider = "openai" if settings.openai_api_key is not None else "bundled"
+    if provider == "bundled":
+        return _bundled(bundled)
+    model = settings.embedding_model
+    if provider in LOCAL_PROVIDERS:
+        return choose_local(settings, provider, model, existing)
+    return _served(settings, provider, model or _OPENAI_DEFAULT_MODEL)
+
+
+def _bundled(bundled: "BundledEmbedding") -> EmbeddingChoice:
+    return EmbeddingChoice(bundled.model_name, bundled.dimensions, lambda: bundled)
+
+
+def _as_made(
+    settings: "Settings", existing: tuple[str, int], bundled: "BundledEmbedding"
+) -> EmbeddingChoice:
+    """The model an existing corpus was made with, whatever a new one would get."""
+    name, dimensions = existing
+    if name == bundled.model_name:
+        return _bundled(bundled)
+    provider, _, model = name.partition("/")
+    if model and provider in LOCAL_PROVIDERS:
+        return choose_local(settings, provider, model, existing)
+    if model and provider in _SERVED_PROVIDERS:
+        return _served(settings, provider, model, dimensions)
+    raise ConfigurationError(
+        f"The collection was made with the embedding model {name!r}, and this WebRAG knows no such"
+        " model.",
+        hint="Upgrade WebRAG, or set EMBEDDING_PROVIDER and run `webrag reindex`.",
+    )
+
+
+def _served(
+    settings: "Settings", provider: str, model: str, dimensions: int | None = None
+) -> EmbeddingChoice:
+    """A model behind OpenAI's interface, with the corpus's dimensions where there is a corpus."""
+    secret = _key(settings, provider, model)
+    wanted, native = settings.embedding_dimensions, known_dimensions(model)
+    size = dimensions or wanted or native
+    if size is None:
+        raise ConfigurationError(
+            f"The vector size of the model {model!r} is not known: set EMBEDDING_DIMENSIONS."
+        )
+    # Sent only where it differs from the model's own: many compatible servers refuse it.
+    requested = size if wanted or (native or size) != size else None
+    is_openai = provider == "openai" and settings.embedding_base_url is None
+    limits = OPENAI_LIMITS if is_openai else SERVER_LIMITS
+
+    def load() -> "BaseEmbedding":
+        from webrag.embedding.served import ServedEmbedding
+
+        return ServedEmbedding(
+            model,
+            api_key=secret.get_secret_value() if secret else "none",
+            api_base=settings.embedding_base_url or _OPENAI_URL,
+            dimensions=requested,
+            embed_batch_size=limits.texts,
+            as_base64=is_openai,
+            proxy=settings.service_proxy,
+        )
+
+    return EmbeddingChoice(f"{provider}/{model}", size, load, limits)
+
+
+def _key(settings: "Settings", provider: str, model: str) -> "SecretStr | None":
+    secret = settings.embedding_api_key
+    if provider == "openai":
+        # Only OpenAI's own address gets OpenAI's key.
+        secret = secret or (None if settings.embedding_base_url else settings.openai_api_key)
+        if secret is None:
+            raise ConfigurationError(
+                "The OpenAI embedding needs a key: set OPENAI_API_KEY, or EMBEDDING_API_KEY for "
+                "another address, or EMBEDDING_PROVIDER=bundled for a corpus made without one."
+            )
+    elif not settings.embedding_base_url:
+        raise ConfigurationError(
+            f"The embedding {provider}/{model} needs EMBEDDING_BASE_URL, "
+            "for example http://127.0.0.1:11434/v1."
+        )
+    return secret

@@ -1,0 +1,302 @@
+"""Embedding models that run in this process, from packages that are installed on request."""
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webrag.embedding.embedder import EmbeddingLimits
+from webrag.embedding.known_models import (
+    EmbeddingChoice,
+    known_dimensions,
+    known_prefixes,
+    saved_prefixes,
+)
+from webrag.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+    from webrag.settings import Settings
+
+__all__ = [
+    "LOCAL_PROVIDERS",
+    "SharedChange",
+    "choose_local",
+    "locate",
+    "quiet_fastembed",
+    "quiet_loggers",
+    "quiet_reading",
+]
+_TALKATIVE = ("huggingface_hub", "sentence_transformers", "transformers")
+
+
+class SharedChange:
+    """A change that the first thread to enter makes and the last one to leave undoes.
+
+    Without counting, a thread that enters second would take what the first has changed for the
+    former state, and bring that back for good.
+
+    Args:
+        change: Makes the change on entering and undoes it on leaving.
+    """
+
+    def __init__(self, change: Callable[[], AbstractContextManager[None]]) -> None:
+        self._change = change
+        self._lock = threading.Lock()
+        self._undo = ExitStack()
+        self._inside = 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Keep the change made until the block ends."""
+        with self._lock:
+            if not self._inside:
+                self._undo.enter_context(self._change())
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._undo.close()
+
+
+@contextmanager
+def _loggers() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for each, level in zip(loggers, levels, strict=True):
+            if each.level == logging.ERROR:  # else its package has set it, on its first import
+                each.setLevel(level)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    from huggingface_hub import constants
+    from huggingface_hub.utils.tqdm import progress_bar_states
+    from transformers.utils import logging as transformers_logging
+
+    # Where the variable is set, it decides, and a contradiction is a warning.
+    is_decided = constants.HF_HUB_DISABLE_PROGRESS_BARS is not None
+    if is_decided or not transformers_logging.is_progress_bar_enabled():
+        yield
+        return
+    downloads = dict(progress_bar_states)
+
+    def restore_downloads() -> None:  # transformers turns the bars of downloading too
+        progress_bar_states.clear()
+        progress_bar_states.update(downloads)
+
+    transformers_logging.disable_progress_bar()
+    restore_downloads()
+    try:
+        yield
+    finally:
+        transformers_logging.enable_progress_bar()
+        restore_downloads()
+
+
+@contextmanager
+def _undoing_fastembed() -> Iterator[None]:
+    from loguru import logger
+
+    # loguru has no question for this; the first name that fits decides.
+    rules: list[tuple[str, bool]] = logger._core.activation_list  # type: ignore[attr-defined]
+    if not next((is_on for name, is_on in rules if "fastembed.".startswith(name)), True):
+        yield
+        return
+    logger.disable("fastembed")
+    try:
+        yield
+    finally:
+        logger.enable("fastembed")
+
+
+quiet_loggers = SharedChange(_loggers)
+
+"""Keeps the packages' notes on retries and old options back: our error says how it ended."""
+
+quiet_reading = SharedChange(_reading)
+
+"""Shows no progress of reading weights that are there, which takes a second."""
+
+quiet_fastembed = SharedChange(_undoing_fastembed)
+
+"""Keeps fastembed's notes back; they go to standard error whatever its caller's logging says."""
+
+DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
+
+# One call at a time: each uses all cores already. A large model takes a minute for 32 long texts
+# on two busy cores, and a thread cannot be stopped, so giving up early would win nothing.
+_LIMITS = EmbeddingLimits(texts=32, concurrency=1, timeout_s=600)
+
+
+def choose_local(
+    settings: "Settings", provider: str, model: str | None, existing: tuple[str, int] | None
+) -> EmbeddingChoice:
+    """A model of `LOCAL_PROVIDERS`.
+
+    Args:
+        settings: `WEBRAG_DATA_DIR`, where weights are kept, and `EMBEDDING_DIMENSIONS`.
+        provider: One of `LOCAL_PROVIDERS`.
+        model: Its name at the provider, or the folder it is in; None takes `DEFAULT_MODEL`.
+        existing: Model name and dimensions that a corpus records.
+
+    Returns:
+        The choice; a folder is named by its whole path, or as the corpus recorded it. The model
+        is loaded, and its weights downloaded, only where nothing else tells its vector size.
+
+    Raises:
+        ConfigurationError: The extra is not installed, the folder does not exist, or the model
+            cannot be loaded.
+    """
+    wanted = model or DEFAULT_MODEL
+    located = locate(wanted)
+    name = f"{provider}/{located}"
+    source = _PROVIDERS[provider]
+    folder = settings.data_dir / "models"
+    load = functools.cache(lambda: _load(source, located, folder))
+    # Corpora of before folders were named by their whole path record what was written.
+    if existing is not None and existing[0] in (name, f"{provider}/{wanted}"):
+        return EmbeddingChoice(*existing, load, _LIMITS)
+    size = settings.embedding_dimensions
+    if size is None and not _is_folder(located):  # whose name may be another model's
+        size = known_dimensions(located)
+    if size is None:
+        size = len(_measured(load, located))
+    return EmbeddingChoice(name, size, load, _LIMITS)
+
+
+def locate(model: str) -> str:
+    """The whole path of a model's folder; a name at the Hugging Face Hub as it is.
+
+    Only what begins at the root, with `.` or with `~` is a folder: a bare name must not mean
+    another model in a directory that happens to hold a folder of that name.
+
+    Raises:
+        ConfigurationError: It can only be a path, and there is no such folder.
+    """
+    hint = (
+        "Set EMBEDDING_MODEL to the folder that holds the model's files, beginning with `/`, `./`"
+        f" or `~`, or to a name at the Hugging Face Hub such as {DEFAULT_MODEL}."
+    )
+    if _is_folder(model) or model.startswith((".", "~")):
+        try:
+            folder = Path(model).expanduser()
+            if folder.is_dir():
+                return str(folder.resolve())
+        except (OSError, RuntimeError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+            raise ConfigurationError(
+                f"The folder {model!r} of an embedding model cannot be read: {reason}.", hint=hint
+            ) from error
+    elif model.count("/") <= 1 and "\\" not in model:
+        return model
+    raise ConfigurationError(
+        f"There is no folder {model!r} to load an embedding model from.", hint=hint
+    )
+
+
+def _is_folder(located: str) -> bool:
+    return Path(located).is_absolute()
+
+
+class _Source(NamedTuple):
+    extra: str
+    module: str
+    build: "Callable[[str, Path], BaseEmbedding]"
+
+
+def _load(source: _Source, model: str, folder: Path) -> "BaseEmbedding":
+    try:
+        with quiet_loggers():
+            return source.build(model, folder)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"EMBEDDING_PROVIDER={source.extra} needs packages that are not installed.",
+            hint=f'Install them with `pip install "webrag[{source.extra}]"`.',
+        ) from error
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        hint = (
+            "Check that the folder EMBEDDING_MODEL names holds all files of the model."
+            if _is_folder(model)
+            else "Check EMBEDDING_MODEL and the network: weights are downloaded once, from the"
+            f" Hugging Face Hub, and kept in {folder}. EMBEDDING_MODEL may also be a folder,"
+            " written as `./name`."
+        )
+        raise ConfigurationError(
+            f"The embedding model {model!r} cannot be loaded by {source.extra}: {reason[:300]}.",
+            hint=hint,
+        ) from error
+
+
+def _measured(load: "Callable[[], BaseEmbedding]", model: str) -> list[float]:
+    loaded = load()
+    try:
+        return loaded.get_query_embedding("dimensions")
+    except Exception as error:
+        raise ConfigurationError(
+            f"The embedding model {model!r} failed on its first text: {error}."
+        ) from error
+
+
+def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
+    # sentence-transformers would take it, whoever put it there.
+    if not _is_folder(model) and Path(model).exists():
+        raise ConfigurationError(
+            f"{model!r} in the current directory would be loaded instead of the embedding model of"
+            " that name.",
+            hint=f"Start WebRAG in another directory, or set EMBEDDING_MODEL=./{model} to take it.",
+        )
+    from llama_index.embeddings.huggingface import HuggingFaceEmbedding
+    from sentence_transformers.util import load_file_path
+
+    saved = load_file_path(model, "config_sentence_transformers.json", cache_folder=str(folder))
+    # LlamaIndex's class (0.8.0) would replace the question's prompt that a model brings along.
+    query, text = saved_prefixes(model, Path(saved).read_text("utf-8") if saved else None)
+    with quiet_reading():
+        loaded: BaseEmbedding = HuggingFaceEmbedding(
+            model_name=model,
+            cache_folder=str(folder),
+            embed_batch_size=_LIMITS.texts,
+            query_instruction=query,
+            text_instruction=text,
+        )
+    return loaded
+
+
+def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
+    from webrag.embedding.fastembed import PrefixedFastEmbed, register_folder
+
+    own: dict[str, Any] = {}
+    if _is_folder(model):
+        own = {"specific_model_path": register_folder(Path(model))}
+    # By default the weights would be kept in a temporary folder.
+    with quiet_fastembed():
+        loaded = PrefixedFastEmbed(
+            model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
+        )
+    loaded.query_prefix, loaded.text_prefix = known_prefixes(model, {})
+    loaded.embed_batch_size = _LIMITS.texts or loaded.embed_batch_size
+    return loaded
+
+
+_PROVIDERS = {
+    "fastembed": _Source("fastembed", "fastembed", _fastembed),
+    "huggingface": _Source("huggingface", "sentence_transformers", _huggingface),
+}
+
+LOCAL_PROVIDERS = frozenset(_PROVIDERS)

@@ -1,0 +1,123 @@
+"""Chooses the reranker and the thresholds that fit its scores; it makes no request."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from webrag.errors import ConfigurationError
+from webrag.orchestration.confidence import PROFILES, profile_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.postprocessor.webrag import RemoteRerank
+    from pydantic import SecretStr
+
+    from webrag.embedding.bundled import BundledEmbedding
+    from webrag.orchestration.models import ScoreProfile
+    from webrag.settings import Settings
+
+__all__ = ["choose_reranker"]
+
+_log = logging.getLogger(__name__)
+
+# In the order in which `auto` looks for their keys.
+_RERANK_SERVICES = {
+    "zeroentropy": "ZeroEntropyRerank",
+    "cohere": "CohereRerank",
+    "jina": "JinaRerank",
+}
+
+
+def choose_reranker(
+    settings: "Settings",
+    bundled: "BundledEmbedding",
+    own: "BaseNodePostprocessor | None" = None,
+    own_profile: "ScoreProfile | str | None" = None,
+) -> "tuple[BaseNodePostprocessor | None, ScoreProfile]":
+    """Choose the reranker and the thresholds that fit its scores; None keeps retrieval's order.
+
+    Args:
+        settings: `RERANKER_PROVIDER` and what belongs to it.
+        bundled: The model the local reranker looks words up in.
+        own: Used instead of what the settings name, as it is.
+        own_profile: Thresholds for its scores, or the name of a profile; None for those of
+            cross-encoders.
+
+    Returns:
+        With `auto`, the first of ZeroEntropy, Cohere and Jina whose key is set, else the local
+        one. No request is made.
+
+    Raises:
+        ConfigurationError: The provider needs a key that is missing, or there are thresholds
+            without a reranker or of an unknown name.
+    """
+    if own is not None or own_profile is not None:
+        return _own_rerank(own, own_profile)
+    provider: str = settings.reranker_provider
+    if provider == "auto":
+        provider = next((name for name in _RERANK_SERVICES if _own_key(settings, name)), "local")
+        _name_ignored(settings, provider)
+    profile = profile_for(provider)
+    if provider == "none":
+        return None, profile
+    if provider == "local":
+        return _local_rerank(bundled), profile
+    return _remote_rerank(settings, provider), profile
+
+
+def _own_rerank(
+    own: "BaseNodePostprocessor | None", profile: "ScoreProfile | str | None"
+) -> "tuple[BaseNodePostprocessor, ScoreProfile]":
+    if own is None:
+        raise ConfigurationError(
+            "score_profile belongs to a reranker passed with it; pass reranker=... too."
+        )
+    if profile is not None and not isinstance(profile, str):
+        return own, profile
+    name = profile or "cross_encoder"
+    if name not in PROFILES:
+        raise ConfigurationError(
+            f"There is no score profile {name!r}; there are {', '.join(sorted(PROFILES))}."
+        )
+    return own, profile_for(name)
+
+
+def _own_key(settings: "Settings", provider: str) -> "SecretStr | None":
+    key: SecretStr | None = getattr(settings, f"{provider}_api_key")
+    return key
+
+
+def _name_ignored(settings: "Settings", provider: str) -> None:
+    if settings.reranker_api_key is not None:
+        _log.warning(
+            "RERANKER_API_KEY is not used, because RERANKER_PROVIDER=auto names no provider for "
+            "it; set RERANKER_PROVIDER to %s.",
+            " or ".join(_RERANK_SERVICES),
+        )
+    if settings.reranker_model is not None and provider == "local":
+        _log.warning("RERANKER_MODEL is not used, because the local reranker has one model.")
+
+
+def _local_rerank(bundled: "BundledEmbedding") -> "BaseNodePostprocessor":
+    from llama_index.postprocessor.webrag import LocalRerank
+
+    from webrag.lexical.analysis import analyze, query_terms
+
+    return LocalRerank(encoder=bundled, analyze=analyze, analyze_question=query_terms)
+
+
+def _remote_rerank(settings: "Settings", provider: str) -> "BaseNodePostprocessor":
+    import llama_index.postprocessor.webrag as rerankers
+
+    own = _own_key(settings, provider)
+    key = (settings.reranker_api_key if settings.reranker_provider == provider else None) or own
+    if key is None:
+        raise ConfigurationError(
+            f"RERANKER_PROVIDER={provider} needs a key: set {provider.upper()}_API_KEY or "
+            "RERANKER_API_KEY, or use RERANKER_PROVIDER=local, which needs none."
+        )
+    # Only the one that was chosen: the packages of the services take seconds to load.
+    kind: Callable[..., RemoteRerank] = getattr(rerankers, _RERANK_SERVICES[provider])
+    model = {} if settings.reranker_model is None else {"model": settings.reranker_model}
+    return kind(api_key=key, proxy=settings.service_proxy, **model)
