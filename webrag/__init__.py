@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import OrchestrationResult
     from webrag.orchestration.workflow import WebRAGWorkflow
-    from webrag.retrieval.verification import Citation
+    from webrag.retrieval.citation_checks import Citation
     from webrag.settings import Settings, load_settings
     from webrag.tool_spec import WebRAGToolSpec
 
@@ -46,7 +46,7 @@ __version__ = "0.1.0"
 # Loaded on first use: LlamaIndex takes more than a second to import, and most commands and the
 # MCP server's first answers do not need it.
 _HOMES = {
-    "Citation": "webrag.retrieval.verification",
+    "Citation": "webrag.retrieval.citation_checks",
     "CorpusVectorStore": "webrag.llamaindex.store",
     "FirecrawlPageReader": "webrag.ingestion.firecrawl.reader",
     "IngestReport": "webrag.app",

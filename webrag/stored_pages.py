@@ -8,7 +8,7 @@ from webrag.corpus.models import CorpusStatus, LinkCandidate
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
 from webrag.operations import CorpusOperations
-from webrag.retrieval.verification import Citation, CitationCheck
+from webrag.retrieval.citation_checks import Citation, CitationCheck
 
 if TYPE_CHECKING:
     from uuid import UUID

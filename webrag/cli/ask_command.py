@@ -80,7 +80,7 @@ class _Writer:
 
     def tell(self, event: "AnswerEvent") -> None:
         """Print what happened."""
-        from webrag.presentation.reports import format_part
+        from webrag.presentation.answer import format_part
 
         if event.kind == "step" and not self._quiet:
             click.echo(f"{event.detail} ...", err=True)
@@ -90,7 +90,7 @@ class _Writer:
 
     def finish(self, result: "ManagerResult") -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
-        from webrag.presentation.reports import format_answer, format_details, format_rest
+        from webrag.presentation.answer import format_answer, format_details, format_rest
 
         if not self._has_written:
             print_brief(format_answer(result))

@@ -12,7 +12,7 @@ from webrag.cli.running import run
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
-    from webrag.retrieval.verification import Citation, CitationCheck
+    from webrag.retrieval.citation_checks import Citation, CitationCheck
     from webrag.settings import Settings
 
 __all__ = ["verify_command"]
@@ -70,7 +70,7 @@ async def _verify(
 
 
 def _given(url: str, quote: str, chars: str | None) -> "Citation":
-    from webrag.retrieval.verification import Citation
+    from webrag.retrieval.citation_checks import Citation
 
     if chars is None:
         return Citation(url=url, quote=quote)
@@ -83,7 +83,7 @@ def _given(url: str, quote: str, chars: str | None) -> "Citation":
 def _read(file: Path) -> "list[Citation]":
     from pydantic import TypeAdapter, ValidationError
 
-    from webrag.retrieval.verification import Citation
+    from webrag.retrieval.citation_checks import Citation
 
     try:
         with click.open_file(str(file), encoding="utf-8") as opened:

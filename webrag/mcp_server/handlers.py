@@ -30,8 +30,8 @@ from webrag.presentation.reports import (
     format_verification,
 )
 from webrag.presentation.untrusted import one_line
+from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
 from webrag.retrieval.filters import CONTENT_KINDS
-from webrag.retrieval.verification import Citation, CitationCheck, check_citation
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG

@@ -42,7 +42,7 @@ from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import http_app
 from webrag.orchestration.models import ProgressCallback
 from webrag.presentation.brief.models import EvidenceBlock
-from webrag.retrieval.verification import Citation, CitationCheck, Finding
+from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 from webrag.settings import load_settings
 
 

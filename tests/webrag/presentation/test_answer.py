@@ -3,7 +3,7 @@ import uuid
 import pytest
 
 from webrag.answering.models import AnswerCitation, AnswerPart, Conflict, ManagerResult
-from webrag.presentation.reports import format_answer, format_details, format_rest
+from webrag.presentation.answer import format_answer, format_details, format_rest
 
 
 def citation(number: int, text: str) -> AnswerCitation:

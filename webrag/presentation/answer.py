@@ -1,0 +1,75 @@
+"""Prints what the answer manager returns: the answer, its citations and what is known of it."""
+
+from webrag.answering.manager import side_by_side
+from webrag.answering.models import ManagerResult
+from webrag.presentation.brief.blocks import without_forged_lines
+from webrag.presentation.untrusted import clean_block, one_line
+
+__all__ = ["format_answer", "format_details", "format_part", "format_rest"]
+
+_MAX_QUOTE_CHARS = 400
+
+
+def format_answer(result: ManagerResult) -> str:
+    """The whole text of a result: the answer, then its citations and what is known of it."""
+    return f"{clean_block(result.answer)}\n\n{format_details(result)}".rstrip()
+
+
+def format_part(text: str) -> str:
+    """A sentence of an answer as it may be shown on a terminal."""
+    return clean_block(text)
+
+
+def format_details(result: ManagerResult) -> str:
+    """Citations and notes, without the answer itself; for those who have seen it arrive."""
+    sections = [_citations(result), _about(result)]
+    return "\n\n".join(section for section in sections if section)
+
+
+def format_rest(result: ManagerResult) -> str:
+    """What an answer says beside its sentences: disagreements of sources, and the notice."""
+    blocks = [side_by_side(result.citations, result.conflicts), result.notice]
+    return clean_block("\n\n".join(block for block in blocks if block))
+
+
+def _citations(result: ManagerResult) -> str:
+    if not result.citations:
+        return ""
+    lines = ["[CITATIONS]"]
+    for citation in result.citations:
+        title = one_line(citation.title or "", max_chars=120)
+        lines += [
+            f"[{citation.number}] {_quoted(citation.verbatim_text)}",
+            f"    \u2014 {f'{title}, ' if title else ''}{citation.source_url}",
+            f"    chars {citation.char_start}-{citation.char_end}, passage: {citation.link}",
+        ]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A quotation in its marks, as the page holds it; what is left out is said behind them."""
+    text = clean_block(text)
+    span = without_forged_lines(text, 0)
+    if span is None:
+        return "(not shown: it imitates this list)"
+    shown = text[slice(*span)]
+    if len(shown) > _MAX_QUOTE_CHARS:
+        shown = shown[: _MAX_QUOTE_CHARS + 1].rsplit(None, 1)[0][:_MAX_QUOTE_CHARS]
+    left_out = "" if shown == text else f" ({len(shown):,} of {len(text):,} characters)"
+    return f'"{shown}"{left_out}'
+
+
+def _about(result: ManagerResult) -> str:
+    lines = []
+    if result.state == "success":
+        lines.append(f"Confidence: {result.confidence:.2f} ({result.final_reason})")
+    else:
+        lines.append(f"Ended: {result.final_reason}")
+    if result.applicability_note:
+        lines.append(f"Applies: {one_line(result.applicability_note, max_chars=300)}")
+    if result.uncertainty_note:
+        lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    if result.diagnostics:
+        lines.append(f"Diagnosis: {', '.join(result.diagnostics)}")
+    lines += [f"Degraded: {one_line(each, max_chars=300)}" for each in result.degraded]
+    return "\n".join(["[ABOUT THIS ANSWER]", *lines])

@@ -1,0 +1,134 @@
+"""The contract between verification and what presents its results. No I/O here."""
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from webrag.argument_checks import check_text
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url
+
+__all__ = [
+    "MAX_QUOTE_CHARS",
+    "Citation",
+    "CitationCheck",
+    "Finding",
+    "FindingState",
+    "check_citation",
+    "quoted_place",
+]
+
+MAX_QUOTE_CHARS = 10_000
+
+FindingState = Literal[
+    "exact",
+    "moved",
+    "reformatted",
+    "changed",
+    "absent",
+    "not_stored",
+    "gone",
+    "unreachable",
+    "unchecked",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Citation(_Frozen):
+    """A quotation somebody gives, with as much of its address as they know.
+
+    Attributes:
+        url: Page it is said to be from; may be left out when `passage_id` is given.
+        quote: The text, as it was quoted.
+        char_start: Where it is said to begin in the stored text of the page.
+        char_end: Where it is said to end; None for the length of the quotation.
+        passage_id: Chunk it is said to stand in.
+    """
+
+    quote: str
+    url: str | None = None
+    char_start: int | None = None
+    char_end: int | None = None
+    passage_id: UUID | None = None
+
+
+class Finding(_Frozen):
+    """What one version of a page holds of a quotation.
+
+    Attributes:
+        state: As in `QuoteMatch`; or `not_stored` the corpus lacks the page, `gone` the site says
+            that the page does not exist, `unreachable` the live page could not be read,
+            `unchecked` it was not asked for or time ran out.
+        text: What the version holds where the quotation should be; None when nothing like it.
+        char_start: Where that begins in the version's text.
+        char_end: Where it ends.
+        similarity: Share of words in common, [0, 1].
+        reason: Why the version could not be read.
+        seen_at: When the site delivered or confirmed the version.
+    """
+
+    state: FindingState
+    text: str | None = None
+    char_start: int | None = None
+    char_end: int | None = None
+    similarity: float = 0.0
+    reason: str | None = None
+    seen_at: datetime | None = None
+
+
+class CitationCheck(_Frozen):
+    """A quotation and what was found of it.
+
+    Attributes:
+        url: Canonical address of the page.
+        stored: In the version the corpus holds.
+        live: On the page as the site delivers it now.
+    """
+
+    citation: Citation
+    url: str
+    stored: Finding
+    live: Finding
+
+
+def check_citation(citation: Citation) -> None:
+    """Refuse what cannot be looked up, whatever is stored.
+
+    Raises:
+        InputError: The quotation is empty or too long, the offsets are none, the URL cannot be
+            used, or neither a page nor a passage is named.
+    """
+    quote = check_text("A quote", citation.quote)
+    if not quote.strip():
+        raise InputError("A quote is empty: give the text that was quoted.")
+    if len(quote) > MAX_QUOTE_CHARS:
+        raise InputError(
+            f"A quote has {len(quote):,} characters; at most {MAX_QUOTE_CHARS:,} are allowed."
+        )
+    quoted_place(citation)
+    if citation.url:
+        canonical_url(citation.url)
+    elif citation.passage_id is None:
+        raise InputError("A citation names no page: give its url, or the id of a passage.")
+
+
+def quoted_place(citation: Citation) -> tuple[int, int] | None:
+    """Where the quotation is said to stand; None when that is not said.
+
+    Raises:
+        InputError: The offsets are none.
+    """
+    start, end = citation.char_start, citation.char_end
+    if start is None:
+        return None
+    end = start + len(citation.quote) if end is None else end
+    if not 0 <= start < end:
+        raise InputError(
+            f"char_start is {start} and char_end is {end}; they must be offsets, the first smaller."
+        )
+    return start, end
