@@ -38,6 +38,7 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.checking import check_corpus
+from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema
 from webrag.embedding.embedder import Embedder
@@ -240,7 +241,7 @@ class Examiner:
         if is_update and url not in self._acknowledged:
             self._ingest(url)
         if not is_update and self._acknowledged.pop(url, None) is not None:
-            await Corpus(self._database).forget(url)
+            await forget_page(self._database, url)
         old = self._acknowledged.get(url)
         is_acknowledged = await self._interrupt(url, point, victim)
         faults = []

@@ -16,6 +16,7 @@ from psycopg import AsyncConnection, sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.exporting import export_corpus
+from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.maintenance.importing import import_corpus
 from webrag.corpus.mapped_links import MappedLinks
 from webrag.corpus.pages import Corpus
@@ -289,7 +290,7 @@ async def test_export_sees_one_moment(filled: Corpus, database: Database, tmp_pa
     tasks = []
 
     def remove(done: int, total: int) -> None:
-        tasks.append(loop.create_task(filled.forget(OTHER)))
+        tasks.append(loop.create_task(forget_page(database, OTHER)))
 
     report = await export_corpus(database, tmp_path / "c", on_progress=remove)
     await asyncio.gather(*tasks)
