@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from llama_index.postprocessor.webrag.selection import age_s
+
 from webrag.answering.english.screening import Barred, barred_spans
 from webrag.answering.models import AnswerConfig, AnswerRequest, ExecutionPlan, RetrieveStep
 from webrag.concurrency import all_of
@@ -34,9 +36,7 @@ def freshness(published_at: datetime | None, *, window_years: int, now: datetime
     """
     if published_at is None:
         return 0.0
-    dated = published_at if published_at.tzinfo else published_at.replace(tzinfo=UTC)
-    age = max((now - dated).total_seconds() / _YEAR_S, 0.0)
-    return max(0.0, 1.0 - age / window_years)
+    return max(0.0, 1.0 - age_s(published_at, now) / _YEAR_S / window_years)
 
 
 def boosted(score: float, fresh: float, *, profile: ScoreProfile, boost: float) -> float:
