@@ -12,8 +12,7 @@ import numpy as np
 import pyromark
 from pyromark import Options
 
-from .lines import BreakCost, LineTable
-from .outline import Heading, Image, Mark, Outline, TextRun
+from .outline import BreakCost, Heading, Image, LineTable, Mark, Outline, TextRun
 
 __all__ = ["parse_outline"]
 
