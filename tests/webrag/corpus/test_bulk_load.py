@@ -24,7 +24,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from webrag.corpus.bulk_load import index_deferred
 from webrag.postgres.database import Database
-from webrag.corpus.models import DatabaseConfig
+from webrag.postgres.config import DatabaseConfig
 
 async def load():
     database = Database(DatabaseConfig(data_dir=Path(sys.argv[1]), collection=sys.argv[2]))
