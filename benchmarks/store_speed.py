@@ -246,8 +246,8 @@ async def run(pages: list[Page], data_dir: Path) -> None:
 
     clock = Clock()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(corpus.index_put_off(chunks))
-        adding = await stack.enter_async_context(Corpus(added).index_put_off(chunks))
+        await stack.enter_async_context(corpus.index_deferred(chunks))
+        adding = await stack.enter_async_context(Corpus(added).index_deferred(chunks))
         assert adding
         for number in range(SLICES):
             part = pages[number::SLICES]

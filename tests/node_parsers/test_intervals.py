@@ -1,6 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.node_parser.webrag.intervals import Intervals
+from llama_index.node_parser.webrag.rich_content import Intervals
 
 RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=12)
 

@@ -3,8 +3,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.node_parser.webrag.segmentation import Piece, Segmenter, trim
-from llama_index.node_parser.webrag.tokens import TokenCounter
+from llama_index.node_parser.webrag.segmentation import Piece, Segmenter, TokenCounter, trim
 
 
 def words(text: str) -> list[str]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.postprocessor.webrag.question_vectors import emphasised, weighted_tokens
+from llama_index.postprocessor.webrag.token_vectors import emphasised, weighted_tokens
 
 AXES = {"how": 0, "vacuum": 1, "table": 2, "the": 3}
 

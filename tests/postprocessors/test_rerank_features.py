@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.postprocessor.webrag.passage_words import sentence_windows
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
     Passage,
     Question,
+    sentence_windows,
 )
 
 from webrag.embedding.bundled import BundledEmbedding

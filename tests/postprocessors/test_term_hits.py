@@ -1,4 +1,4 @@
-from llama_index.postprocessor.webrag.term_hits import bigram_share, coverage, find_hits
+from llama_index.postprocessor.webrag.rerank_features import bigram_share, coverage, find_hits
 
 TERMS = ["port", "server", "set", "port", "of", "server", "port"]
 WANTED = frozenset({"port", "server"})

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.postprocessor.webrag.token_vocabulary import (
+from llama_index.postprocessor.webrag.token_vectors import (
     TokenVocabulary,
     best_cosines,
     distinct_tokens,

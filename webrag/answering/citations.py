@@ -33,8 +33,8 @@ class Proposal:
 class CitationDesk:
     """Takes the sentences of one answer, keeps those whose citations hold, and counts the rest.
 
-    A citation holds when `pages[url][start:end]` is the quotation, it touches nothing barred, and
-    it says what the sentence says. Not shared between runs.
+    A citation holds when `pages[url][start:end]` is the quotation, it touches nothing unquotable,
+    and it says what the sentence says. Not shared between runs.
 
     Args:
         evidence: Passages that may be cited.

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from webrag.answering.english.screening import Barred, barred_spans
+from llama_index.postprocessor.webrag.selection import age_s
+
+from webrag.answering.english.screening import UnquotableSpan, unquotable_spans
 from webrag.answering.models import AnswerConfig, AnswerRequest, ExecutionPlan, RetrieveStep
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer
@@ -34,9 +36,7 @@ def freshness(published_at: datetime | None, *, window_years: int, now: datetime
     """
     if published_at is None:
         return 0.0
-    dated = published_at if published_at.tzinfo else published_at.replace(tzinfo=UTC)
-    age = max((now - dated).total_seconds() / _YEAR_S, 0.0)
-    return max(0.0, 1.0 - age / window_years)
+    return max(0.0, 1.0 - age_s(published_at, now) / _YEAR_S / window_years)
 
 
 def boosted(score: float, fresh: float, *, profile: ScoreProfile, boost: float) -> float:
@@ -63,7 +63,7 @@ class Evidence:
         relevance: The reranker's score.
         order: What passages are ordered by: the normalised relevance and the recency boost.
         sub_query: The need it was found for.
-        barred: Parts of the chunk that may not be quoted.
+        unquotable: Parts of the chunk that may not be quoted.
     """
 
     number: int
@@ -71,12 +71,12 @@ class Evidence:
     relevance: float
     order: float
     sub_query: str
-    barred: tuple[Barred, ...] = ()
+    unquotable: tuple[UnquotableSpan, ...] = ()
 
     def is_quotable(self, start: int, end: int) -> bool:
-        """Whether a span of the page lies in the chunk and touches nothing barred."""
+        """Whether a span of the page lies in the chunk and touches nothing unquotable."""
         inside = self.chunk.char_start <= start < end <= self.chunk.char_end
-        return inside and not any(each.overlaps(start, end) for each in self.barred)
+        return inside and not any(each.overlaps(start, end) for each in self.unquotable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ class EvidenceFinder:
         order = boosted(
             item.reranked_score, fresh, profile=profile, boost=config.rerank_recency_boost
         )
-        barred = barred_spans(chunk.text, chunk.char_start)
-        return Evidence(0, chunk, item.reranked_score, order, query, barred)
+        unquotable = unquotable_spans(chunk.text, chunk.char_start)
+        return Evidence(0, chunk, item.reranked_score, order, query, unquotable)
 
     def _step(
         self,
@@ -193,7 +193,7 @@ class EvidenceFinder:
     ) -> RetrieveStep:
         idf, searched = legs[0].result.term_idf, legs[0].result.corpus_stats
         chunks = {chunk.chunk_id for leg in legs for chunk in leg.result.chunks}
-        barred = [each.kind for evidence in kept for each in evidence.barred]
+        left_out = [span.kind for evidence in kept for span in evidence.unquotable]
         return RetrieveStep(
             year_mode="explicit" if years else "none",
             requested_years=tuple(years),
@@ -202,8 +202,8 @@ class EvidenceFinder:
             documents=searched.total_documents,
             candidates=len(chunks),
             passages=len(kept),
-            excluded_instructions=barred.count("instruction"),
-            excluded_secrets=barred.count("secret"),
+            excluded_instructions=left_out.count("instruction"),
+            excluded_secrets=left_out.count("secret"),
             coverage=coverage(idf, map(_passage, kept[:_COVERED_PASSAGES])) if kept else 0.0,
             confidence=confidence(
                 (RankedChunk(chunk=each.chunk, reranked_score=each.relevance) for each in kept),

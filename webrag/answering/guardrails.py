@@ -155,9 +155,9 @@ DEFAULT_GUARDRAILS: Final[tuple[Guardrail, ...]] = (
 def _has_quotable_text(evidence: Evidence) -> bool:
     chunk = evidence.chunk
     at, kept = chunk.char_start, []
-    for barred in sorted(evidence.barred, key=lambda each: each.start):
-        kept.append(chunk.text[at - chunk.char_start : barred.start - chunk.char_start])
-        at = max(at, barred.end)
+    for span in sorted(evidence.unquotable, key=lambda each: each.start):
+        kept.append(chunk.text[at - chunk.char_start : span.start - chunk.char_start])
+        at = max(at, span.end)
     kept.append(chunk.text[at - chunk.char_start :])
     # Headings alone say nothing that could be quoted.
     lines = [line for part in kept for line in part.splitlines() if not line.startswith("#")]

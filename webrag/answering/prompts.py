@@ -97,16 +97,16 @@ def evidence_text(evidence: Evidence, *, whole: bool) -> str:
     start, end = chunk.char_start, chunk.char_end
     if focus is not None and not (whole and len(chunk.text) <= _MAX_PASSAGE_CHARS):
         start, end = focus.char_start, focus.char_end
-    kept = "".join(_unbarred(evidence, start, end))
+    kept = "".join(_quotable_parts(evidence, start, end))
     return kept[:_MAX_PASSAGE_CHARS]
 
 
-def _unbarred(evidence: Evidence, start: int, end: int) -> Iterator[str]:
+def _quotable_parts(evidence: Evidence, start: int, end: int) -> Iterator[str]:
     text, offset, at = evidence.chunk.text, evidence.chunk.char_start, start
-    for barred in sorted(evidence.barred, key=lambda each: each.start):
-        if barred.overlaps(at, end):
-            yield text[at - offset : max(barred.start, at) - offset]
-            at = min(barred.end, end)
+    for span in sorted(evidence.unquotable, key=lambda each: each.start):
+        if span.overlaps(at, end):
+            yield text[at - offset : max(span.start, at) - offset]
+            at = min(span.end, end)
     yield text[at - offset : end - offset]
 
 

@@ -81,7 +81,7 @@ def choose_excerpts(
     """The sentences that answer a question best, those of the best passage first.
 
     Sentences of one passage keep their order and are joined when they are neighbours; one that
-    announces a list or code is followed by it. Nothing barred is chosen, nothing twice.
+    announces a list or code is followed by it. Nothing unquotable is chosen, nothing twice.
 
     Args:
         query: The question.

@@ -22,11 +22,11 @@ from webrag.postgres.steps import Execute, Steps, run_steps
 __all__ = [
     "LEAST_ROWS",
     "build_index",
+    "defer_index",
     "finish_interrupted_load",
-    "index_put_off",
+    "index_deferred",
     "mark_load",
     "must_keep_index",
-    "put_off_index",
 ]
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ _LEAST_MEMORY, _MOST_MEMORY = 64 << 20, 1 << 30
 _GRAPH_BYTES = 600
 
 
-def put_off_index(collection: str, coming: int) -> Steps[bool]:
+def defer_index(collection: str, coming: int) -> Steps[bool]:
     """Drop the vector index and note it, if that many coming rows make it worth while.
 
     It is when there are at least `LEAST_ROWS` of them and not more in the table already. Fails
@@ -71,7 +71,7 @@ def put_off_index(collection: str, coming: int) -> Steps[bool]:
 
 
 def must_keep_index(error: StorageError) -> bool:
-    """Whether `put_off_index` failed as others use the table, or the user does not own it.
+    """Whether `defer_index` failed as others use the table, or the user does not own it.
 
     A load then goes through the index, slower and otherwise the same.
     """
@@ -90,7 +90,7 @@ def mark_load(collection: str) -> Steps[None]:
 
 
 def build_index(collection: str) -> Steps[bool]:
-    """Build an index that was put off; not while a load is under way, which will build it.
+    """Build an index that was deferred; not while a load is under way, which will build it.
 
     Readers go on meanwhile, writers wait. Repeating it does nothing.
     """
@@ -125,7 +125,7 @@ def build_index(collection: str) -> Steps[bool]:
 
 
 @asynccontextmanager
-async def index_put_off(database: Database, coming: int) -> AsyncIterator[bool]:
+async def index_deferred(database: Database, coming: int) -> AsyncIterator[bool]:
     """Load many rows in many transactions, with the vector index built at the end.
 
     The index is built as well when the block fails. When the process dies, or the task is
@@ -136,17 +136,17 @@ async def index_put_off(database: Database, coming: int) -> AsyncIterator[bool]:
         coming: Rows expected; few ones, or fewer than there are, leave the index as it is.
 
     Yields:
-        Whether it was put off.
+        Whether it was deferred.
     """
     async with AsyncExitStack() as stack:
-        is_put_off = coming >= LEAST_ROWS and await _start(database, stack, coming)
+        is_deferred = coming >= LEAST_ROWS and await _start(database, stack, coming)
         try:
-            yield is_put_off
+            yield is_deferred
         except Exception:
-            if is_put_off:
+            if is_deferred:
                 await _finish(database, stack)
             raise
-        if is_put_off:
+        if is_deferred:
             await _finish(database, stack)
 
 
@@ -168,7 +168,7 @@ async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool
     collection = database.config.collection
 
     async def work(connection: AsyncConnection[TupleRow]) -> bool:
-        return await run_steps(connection, put_off_index(collection, coming))
+        return await run_steps(connection, defer_index(collection, coming))
 
     holder = await stack.enter_async_context(_tolerant(database))
     await run_steps(holder, mark_load(collection))

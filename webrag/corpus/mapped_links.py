@@ -7,10 +7,9 @@ from typing import Any
 from psycopg import AsyncConnection, sql
 
 from webrag.corpus.models import LinkCandidate
-from webrag.corpus.rows import is_generic_anchor
 from webrag.corpus.schema import table
 from webrag.corpus.writer import lock_pages
-from webrag.ingestion.models import MappedLink
+from webrag.ingestion.models import MappedLink, is_generic_anchor
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Copy, Execute, Steps, run_steps
 

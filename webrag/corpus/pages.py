@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import AsyncConnection, sql
 
 from webrag.corpus import queries
-from webrag.corpus.bulk_load import index_put_off
+from webrag.corpus.bulk_load import index_deferred
 from webrag.corpus.mapped_links import enriched
 from webrag.corpus.models import CorpusStatus, LinkCandidate, StoredPage
 from webrag.corpus.queries import (
@@ -212,13 +212,13 @@ class Corpus(CorpusReader):
 
         return await self._database.run(work)
 
-    def index_put_off(self, coming: int) -> AbstractAsyncContextManager[bool]:
+    def index_deferred(self, coming: int) -> AbstractAsyncContextManager[bool]:
         """Within it, many rows are loaded; the vector index is built at the end if that is faster.
 
         Args:
             coming: About how many chunks.
         """
-        return index_put_off(self._database, coming)
+        return index_deferred(self._database, coming)
 
     async def known_chunks(self, page_id: int | None, text_hashes: Sequence[bytes]) -> KnownChunks:
         """Give what a new version of a page has in common with the corpus.

@@ -14,7 +14,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
 
 from webrag.corpus.nodes import FLAGS, stored_metadata
 from webrag.errors import StorageError
-from webrag.ingestion.models import NormalizedDocument, OutgoingLink
+from webrag.ingestion.models import NormalizedDocument, OutgoingLink, is_generic_anchor
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, pack_postings
 
@@ -33,14 +33,8 @@ __all__ = [
     "rows_without_postings",
 ]
 
-# Anchors that say nothing about their target; the link's title attribute is better.
-_GENERIC = """
-back,click here,contents,continue,here,home,index,learn more,link,more,next,next page,permalink,
-prev,previous,read more,see more,this,this page,top,up
-"""
 # Words about images that are searched with a passage; more would drown its own.
 _MAX_IMAGE_CHARS: Final = 8_000
-_GENERIC_ANCHORS = frozenset(_GENERIC.replace("\n", "").split(","))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +229,6 @@ def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
             )
         )
     return rows
-
-
-def is_generic_anchor(anchor: str) -> bool:
-    """Tell whether an anchor text says nothing about its target."""
-    words = anchor.strip().casefold()
-    return words in _GENERIC_ANCHORS or not any(c.isalnum() for c in words)
 
 
 def _check_offsets(document: NormalizedDocument, node: BaseNode) -> None:

@@ -1,7 +1,7 @@
 """What ingestion takes and gives: pages as fetched, documents as normalised. No I/O here."""
 
 from datetime import datetime
-from typing import Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,7 +17,15 @@ __all__ = [
     "PageSource",
     "SiteMapper",
     "Validators",
+    "is_generic_anchor",
 ]
+
+_GENERIC_ANCHORS: Final = frozenset(
+    """back|click here|contents|continue|continue reading|details|forward|here|home|index|learn
+more|link|more|next|next page|next topic|page|permalink|prev|previous|previous page|previous
+topic|read more|see also|see more|skip to content|source|table of contents|this|this link|this
+page|top|up""".replace("\n", " ").split("|")
+)
 
 
 class _Frozen(BaseModel):
@@ -279,3 +287,9 @@ class NormalizedDocument(_Frozen):
     last_modified: str | None = None
     status: int = 200
     source: str
+
+
+def is_generic_anchor(anchor: str) -> bool:
+    """Whether the text of a link says nothing about its target."""
+    words = anchor.strip().casefold()
+    return words in _GENERIC_ANCHORS or not any(char.isalnum() for char in words)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["depth_weight", "fuse_ranks", "fuse_scores"]
+__all__ = ["fuse_ranks", "fuse_scores"]
 
 # The constant of reciprocal rank fusion as published; smaller values trust rank 1 more.
 _RRF_CONSTANT = 60
@@ -51,11 +51,6 @@ def fuse_ranks(
     dense = np.asarray(similarity, dtype=float)
     lexical_share = np.where(words > 0, 1.0 / (_RRF_CONSTANT + _ranks(words)), 0.0)
     return lexical_share + 1.0 / (_RRF_CONSTANT + _ranks(dense))
-
-
-def depth_weight(depth: int, *, decay_rate: float, floor: float) -> float:
-    """What a score is multiplied by, `depth` links away from a page the user named."""
-    return max(1.0 - depth * decay_rate, floor)
 
 
 def _relative(values: NDArray[np.float64]) -> NDArray[np.float64]:

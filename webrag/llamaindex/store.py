@@ -21,10 +21,10 @@ from typing_extensions import override
 from webrag.corpus.bulk_load import (
     LEAST_ROWS,
     build_index,
+    defer_index,
     finish_interrupted_load,
-    index_put_off,
+    index_deferred,
     must_keep_index,
-    put_off_index,
 )
 from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.errors import ConfigurationError, InputError, StorageError
@@ -358,11 +358,11 @@ class CorpusVectorStore(PGVectorStore):
         """
         check_embeddings(nodes, self.embed_dim)
         pages = pages_of_nodes(nodes)
-        is_put_off = len(nodes) >= LEAST_ROWS and self._put_off_index(len(nodes))
+        is_deferred = len(nodes) >= LEAST_ROWS and self._defer_index(len(nodes))
         try:
             self._collection.run(lambda: add_nodes(self.schema_name, pages))
         finally:
-            if is_put_off:
+            if is_deferred:
                 self._collection.run(lambda: build_index(self.schema_name))
         return [node.node_id for node in nodes]
 
@@ -372,7 +372,7 @@ class CorpusVectorStore(PGVectorStore):
         check_embeddings(nodes, self.embed_dim)
         pages = await asyncio.to_thread(pages_of_nodes, nodes)
         await self._collection.prepare()
-        async with index_put_off(self.client, len(nodes)):
+        async with index_deferred(self.client, len(nodes)):
             await self._collection.arun(lambda: add_nodes(self.schema_name, pages))
         return [node.node_id for node in nodes]
 
@@ -450,9 +450,9 @@ class CorpusVectorStore(PGVectorStore):
         options = search_options(query, kwargs, self.hnsw_kwargs)
         return lambda: search(self.schema_name, query, options)
 
-    def _put_off_index(self, coming: int) -> bool:
+    def _defer_index(self, coming: int) -> bool:
         try:
-            return self._collection.run(lambda: put_off_index(self.schema_name, coming))
+            return self._collection.run(lambda: defer_index(self.schema_name, coming))
         except StorageError as error:
             if must_keep_index(error):
                 return False

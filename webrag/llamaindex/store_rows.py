@@ -72,9 +72,9 @@ class AddedPage:
         title: The page's, from the metadata.
         parents: Rows of the nodes that have children; their positions are still open.
         children: Rows of the searched nodes; their positions are still open.
-        lone_parents: A row for each searched node that is a parent's only child, by its id, to be
-            used unless its parent is stored.
-        tokens: How long each parent is, lone ones included.
+        only_child_parents: A row for each searched node that is a parent's only child, by its id,
+            to be used unless its parent is stored.
+        tokens: How long each parent is, those of only children included.
         terms: What the lexical index holds of each searched node.
         embeddings: The vector of each searched node.
     """
@@ -83,7 +83,7 @@ class AddedPage:
     title: str | None
     parents: list[ParentRow]
     children: list[ChildRow]
-    lone_parents: dict[str, ParentRow]
+    only_child_parents: dict[str, ParentRow]
     tokens: dict[UUID, int]
     terms: list[list[str]]
     embeddings: list[list[float]]
@@ -130,7 +130,9 @@ def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> Pla
     """
     known = stored_parents | {parent.id for parent in page.parents}
     lone = [
-        page.lone_parents[child.node_id] for child in page.children if child.parent_id not in known
+        page.only_child_parents[child.node_id]
+        for child in page.children
+        if child.parent_id not in known
     ]
     markdown, token = end.markdown, end.next_token
     parents: list[ParentRow] = []
@@ -153,7 +155,7 @@ def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> Pla
     for ordinal, child in enumerate(page.children, end.next_ordinal):
         parent_id = child.parent_id
         if parent_id not in known:
-            parent_id = page.lone_parents[child.node_id].id
+            parent_id = page.only_child_parents[child.node_id].id
         around = spans.get(parent_id, (0, None))
         markdown, start = _located(markdown, child.text, child.char_start, *around)
         children.append(
@@ -178,7 +180,7 @@ def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> Ad
         title=(*inner, *leaves)[0].metadata.get("title"),
         parents=[parent_row(node, 0) for node in inner],
         children=children,
-        lone_parents={leaf.node_id: parent_row(leaf, 0) for leaf in alone},
+        only_child_parents={leaf.node_id: parent_row(leaf, 0) for leaf in alone},
         tokens={row_id(node.node_id): _tokens(node, count_tokens) for node in (*inner, *alone)},
         terms=[analyze(child.indexed_text) for child in children],
         embeddings=[leaf.get_embedding() for leaf in leaves],

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 from uuid import UUID
 
+from llama_index.postprocessor.webrag.selection import within_budget
+
 from webrag.retrieval.models import RetrievedChunk
 
 __all__ = [
@@ -128,14 +130,8 @@ def fit_budget(items: Sequence[T], tokens: Callable[[T], int], budget: int) -> t
     Returns:
         The prefix, and whether anything was cut.
     """
-    kept: list[T] = []
-    spent = 0
-    for item in items:
-        spent += tokens(item)
-        if kept and spent > budget:
-            break
-        kept.append(item)
-    return kept, len(kept) < len(items)
+    kept = within_budget(map(tokens, items), budget)
+    return list(items[:kept]), kept < len(items)
 
 
 def group_by_source(chunks: Iterable[RetrievedChunk]) -> tuple[RetrievedChunk, ...]:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Literal
 
-import numpy as np
 import pyromark
+from llama_index.node_parser.webrag.blocks import read_events
 
 __all__ = ["Block", "Piece", "plain_span", "plain_text", "read_blocks"]
 
@@ -172,30 +172,25 @@ def _inner_fence(text: str) -> tuple[int, int] | None:
 
 
 def _parse(text: str, base: int) -> Iterator[Block]:
-    reader = _BlockReader(text, base)
-    for event, span in pyromark.events_with_range(text[base:], options=_OPTIONS):
-        reader.feed(event, span["start"], span["end"])
+    reader = _BlockReader(text)
+    for name, payload, start, end in read_events(text[base:], _OPTIONS):
+        reader.feed(name, payload, base + start, base + end)
     reader.flush()
     return iter(reader.blocks)
 
 
 class _BlockReader:
-    """Collects parser events into blocks; byte offsets of the parser become character offsets."""
+    """Collects parser events into blocks."""
 
-    def __init__(self, text: str, base: int) -> None:
+    def __init__(self, text: str) -> None:
         self.blocks: list[Block] = []
         self._text = text
-        source = np.frombuffer(text[base:].encode(), dtype=np.uint8)
-        # Characters that begin before each byte: continuation bytes begin none.
-        self._offsets = base + np.concatenate([[0], np.cumsum((source & 0xC0) != 0x80)])
         self._block = Block("prose")
         self._inline_depth = 0
         self._line_end: int | None = None
 
-    def feed(self, event: Any, start_byte: int, end_byte: int) -> None:
+    def feed(self, name: str, payload: Any, start: int, end: int) -> None:
         """Take the next event."""
-        name, payload = _named(event)
-        start, end = int(self._offsets[start_byte]), int(self._offsets[end_byte])
         if name in {"SoftBreak", "HardBreak"}:
             self._line_end = end
             return

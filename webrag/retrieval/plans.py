@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from llama_index.postprocessor.webrag.selection import depth_weight
 from numpy.typing import NDArray
 
 from webrag.lexical.bm25 import (
@@ -20,7 +21,7 @@ from webrag.lexical.bm25 import (
     split_key,
     term_postings,
 )
-from webrag.lexical.fusion import depth_weight, fuse_ranks, fuse_scores
+from webrag.lexical.fusion import fuse_ranks, fuse_scores
 from webrag.retrieval.aggregation import (
     Candidate,
     ParentHit,
@@ -188,7 +189,7 @@ def _candidates(
             parent_tokens=row[5],
             text_hash=row[3],
             depth_weight=depth_weight(
-                row[4], decay_rate=config.depth_decay_rate, floor=config.depth_floor
+                row[4], rate=config.depth_decay_rate, floor=config.depth_floor
             ),
             similarity=float(similarity[i]),
             lexical=float(lexical[i]),

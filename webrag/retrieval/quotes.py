@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
 
+from webrag.ingestion.sentences import sentence_ends
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.retrieval.markup import Block, read_blocks
 
@@ -14,16 +15,6 @@ __all__ = ["finest_quote", "quotable_units", "term_coverage"]
 
 Span = tuple[int, int]
 
-# A sentence ends at its mark, with closing brackets, before a blank and something that can begin
-# a sentence; in scripts without blanks it ends at the mark alone.
-_SENTENCE_END = re.compile(
-    r"""(?:[.!?\u2026\u061f\u0964]["'\u2019\u201d)\]*_]*(?=\s+["'\u2018\u201c(\[*_`]*[^\W\d_a-z])"""
-    r"""|[\u3002\uff01\uff1f]["\u201d\u300d\u300f\uff09]*)"""
-)
-_LONGEST_ABBREVIATION = 10  # characters, with the one before it
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:[A-Za-z]|e\.g|i\.e|etc|cf|vs|al|resp|approx|No|Fig|Eq|Dr|Mr|Mrs|Ms|St|ver)\.$"
-)
 _WORD_GAP = re.compile(r"\s+")
 # Stands between a term and its definition, where pages have links ("[source]") that the stored
 # text leaves out; a quotation across it would not be verbatim on the page.
@@ -181,13 +172,10 @@ def _sentences(text: str, block: Block) -> Iterator[Span]:
     start = block.start
     opened = [first for first, _ in block.atoms]
     closed = list(accumulate((last for _, last in block.atoms), max))
-    for mark in _SENTENCE_END.finditer(text, block.start, block.end):
-        cut = mark.end()
+    for cut in sentence_ends(text, block.start, block.end, rule="prose"):
         # Of the pieces of markup that begin before the cut, one may end behind it.
         before = bisect_left(opened, cut)
-        is_inside = before > 0 and cut < closed[before - 1]
-        near = max(start, cut - _LONGEST_ABBREVIATION)
-        if is_inside or _ABBREVIATION.search(text, near, cut):
+        if before > 0 and cut < closed[before - 1]:
             continue
         yield _strip(text, start, cut)
         start = cut

@@ -21,6 +21,7 @@ from webrag.corpus.pages import Corpus
 from webrag.corpus.texts import read_passage
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.service import IngestionService
 from webrag.postgres.database import Database
@@ -53,8 +54,8 @@ _OTHER = -1  # the number of every word that the quotation lacks
 
 _BLOCK_CHARS = 4_096  # what is walked character by character, once
 
-# Marks of Markdown, and what differs between a page and what is typed from it.
-_IGNORED = frozenset("*_`\\#>|~\u00ad\u200b")
+# White space, marks of Markdown, and what is drawn as nothing.
+_IGNORED = re.compile(rf"[\s*_`\\#>|~{DEFAULT_IGNORABLE}]")
 
 _TYPOGRAPHY = str.maketrans(
     "\u2018\u2019\u201c\u201d\u2010\u2011\u2013\u2014",
@@ -153,7 +154,7 @@ class _Essential(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        if char.isspace() or char in _IGNORED:
+        if _IGNORED.match(char):
             kept = ""
         elif char < "\x80":
             kept = char

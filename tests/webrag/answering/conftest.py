@@ -14,7 +14,7 @@ from llama_index.postprocessor.webrag import LocalRerank
 
 from tests.loopback import QuietHandler, serving
 from webrag.answering.citations import CitationDesk
-from webrag.answering.english.screening import barred_spans
+from webrag.answering.english.screening import unquotable_spans
 from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered
 from webrag.answering.judging import Meaning, Reflector
 from webrag.answering.manager import Manager
@@ -213,7 +213,12 @@ def build_evidence(
         fetched_at=datetime(2026, 1, 1, tzinfo=UTC), matches=(match,),
         **{key: values.pop(key) for key in ("heading_path", "published_at") if key in values},
     )  # fmt: skip
-    given = {"relevance": 0.9, "order": 0.9, "sub_query": "", "barred": barred_spans(text, 0)}
+    given = {
+        "relevance": 0.9,
+        "order": 0.9,
+        "sub_query": "",
+        "unquotable": unquotable_spans(text, 0),
+    }
     return Evidence(number=number, chunk=chunk, **{**given, **values})
 
 

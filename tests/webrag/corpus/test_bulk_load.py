@@ -9,7 +9,7 @@ from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 from psycopg import sql
 
-from webrag.corpus.bulk_load import LEAST_ROWS, finish_interrupted_load, index_put_off
+from webrag.corpus.bulk_load import LEAST_ROWS, finish_interrupted_load, index_deferred
 from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema
@@ -22,13 +22,13 @@ VECTORS = np.random.default_rng(7).normal(size=(LEAST_ROWS + 500, DIMENSIONS)).r
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from webrag.corpus.bulk_load import index_put_off
+from webrag.corpus.bulk_load import index_deferred
 from webrag.postgres.database import Database
 from webrag.postgres.config import DatabaseConfig
 
 async def load():
     database = Database(DatabaseConfig(data_dir=Path(sys.argv[1]), collection=sys.argv[2]))
-    async with index_put_off(database, 10**6):
+    async with index_deferred(database, 10**6):
         os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(load())
@@ -65,17 +65,17 @@ async def empty(database: Database) -> Database:
 
 
 async def test_index_is_absent_within_a_large_load_and_there_afterwards(empty: Database) -> None:
-    async with index_put_off(empty, LEAST_ROWS) as is_put_off:
+    async with index_deferred(empty, LEAST_ROWS) as is_deferred:
         within = await has_index(empty)
 
-    assert (is_put_off, within, await has_index(empty)) == (True, False, True)
+    assert (is_deferred, within, await has_index(empty)) == (True, False, True)
 
 
 async def test_small_load_leaves_the_index_alone(empty: Database) -> None:
-    async with index_put_off(empty, LEAST_ROWS - 1) as is_put_off:
+    async with index_deferred(empty, LEAST_ROWS - 1) as is_deferred:
         assert await has_index(empty)
 
-    assert not is_put_off
+    assert not is_deferred
 
 
 async def test_many_nodes_are_stored_and_found_by_the_index(empty: Database) -> None:
@@ -99,19 +99,19 @@ async def test_load_into_a_larger_table_goes_through_the_index(empty: Database) 
     store = CorpusVectorStore.from_database(empty, embed_dim=DIMENSIONS)
     await store.async_add(nodes(0, LEAST_ROWS + 1))
 
-    async with index_put_off(empty, LEAST_ROWS) as is_put_off:
+    async with index_deferred(empty, LEAST_ROWS) as is_deferred:
         assert await has_index(empty)
 
-    assert not is_put_off
+    assert not is_deferred
 
 
-async def test_searches_are_exact_while_the_index_is_put_off(empty: Database) -> None:
+async def test_searches_are_exact_while_the_index_is_deferred(empty: Database) -> None:
     store = CorpusVectorStore.from_database(empty, embed_dim=DIMENSIONS)
     await store.async_add(nodes(0, 500))
     wanted = VECTORS[33] / np.linalg.norm(VECTORS[33])
     cosines = (VECTORS[:500] / np.linalg.norm(VECTORS[:500], axis=1, keepdims=True)) @ wanted
 
-    async with index_put_off(empty, 10**6):
+    async with index_deferred(empty, 10**6):
         query = VectorStoreQuery(query_embedding=VECTORS[33].tolist(), similarity_top_k=20)
         found = await store.aquery(query)
 
@@ -120,7 +120,7 @@ async def test_searches_are_exact_while_the_index_is_put_off(empty: Database) ->
 
 async def test_failed_load_builds_the_index(empty: Database) -> None:
     with pytest.raises(ValueError, match="broken"):
-        async with index_put_off(empty, 10**6):
+        async with index_deferred(empty, 10**6):
             raise ValueError("broken")
 
     assert await has_index(empty)
@@ -142,15 +142,15 @@ async def test_index_of_a_killed_load_is_built_by_the_next_opening(
 async def test_index_is_not_built_under_a_load_that_goes_on(
     empty: Database, postgres_dir: Any
 ) -> None:
-    async with index_put_off(empty, 10**6):
+    async with index_deferred(empty, 10**6):
         built = await finish_interrupted_load(empty)
 
     assert not built
 
 
 async def test_last_of_two_loads_builds_the_index(empty: Database) -> None:
-    async with index_put_off(empty, 10**6):
-        async with index_put_off(empty, 10**6):
+    async with index_deferred(empty, 10**6):
+        async with index_deferred(empty, 10**6):
             pass
         after_first = await has_index(empty)
 
@@ -164,16 +164,16 @@ async def test_readers_that_hold_the_table_keep_the_index(empty: Database) -> No
                 sql.Identifier(empty.config.collection, "data_children")
             )
         )
-        async with index_put_off(empty, 10**6) as is_put_off:
+        async with index_deferred(empty, 10**6) as is_deferred:
             pass
 
-    assert (is_put_off, await has_index(empty)) == (False, True)
+    assert (is_deferred, await has_index(empty)) == (False, True)
 
 
-async def test_pages_can_be_stored_while_the_index_is_put_off(
+async def test_pages_can_be_stored_while_the_index_is_deferred(
     corpus: Corpus, indexer: Any, make_document: Any
 ) -> None:
-    async with corpus.index_put_off(10**6):
+    async with corpus.index_deferred(10**6):
         page = await indexer.index(make_document())
 
     assert await corpus.page(page.url) is not None

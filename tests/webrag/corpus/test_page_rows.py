@@ -202,6 +202,8 @@ def test_document_id_depends_on_the_url_alone() -> None:
     [
         pytest.param("Snapshots", "About them", "Snapshots", id="anchor-says-enough"),
         pytest.param("here", "Snapshots", "Snapshots", id="generic-anchor"),
+        pytest.param("This link", "Snapshots", "Snapshots", id="another-generic-anchor"),
+        pytest.param("Continue reading", "Snapshots", "Snapshots", id="generic-words"),
         pytest.param("Next", "Chapter 2", "Chapter 2", id="navigation"),
         pytest.param("\u2192", "Chapter 2", "Chapter 2", id="arrow"),
         pytest.param("", "Snapshots", "Snapshots", id="image-link"),

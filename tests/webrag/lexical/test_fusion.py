@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.lexical.fusion import depth_weight, fuse_ranks, fuse_scores
+from webrag.lexical.fusion import fuse_ranks, fuse_scores
 
 CANDIDATES = st.lists(
     st.tuples(st.floats(0, 50), st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=20
@@ -65,11 +65,3 @@ def test_more_words_never_lower_a_candidates_rank_among_the_others(
     after = fuse_scores(lexical, similarity, page)
 
     assert sum(after > after[0] + 1e-9) <= sum(before > before[0] + 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("depth", "expected"),
-    [(0, 1.0), (1, 0.95), (2, 0.90), (3, 0.85), (4, 0.80), (40, 0.80)],
-)
-def test_depth_weight_decays_to_its_floor(depth: int, expected: float) -> None:
-    assert depth_weight(depth, decay_rate=0.05, floor=0.8) == pytest.approx(expected)

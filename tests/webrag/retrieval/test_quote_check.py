@@ -42,6 +42,15 @@ def test_quote_is_found_as_it_stands(
     assert (match.state, match.text) == (state, text)
 
 
+@pytest.mark.parametrize(
+    "sign", ["\u00ad", "\u200b", "\u200d", "\u2060", "\u202e", "\ufe0f", "\ufeff"]
+)
+def test_what_is_drawn_as_nothing_changes_no_wording(sign: str) -> None:
+    match = find_quote(TEXT, f"The server st{sign}ops after{sign} a while")
+
+    assert (match.state, match.text) == ("reformatted", "The server stops after a while")
+
+
 def test_of_equal_quotations_the_nearest_is_meant() -> None:
     assert find_quote(TEXT, "Again.", (114, 121)).char_start == 114
 

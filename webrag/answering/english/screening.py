@@ -8,7 +8,7 @@ from typing import Final, Literal
 from webrag.answering.addressing import addresses_reader, bare
 from webrag.retrieval.markup import read_blocks
 
-__all__ = ["Barred", "barred_spans", "holds_secret", "is_instruction"]
+__all__ = ["UnquotableSpan", "holds_secret", "is_instruction", "unquotable_spans"]
 
 _INSTRUCTIONS: Final = re.compile(
     "|".join(
@@ -70,7 +70,7 @@ _PLACEHOLDER: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Barred:
+class UnquotableSpan:
     """Part of a page that may not be quoted.
 
     Attributes:
@@ -99,10 +99,10 @@ def holds_secret(text: str) -> bool:
     return any(not _PLACEHOLDER.search(each) for each in found)
 
 
-def barred_spans(text: str, offset: int) -> tuple[Barred, ...]:
+def unquotable_spans(text: str, offset: int) -> tuple[UnquotableSpan, ...]:
     """The blocks of a passage that may not be quoted.
 
-    A whole block is barred, as what follows an instruction usually goes on with it.
+    A whole block is unquotable, as what follows an instruction usually goes on with it.
 
     Args:
         text: Markdown of the passage.
@@ -110,13 +110,13 @@ def barred_spans(text: str, offset: int) -> tuple[Barred, ...]:
     """
     if not is_instruction(text) and not holds_secret(text):
         return ()
-    return tuple(_barred(text, offset))
+    return tuple(_unquotable(text, offset))
 
 
-def _barred(text: str, offset: int) -> Iterator[Barred]:
+def _unquotable(text: str, offset: int) -> Iterator[UnquotableSpan]:
     for block in read_blocks(text):
         part = text[block.start : block.end]
         if is_instruction(part):
-            yield Barred(offset + block.start, offset + block.end, "instruction")
+            yield UnquotableSpan(offset + block.start, offset + block.end, "instruction")
         elif holds_secret(part):
-            yield Barred(offset + block.start, offset + block.end, "secret")
+            yield UnquotableSpan(offset + block.start, offset + block.end, "secret")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from webrag.ingestion.sentences import sentences
 from webrag.lexical.analysis import analyze, query_terms
 
 __all__ = [
@@ -228,8 +229,6 @@ _OPPOSITES: Final = (
 
 _CONDITION: Final = re.compile(r"\b(?:if|when|unless|where)\b[^,.;]{0,500}+(?:,|$)", re.IGNORECASE)
 
-_SENTENCE: Final = re.compile(r"(?<=[.!?;:])\s+|\n+")
-
 
 def is_supported(
     sentence: str,
@@ -254,7 +253,7 @@ def is_supported(
     support = "\n".join(quotes)
     if not query_terms(sentence) or not support.strip():
         return False
-    if _squeezed(sentence) in map(_squeezed, _SENTENCE.split(support)):
+    if _squeezed(sentence) in map(_squeezed, sentences(support, rule="statement")):
         return True
     if not numbers(sentence) <= numbers(support):
         return False
@@ -323,7 +322,7 @@ def _same_polarity(sentence: str, support: str) -> bool:
     "Reads are logged but writes are not" denies one thing and says another.
     """
     terms = set(query_terms(sentence))
-    parts = [part for part in _SENTENCE.split(support) if part.strip()]
+    parts = sentences(support, rule="statement")
     shared = [len(terms & set(analyze(part))) for part in parts]
     most = max(shared, default=0)
     nearest = [part for part, count in zip(parts, shared, strict=True) if count == most]

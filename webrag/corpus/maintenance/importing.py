@@ -78,7 +78,7 @@ async def import_corpus(
         lines = read_pages(file)
         tally = _Tally(header.documents, on_progress)
         loader = _Loader(corpus, indexer, tally)
-        async with corpus.index_put_off(header.documents * _CHUNKS_PER_PAGE):
+        async with corpus.index_deferred(header.documents * _CHUNKS_PER_PAGE):
             while batch := await asyncio.to_thread(_next_lines, lines):
                 for number, page in batch:
                     await loader.add(number, page)

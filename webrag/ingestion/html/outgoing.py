@@ -12,11 +12,10 @@ from webrag.ingestion.characters import collapse, normalize_characters, strip_pr
 from webrag.ingestion.html.marks import MAX_LINKS, Span, link_marks, mark_end, mark_start
 from webrag.ingestion.html.tree import BLOCK_TAGS, ancestors, attribute, inline_text, select
 from webrag.ingestion.models import OutgoingLink
+from webrag.ingestion.sentences import sentence_ends
 
 __all__ = ["FoundLink", "Passages", "collect_links", "mark_links", "outgoing_links", "shortened"]
 _MAX_SENTENCE_CHARS = 300
-
-_SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9`*])|[。！？]|\n")  # noqa: RUF001
 
 _LINE_MARKER = re.compile(r"^[\s>]*(?:[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,9}[.)]\s+|#{1,6}\s+|\|\s*)?")
 
@@ -58,11 +57,9 @@ class Passages:
         """Return the sentence, list item or table row around a span, at most 300 characters."""
         text = self._markdown
         low, high = max(0, span.start - _MAX_SENTENCE_CHARS), span.end + _MAX_SENTENCE_CHARS
-        before = text[low : span.start]
-        ends = [match.end() for match in _SENTENCE_END.finditer(before)]
-        start = low + ends[-1] if ends else low
-        following = _SENTENCE_END.search(text, max(span.start, span.end - 1), high)
-        end = following.end() if following else min(high, len(text))
+        *_, start = low, *sentence_ends(text, low, span.start, rule="line")
+        following = sentence_ends(text, max(span.start, span.end - 1), high, rule="line")
+        end = next(following, min(high, len(text)))
         passage = collapse(_MARKUP.sub(" ", _LINE_MARKER.sub("", text[start:end], count=1)))
         return shortened(passage)
 

@@ -9,9 +9,9 @@ from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from webrag.ingestion.addresses import site_of
+from webrag.ingestion.models import is_generic_anchor
 
 __all__ = [
-    "GENERIC_ANCHORS",
     "LinkScope",
     "anchor_of",
     "next_to_try",
@@ -20,13 +20,6 @@ __all__ = [
     "shared_path",
     "skip_reason",
 ]
-
-GENERIC_ANCHORS: Final = frozenset(
-    """back|click here|contents|continue|continue reading|details|forward|here|home|index|learn
-more|link|more|next|next page|next topic|page|permalink|prev|previous|previous page|previous
-topic|read more|see also|see more|skip to content|source|table of contents|this|this link|this
-page|top|up""".replace("\n", " ").split("|")
-)
 
 _NOT_PAGE_ENDINGS: Final = """
 7z aac apk avi avif bin bmp bz2 css csv deb dmg doc docx eot epub exe gif gz ico iso jar jpeg
@@ -142,8 +135,8 @@ def penalty(url: str) -> float:
 def anchor_of(title: str) -> str:
     """What a link says of its target; empty when it only says "next", "here" or the like."""
     text = " ".join(title.split())
-    plain = text.strip(" \u00ab\u00bb\u2039\u203a<>\u2190\u2192.:|[]()").casefold()
-    return "" if plain in GENERIC_ANCHORS or not any(c.isalnum() for c in plain) else text
+    plain = text.strip(" \u00ab\u00bb\u2039\u203a<>\u2190\u2192.:|[]()")
+    return "" if is_generic_anchor(plain) else text
 
 
 def path_words(url: str) -> str:

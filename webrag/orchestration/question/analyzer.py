@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import ProviderError
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
+from webrag.ingestion.sentences import sentences
 from webrag.orchestration.models import QueryAnalysis, QueryType
 from webrag.orchestration.question.patterns import classify, content_words, decompose
 from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
@@ -358,9 +359,9 @@ def _reworded(query: str) -> tuple[str, ...]:
     """The bare topic, and the last sentence alone when a scene was set before it."""
     words = content_words(query)
     offered = [" ".join(words)] if len(words) > 1 else []
-    sentences = re.split(r"(?<=[.?!])\s+", query.strip())
-    if len(sentences) > 1 and len(sentences[-1].split()) > 2:
-        offered.append(sentences[-1])
+    said = sentences(query, rule="typed")
+    if len(said) > 1 and len(said[-1].split()) > 2:
+        offered.append(said[-1])
     return tuple(offered)
 
 

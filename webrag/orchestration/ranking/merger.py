@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from llama_index.postprocessor.webrag.shingles import Shingles, is_repetition, shingles
+from llama_index.postprocessor.webrag.selection import choose_distinct, shingles, within_budget
 
 from webrag.orchestration.models import RankedChunk, SubQueryResult
 
@@ -68,24 +68,15 @@ def drop_redundant(
     chunks: Sequence[RankedChunk], ceiling: float
 ) -> tuple[tuple[RankedChunk, ...], int]:
     """The chunks that repeat no earlier one, and how many were dropped."""
-    kept: list[RankedChunk] = []
-    seen: list[Shingles] = []
-    for ranked in chunks:
-        own = shingles(ranked.chunk.text)
-        if not any(is_repetition(own, other, ceiling) for other in seen):
-            kept.append(ranked)
-            seen.append(own)
-    return tuple(kept), len(chunks) - len(kept)
+    sets = [shingles(ranked.chunk.text) for ranked in chunks]
+    kept = choose_distinct([0.0] * len(sets), sets, ceiling=ceiling)
+    return tuple(chunks[place] for place in kept), len(chunks) - len(kept)
 
 
 def trim_to_budget(chunks: Sequence[RankedChunk], token_budget: int) -> tuple[RankedChunk, ...]:
     """The longest head of `chunks` within the budget, never empty when `chunks` is not."""
-    used = 0
-    for position, ranked in enumerate(chunks):
-        used += ranked.chunk.token_count
-        if used > token_budget:
-            return tuple(chunks[: max(position, 1)])
-    return tuple(chunks)
+    kept = within_budget((ranked.chunk.token_count for ranked in chunks), token_budget)
+    return tuple(chunks[:kept])
 
 
 def _order(ranked: RankedChunk) -> tuple[float, str, int, str]:

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 from uuid import UUID
 
+from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_in_order
+
 from webrag.concurrency import all_of
 from webrag.corpus.pages import Corpus, StoredParent
 from webrag.ingestion.models import Anchor
@@ -42,20 +44,24 @@ async def neighbours(
         token_budget: Tokens of neighbours at most; 0 for none.
     """
     strong = [item for item in ranked if item.reranked_score >= min_score]
-    wanted = _wanted(strong, ranked, radius)
-    if not wanted or token_budget <= 0:
+    places = neighbours_in_order(
+        (_around(item.chunk, radius) for item in strong),
+        {(item.chunk.document_id, item.chunk.chunk_index) for item in ranked},
+    )
+    if not places or token_budget <= 0:
         return ()
+    wanted: defaultdict[UUID, list[int]] = defaultdict(list)
+    for page, index in places:
+        wanted[page].append(index)
     pages = list(wanted)
     found = await all_of(corpus.neighbours(page, wanted[page]) for page in pages)
     by_place = {(row.document_id, row.chunk_index): row for rows in found for row in rows}
-    added: list[RankedChunk] = []
-    for page, index in _by_strength(strong, wanted, radius):
-        row = by_place.get((page, index))
-        if row is None or row.token_end - row.token_start > token_budget:
-            continue
-        token_budget -= row.token_end - row.token_start
-        added.append(RankedChunk(chunk=_chunk(row), reranked_score=0.0, is_locality_expanded=True))
-    return tuple(added)
+    rows = [by_place[place] for place in places if place in by_place]
+    kept = fill_budget((row.token_end - row.token_start for row in rows), token_budget)
+    return tuple(
+        RankedChunk(chunk=_chunk(rows[place]), reranked_score=0.0, is_locality_expanded=True)
+        for place in kept
+    )
 
 
 def in_reading_order(ranked: Iterable[RankedChunk]) -> tuple[RankedChunk, ...]:
@@ -69,35 +75,10 @@ def in_reading_order(ranked: Iterable[RankedChunk]) -> tuple[RankedChunk, ...]:
     )
 
 
-def _wanted(
-    strong: Sequence[RankedChunk], ranked: Sequence[RankedChunk], radius: int
-) -> dict[UUID, list[int]]:
-    present = {(item.chunk.document_id, item.chunk.chunk_index) for item in ranked}
-    wanted: defaultdict[UUID, list[int]] = defaultdict(list)
-    for item in strong:
-        page = item.chunk.document_id
-        for index in _around(item.chunk, radius):
-            if (page, index) not in present:
-                present.add((page, index))
-                wanted[page].append(index)
-    return dict(wanted)
-
-
-def _by_strength(
-    strong: Sequence[RankedChunk], wanted: dict[UUID, list[int]], radius: int
-) -> list[tuple[UUID, int]]:
-    places = [
-        (item.chunk.document_id, index)
-        for item in strong
-        for index in _around(item.chunk, radius)
-        if index in wanted.get(item.chunk.document_id, ())
-    ]
-    return list(dict.fromkeys(places))
-
-
-def _around(chunk: RetrievedChunk, radius: int) -> list[int]:
+def _around(chunk: RetrievedChunk, radius: int) -> list[tuple[UUID, int]]:
     distances = [side * distance for distance in range(1, radius + 1) for side in (-1, 1)]
-    return [chunk.chunk_index + d for d in distances if chunk.chunk_index + d >= 0]
+    indexes = (chunk.chunk_index + distance for distance in distances)
+    return [(chunk.document_id, index) for index in indexes if index >= 0]
 
 
 def _chunk(row: StoredParent) -> RetrievedChunk:

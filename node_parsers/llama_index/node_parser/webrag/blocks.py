@@ -12,10 +12,9 @@ import numpy as np
 import pyromark
 from pyromark import Options
 
-from .lines import BreakCost, LineTable
-from .outline import Heading, Image, Mark, Outline, TextRun
+from .outline import BreakCost, Heading, Image, LineTable, Mark, Outline, TextRun
 
-__all__ = ["parse_outline"]
+__all__ = ["parse_outline", "read_events"]
 
 _OPTIONS: Final = (
     Options.ENABLE_TABLES
@@ -64,6 +63,17 @@ def parse_outline(text: str) -> Outline:
     return outline
 
 
+def read_events(text: str, options: Options) -> Iterator[tuple[str, Any, int, int]]:
+    """Name, value and range of each event of the parser; ranges are characters of `text`.
+
+    The value of an event that is only a name is None.
+    """
+    char = _character_offsets(text)
+    for event, byte_range in pyromark.events_with_range(text, options=options):
+        name, value = _tag(event)
+        yield name, value, char(byte_range["start"]), char(byte_range["end"])
+
+
 def _pattern_marks(text: str) -> Iterator[Mark]:
     for match in _ADMONITION.finditer(text):
         yield Mark(match.start(), match.end(), "has_admonition")
@@ -106,7 +116,6 @@ class _EventReader:
         self.text = text
         self.lines = lines
         self.outline = Outline()
-        self._char = _character_offsets(text)
         self._open: list[str] = []
         # How often each tag is open: counting in `_open` is quadratic in the depth of nesting.
         self._depth: Counter[str] = Counter()
@@ -119,13 +128,10 @@ class _EventReader:
 
     def read(self) -> None:
         """Go through all events once."""
-        for event, byte_range in pyromark.events_with_range(self.text, options=_OPTIONS):
-            start, end = self._char(byte_range["start"]), self._char(byte_range["end"])
-            if isinstance(event, str):
-                self._bare(event, start, end)
-                continue
-            ((name, value),) = event.items()
-            if name == "Start":
+        for name, value, start, end in read_events(self.text, _OPTIONS):
+            if value is None:
+                self._bare(name, start, end)
+            elif name == "Start":
                 tag, data = _tag(value)
                 self._start(tag, data, start, end)
             elif name == "End":

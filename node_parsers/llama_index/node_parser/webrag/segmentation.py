@@ -8,12 +8,13 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from .lines import BreakCost
-from .tokens import TokenCounter
+from .outline import BreakCost
 
-__all__ = ["Piece", "Segmenter", "trim"]
+__all__ = ["Piece", "Segmenter", "TokenCounter", "trim"]
+
+Tokenizer = Callable[[str], Sequence[Any]]
 
 # Look-behinds keep runs of one character from being scanned once per character.
 _SENTENCE_END: Final = re.compile(
@@ -27,6 +28,10 @@ _ABBREVIATION: Final = re.compile(
 _WORD: Final = re.compile(r"\S+")
 # More candidates than this are thinned out, so that a page of one-word lines stays linear.
 _MAX_CANDIDATES: Final = 128
+# One unbroken run costs a BPE tokenizer more than linear time, and tiktoken's regular expression
+# fails on very long white space. 4096 characters are harmless, and no word is that long.
+_MAX_RUN: Final = 4096
+_WIDE_SPACE: Final = re.compile(r"\s{64,}+")
 _JOINERS: Final = "\u200d\ufe0f\ufe0e"
 
 
@@ -49,6 +54,20 @@ class Piece:
     cost: float
     prose: bool
     level: int = 0
+
+
+class TokenCounter:
+    """Counts tokens with any tokenizer, in time linear in the text."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def count(self, text: str) -> int:
+        """Number of tokens of a text; exact unless it holds a run longer than 4096 characters."""
+        if len(text) <= _MAX_RUN or _longest_run(text) <= _MAX_RUN:
+            return len(self._tokenizer(text))
+        parts = (text[at : at + _MAX_RUN] for at in range(0, len(text), _MAX_RUN))
+        return sum(len(self._tokenizer(part)) for part in parts)
 
 
 class Segmenter:
@@ -264,3 +283,9 @@ def _thin_out(pieces: Sequence[Piece], limit: int) -> list[int]:
         firsts.append(index)
         size = piece.tokens
     return firsts
+
+
+def _longest_run(text: str) -> int:
+    word = max(map(len, text.split()), default=0)
+    space = max((match.end() - match.start() for match in _WIDE_SPACE.finditer(text)), default=0)
+    return max(word, space)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from llama_index.postprocessor.webrag.scaled_scores import ScaledScores
     from llama_index.postprocessor.webrag.token_budget import TokenBudget
-    from llama_index.postprocessor.webrag.token_encoder import TokenEncoder
+    from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
     from llama_index.postprocessor.webrag.zeroentropy_rerank import ZeroEntropyRerank
 
 __all__ = [
@@ -62,7 +62,7 @@ _HOMES = {
     "RemoteRerank": "remote_rerank",
     "ScaledScores": "scaled_scores",
     "TokenBudget": "token_budget",
-    "TokenEncoder": "token_encoder",
+    "TokenEncoder": "token_vectors",
     "ZeroEntropyRerank": "zeroentropy_rerank",
 }
 

@@ -17,8 +17,9 @@ from llama_index.core.schema import (
 )
 from llama_index.core.storage.docstore import BaseDocumentStore
 from llama_index.core.utils import get_tokenizer
-from llama_index.postprocessor.webrag.blocking import run_blocking
 from llama_index.postprocessor.webrag.node_copies import rescored
+from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_in_order
+from llama_index.postprocessor.webrag.service_calls import run_blocking
 from typing_extensions import override
 
 __all__ = ["AdjacentContext"]
@@ -142,24 +143,18 @@ class AdjacentContext(BaseNodePostprocessor):
                 if step in known and step is not None:
                     ways[way[0]].append(step)
         matched = {item.node.node_id for item in nodes}
-        order = dict.fromkeys(i for found in ways.values() for i in found if i not in matched)
-        return [known[i] for i in order]
+        return [known[i] for i in neighbours_in_order(ways.values(), matched)]
 
     def _is_strong(self, item: NodeWithScore) -> bool:
         return self.min_score is None or (item.score is not None and item.score >= self.min_score)
 
     def _within_budget(self, found: Sequence[BaseNode]) -> list[NodeWithScore]:
-        """What fits of the neighbours; one that is too long makes room for later ones."""
-        added: list[NodeWithScore] = []
-        left = self.max_tokens
-        for node in found:
-            if left is not None:
-                tokens = len(self.tokenizer(node.get_content(MetadataMode.LLM)))
-                if tokens > left:
-                    continue
-                left -= tokens
-            added.append(rescored(node, 0.0, {self.adjacent_key: True}))
-        return added
+        kept = found
+        if self.max_tokens is not None:
+            texts = (node.get_content(MetadataMode.LLM) for node in found)
+            sizes = (len(self.tokenizer(text)) for text in texts)
+            kept = [found[place] for place in fill_budget(sizes, self.max_tokens)]
+        return [rescored(node, 0.0, {self.adjacent_key: True}) for node in kept]
 
 
 def _by_id(nodes: Sequence[BaseNode]) -> dict[str, BaseNode]:

@@ -7,6 +7,7 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.node_copies import rescored, score_of
+from llama_index.postprocessor.webrag.selection import depth_weight
 from typing_extensions import override
 
 __all__ = ["DepthDecay"]
@@ -41,7 +42,8 @@ class DepthDecay(BaseNodePostprocessor):
 
     def _lowered(self, item: NodeWithScore) -> float:
         score = score_of(item)
-        weight = max(1.0 - _depth(item.node.metadata.get(self.depth_key)) * self.rate, self.floor)
+        depth = _depth(item.node.metadata.get(self.depth_key))
+        weight = depth_weight(depth, rate=self.rate, floor=self.floor)
         return score * weight if score >= 0 else score / weight
 
 

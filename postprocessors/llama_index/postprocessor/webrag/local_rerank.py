@@ -14,14 +14,15 @@ import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
-from llama_index.postprocessor.webrag.passage_words import simple_question_terms, simple_terms
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
     Passage,
     Question,
+    simple_question_terms,
+    simple_terms,
 )
-from llama_index.postprocessor.webrag.token_encoder import TokenEncoder
+from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 from numpy.typing import NDArray
 from typing_extensions import override
 

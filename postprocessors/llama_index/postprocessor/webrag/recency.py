@@ -9,6 +9,7 @@ from llama_index.core.bridge.pydantic import Field, model_validator
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.node_copies import rescored, score_of
+from llama_index.postprocessor.webrag.selection import age_s
 from typing_extensions import override
 
 __all__ = ["RecencyBoost", "parse_date"]
@@ -76,7 +77,7 @@ class RecencyBoost(BaseNodePostprocessor):
         found = next((each for each in dates if each is not None), None)
         if found is None:
             return 0.0
-        age = max((now - found).total_seconds() / _DAY_S, 0.0)
+        age = age_s(found, now) / _DAY_S
         if self.window_days is not None:
             return float(age <= self.window_days)
         return math.pow(0.5, age / self.half_life_days)

@@ -1,12 +1,10 @@
 """Leaves out nodes that repeat others and orders the rest by relevance and novelty."""
 
-from collections.abc import Sequence
-
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.node_copies import rescored, score_of
-from llama_index.postprocessor.webrag.shingles import Shingles, is_repetition, jaccard, shingles
+from llama_index.postprocessor.webrag.selection import choose_distinct, shingles
 from typing_extensions import override
 
 __all__ = ["RedundancyFilter"]
@@ -48,32 +46,11 @@ class RedundancyFilter(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         sets = [shingles(item.node.get_content(self.metadata_mode)) for item in nodes]
-        chosen = self._choose([score_of(item) for item in nodes], sets)
+        chosen = choose_distinct(
+            [score_of(item) for item in nodes],
+            sets,
+            ceiling=self.ceiling,
+            diversity=self.diversity,
+            top_n=self.top_n,
+        )
         return [rescored(nodes[at].node, nodes[at].score) for at in chosen]
-
-    def _choose(self, scores: Sequence[float], sets: Sequence[Shingles]) -> list[int]:
-        relevance = _shares(scores)
-        left = sorted(range(len(sets)), key=lambda at: -scores[at])
-        nearest = dict.fromkeys(left, 0.0)
-        chosen: list[int] = []
-        while left and (self.top_n is None or len(chosen) < self.top_n):
-            best = max(left, key=lambda at: self._worth(relevance[at], nearest[at]))
-            chosen.append(best)
-            left = [
-                at
-                for at in left
-                if at != best and not is_repetition(sets[at], sets[best], self.ceiling)
-            ]
-            if self.diversity:
-                for at in left:
-                    nearest[at] = max(nearest[at], jaccard(sets[at], sets[best]))
-        return chosen
-
-    def _worth(self, relevance: float, similarity: float) -> float:
-        return (1 - self.diversity) * relevance - self.diversity * similarity
-
-
-def _shares(scores: Sequence[float]) -> list[float]:
-    """Scores as shares of their range; 1.0 for all when they are equal."""
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
-    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]

@@ -1,15 +1,17 @@
-"""How services are called, whoever they are: retries, pauses, proxies. It makes no call itself."""
+"""How services are called, whoever they are: retries, proxies, threads; it makes no call itself."""
 
 import asyncio
+import contextvars
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import tenacity
 
-__all__ = ["ENVIRONMENT", "RetryPolicy", "client_options", "session_proxies"]
+__all__ = ["ENVIRONMENT", "RetryPolicy", "client_options", "run_blocking", "session_proxies"]
 
 T = TypeVar("T")
 
@@ -93,6 +95,17 @@ def session_proxies(proxy: str | None) -> tuple[bool, dict[str, str]]:
     # requests looks a host up without the brackets of IPv6.
     direct |= {name.replace("[", "").replace("]", ""): "" for name in direct}
     return False, {"http": proxy, "https": proxy, **direct}
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, in an event loop of its own; a running loop waits meanwhile."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(context.run, asyncio.run, work).result()
 
 
 def _failure(state: tenacity.RetryCallState) -> BaseException:

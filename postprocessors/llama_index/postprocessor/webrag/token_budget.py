@@ -8,6 +8,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.utils import get_tokenizer
 from llama_index.postprocessor.webrag.node_copies import rescored
+from llama_index.postprocessor.webrag.selection import within_budget
 from typing_extensions import override
 
 __all__ = ["TokenBudget"]
@@ -40,11 +41,6 @@ class TokenBudget(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        kept: list[NodeWithScore] = []
-        spent = 0
-        for item in nodes:
-            spent += len(self.tokenizer(item.node.get_content(self.metadata_mode)))
-            if kept and spent > self.max_tokens:
-                break
-            kept.append(rescored(item.node, item.score))
-        return kept
+        sizes = (len(self.tokenizer(item.node.get_content(self.metadata_mode))) for item in nodes)
+        kept = within_budget(sizes, self.max_tokens)
+        return [rescored(item.node, item.score) for item in nodes[:kept]]

@@ -1,0 +1,139 @@
+"""What the filters decide, as plain functions of texts and numbers; it knows no nodes.
+
+The packages of LlamaIndex take a second to load, and whoever has no nodes needs none of them.
+"""
+
+import re
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+__all__ = [
+    "Shingles",
+    "age_s",
+    "choose_distinct",
+    "depth_weight",
+    "fill_budget",
+    "is_repetition",
+    "jaccard",
+    "neighbours_in_order",
+    "shingles",
+    "within_budget",
+]
+
+_WORD = re.compile(r"\w+")
+_SHINGLE_WORDS = 3
+
+Shingles = frozenset[tuple[str, ...]]
+T = TypeVar("T", bound=Hashable)
+
+
+def shingles(text: str) -> Shingles:
+    """Distinct word 3-grams, case folded; the whole text when it has fewer words."""
+    words = _WORD.findall(text.casefold())
+    count = max(len(words) - _SHINGLE_WORDS + 1, 1)
+    return frozenset(tuple(words[at : at + _SHINGLE_WORDS]) for at in range(count))
+
+
+def jaccard(left: Shingles, right: Shingles) -> float:
+    """Shared share of two sets, [0, 1]; 0.0 when both are empty."""
+    shared = len(left & right)
+    total = len(left) + len(right) - shared
+    return shared / total if total else 0.0
+
+
+def is_repetition(left: Shingles, right: Shingles, ceiling: float) -> bool:
+    """Whether the likeness of two sets is above `ceiling`."""
+    smaller, larger = sorted((len(left), len(right)))
+    # Jaccard cannot exceed the ratio of the sizes, which spares most intersections.
+    return smaller > ceiling * larger and jaccard(left, right) > ceiling
+
+
+def choose_distinct(
+    scores: Sequence[float],
+    sets: Sequence[Shingles],
+    *,
+    ceiling: float,
+    diversity: float = 0.0,
+    top_n: int | None = None,
+) -> list[int]:
+    """The places of texts that repeat none chosen before, by maximal marginal relevance.
+
+    Equal scores keep their order; without `diversity` it is the order of the scores.
+
+    Args:
+        scores: Relevance of each text, on any scale.
+        sets: Shingles of each text.
+        ceiling: Likeness to a chosen text above which another is a repetition.
+        diversity: Weight of being unlike what is chosen, against relevance, [0, 1].
+        top_n: Texts chosen at most; None for no limit.
+    """
+    relevance = _shares(scores)
+    left = sorted(range(len(sets)), key=lambda at: -scores[at])
+    nearest = dict.fromkeys(left, 0.0)
+    chosen: list[int] = []
+
+    def worth(at: int) -> float:
+        return (1 - diversity) * relevance[at] - diversity * nearest[at]
+
+    while left and (top_n is None or len(chosen) < top_n):
+        best = max(left, key=worth)
+        chosen.append(best)
+        left = [
+            at for at in left if at != best and not is_repetition(sets[at], sets[best], ceiling)
+        ]
+        if diversity:
+            for at in left:
+                nearest[at] = max(nearest[at], jaccard(sets[at], sets[best]))
+    return chosen
+
+
+def within_budget(sizes: Iterable[int], budget: int) -> int:
+    """How many from the first on fit a budget together; at least one where there is any.
+
+    No size is asked for after the first that does not fit.
+    """
+    kept = spent = 0
+    for size in sizes:
+        spent += size
+        if kept and spent > budget:
+            break
+        kept += 1
+    return kept
+
+
+def fill_budget(sizes: Iterable[int], budget: int) -> list[int]:
+    """The places of what fits a budget; what is too long makes room for what comes later."""
+    kept = []
+    for place, size in enumerate(sizes):
+        if size <= budget:
+            budget -= size
+            kept.append(place)
+    return kept
+
+
+def neighbours_in_order(ways: Iterable[Iterable[T]], matched: Collection[T]) -> list[T]:
+    """The neighbours of the best first, none twice and none that was matched itself.
+
+    Args:
+        ways: The neighbours of each match, best match first, nearest neighbour first.
+        matched: The matches.
+    """
+    return list(dict.fromkeys(each for way in ways for each in way if each not in matched))
+
+
+def depth_weight(depth: float, *, rate: float, floor: float) -> float:
+    """What a score is multiplied by, `depth` links away from where the search began."""
+    return max(1.0 - depth * rate, floor)
+
+
+def age_s(dated: datetime, now: datetime) -> float:
+    """Seconds since a date, UTC where it names no zone; 0.0 for one in the future."""
+    aware = dated if dated.tzinfo else dated.replace(tzinfo=UTC)
+    return max((now - aware).total_seconds(), 0.0)
+
+
+def _shares(scores: Sequence[float]) -> list[float]:
+    """Scores as shares of their range; 1.0 for all when they are equal."""
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
