@@ -35,7 +35,6 @@ from webrag.lexical.bm25 import CorpusTotals, score_children, score_pages, term_
 from webrag.lexical.postings import pack_postings
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Execute, Steps, run_steps_sync
-from webrag.retrieval.filters import NO_FILTERS
 from webrag.retrieval.statements import Queries
 from webrag.settings import load_settings
 
@@ -162,7 +161,7 @@ class Lab:
         self.names = {name: table(self.collection, name) for name in names}
         self.connection = connection
         self.run("set statement_timeout = 0")
-        self.queries = Queries(self.collection, NO_FILTERS)
+        self.queries = Queries(self.collection)
 
     def run(self, text: str, *values: object) -> list[tuple]:
         cursor = self.connection.execute(sql.SQL(text).format(**self.names), values or None)
@@ -237,13 +236,15 @@ class Lab:
         return f"{kb / 1000:.0f} + {index / 1000:.0f} MB, {each:.1f} kB a chunk"
 
     def totals(self) -> CorpusTotals:
-        rows = self.connection.execute(*self.queries.totals()).fetchone()
+        step = self.queries.totals()
+        rows = self.connection.execute(step.statement, step.values).fetchone()
         return CorpusTotals(*(int(value) for value in rows))
 
     def packed(self, question: Sequence[int], totals: CorpusTotals) -> list[int]:
         """What the product does for the lexical leg, chunks and pages scored."""
         terms = [word(term) for term in question]
-        rows = self.connection.execute(*self.queries.lexical(terms), binary=True).fetchall()
+        step = self.queries.lexical(terms)
+        rows = self.connection.execute(step.statement, step.values, binary=True).fetchall()
         postings, lengths = term_postings(terms, rows)
         scores, _ = score_children(postings, totals)
         score_pages(postings, lengths, totals)

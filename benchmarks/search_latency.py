@@ -36,7 +36,7 @@ from webrag.corpus.tables import index_statements
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import CorpusTotals, score_children, term_postings
 from webrag.lexical.postings import unpack_postings
-from webrag.retrieval.filters import NO_FILTERS
+from webrag.postgres.steps import Execute, Together
 from webrag.retrieval.plans import find_chunks
 from webrag.retrieval.statements import Queries
 from webrag.settings import load_settings
@@ -101,6 +101,10 @@ def percentile(values: list[float], share: float) -> float:
 
 def row(name: str, values: list[float]) -> None:
     print(f"  {name:<30}{percentile(values, 0.5):8.1f}{percentile(values, 0.95):8.1f}", flush=True)
+
+
+def fetch(connection: psycopg.Connection, step: Execute) -> list[tuple]:
+    return connection.execute(step.statement, step.values, binary=True).fetchall()
 
 
 class Lab:
@@ -176,15 +180,19 @@ class Lab:
         config = self.rag.settings.retrieval_config()
         vector = (await self.parts.embedder.embed_query(question)).tolist()
         plan = find_chunks(
-            Queries(self.collection, NO_FILTERS), config, terms=query_terms(question),
+            Queries(self.collection), config, terms=query_terms(question),
             vector=vector, budget=config.context_budget, limit=config.children_limit,
         )  # fmt: skip
-        batches = [next(plan)]
+        batches: list[list] = []
+        step = next(plan)
         with self.connect() as connection, connection.transaction():
             while True:
-                rows = [connection.execute(*each, binary=True).fetchall() for each in batches[-1]]
+                batches.append(list(step.statements) if isinstance(step, Together) else [step])
+                found = [fetch(connection, each) for each in batches[-1]]
                 try:
-                    batches.append(plan.send(rows))
+                    step = plan.send(
+                        [(rows,) for rows in found] if isinstance(step, Together) else found[0]
+                    )
                 except StopIteration:
                     return batches
 
@@ -193,7 +201,10 @@ class Lab:
         with connection.transaction():
             for batch in batches:
                 with connection.pipeline():
-                    cursors = [connection.execute(*each, binary=True) for each in batch]
+                    cursors = [
+                        connection.execute(each.statement, each.values, binary=True)
+                        for each in batch
+                    ]
                     for cursor in cursors:
                         cursor.fetchall()
         return (time.perf_counter() - started) * 1000
@@ -204,15 +215,15 @@ class Lab:
 
     def lexical(self, questions: list[str]) -> tuple[list[float], float]:
         """Times of the lexical statement with its scoring, and the share of exact results."""
-        queries = Queries(self.collection, NO_FILTERS)
+        queries = Queries(self.collection)
         times, exact = [], []
         with self.connect() as connection:
-            totals_row = connection.execute(*queries.totals()).fetchone()
+            (totals_row,) = fetch(connection, queries.totals())
             totals = CorpusTotals(*(int(value) for value in totals_row))
             for question in questions:
                 terms = query_terms(question)
                 started = time.perf_counter()
-                rows = connection.execute(*queries.lexical(terms), binary=True).fetchall()
+                rows = fetch(connection, queries.lexical(terms))
                 scores, _ = score_children(term_postings(terms, rows)[0], totals)
                 best = scores.best(60)
                 times.append((time.perf_counter() - started) * 1000)

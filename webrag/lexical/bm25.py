@@ -46,7 +46,7 @@ class TermPostings(NamedTuple):
 
 
 class CorpusTotals(NamedTuple):
-    """Size of what is searched; BM25 statistics are exact for it, not for the whole collection.
+    """Size of what term weights and average lengths are counted over.
 
     Attributes:
         documents: Pages.
@@ -133,17 +133,24 @@ def term_postings(
 
 
 def score_children(
-    postings: Sequence[TermPostings], totals: CorpusTotals
+    postings: Sequence[TermPostings],
+    totals: CorpusTotals,
+    frequencies: Mapping[str, int] | None = None,
 ) -> tuple[LexicalScores, dict[str, float]]:
     """BM25 of every child that holds a query term, and the weight of each term.
 
     Args:
         postings: One entry per distinct query term, also for terms that occur nowhere.
-        totals: Size of the searched part; the postings must be restricted to the same part.
+        totals: Size of the part that statistics are counted over.
+        frequencies: How many children of that part hold each term that occurs there; None when
+            it is the part that the postings are restricted to.
     """
     average = totals.terms / max(totals.children, 1) or 1.0
     idf = {
-        entry.term: inverse_document_frequency(len(entry.keys), totals.children)
+        entry.term: inverse_document_frequency(
+            len(entry.keys) if frequencies is None else frequencies.get(entry.term, 0),
+            totals.children,
+        )
         for entry in postings
     }
     parts = [
@@ -158,21 +165,26 @@ def score_children(
 
 
 def score_pages(
-    postings: Sequence[TermPostings], lengths: Mapping[int, int], totals: CorpusTotals
+    postings: Sequence[TermPostings],
+    lengths: Mapping[int, int],
+    totals: CorpusTotals,
+    frequencies: Mapping[str, int] | None = None,
 ) -> LexicalScores:
     """BM25 of every whole page that holds a query term, divided by the best page's: (0, 1].
 
     Args:
         postings: As for `score_children`.
         lengths: Index terms of each page that occurs in the postings.
-        totals: Size of the searched part.
+        totals: As for `score_children`.
+        frequencies: As for `score_children`, of pages.
     """
     average = totals.terms / max(totals.documents, 1) or 1.0
     parts = []
     for entry in postings:
         pages, frequency = _sum_by_id([(entry.keys >> _ORDINAL_BITS, entry.frequency)])
         length = np.array([lengths.get(page, average) for page in pages.tolist()], dtype=float)
-        weight = inverse_document_frequency(len(pages), totals.documents) * term_weight(entry.term)
+        held = len(pages) if frequencies is None else frequencies.get(entry.term, 0)
+        weight = inverse_document_frequency(held, totals.documents) * term_weight(entry.term)
         parts.append((pages, _saturate(frequency, length, average) * weight))
     pages, scores = _sum_by_id(parts)
     return LexicalScores(pages, scores / scores.max() if len(scores) else scores)

@@ -1,7 +1,6 @@
 """LlamaIndex metadata filters as SQL conditions; every key and value is bound, none formatted."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -12,13 +11,22 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
 )
-from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.argument_checks import shown_value
 from webrag.errors import InputError
+from webrag.retrieval.conditions import (
+    ALWAYS,
+    NEVER,
+    Condition,
+    Scope,
+    all_of,
+    any_of,
+    is_among,
+    negated,
+)
 
-__all__ = ["Condition", "all_of", "filter_condition", "ids_condition", "query_condition"]
+__all__ = ["filter_condition", "ids_condition", "query_scope"]
 
 _Scalar = str | int | float
 
@@ -43,43 +51,20 @@ _COMPARISONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A boolean SQL expression over `c` and `d` with its values; null means false."""
-
-    text: str
-    values: tuple[Any, ...] = ()
-
-    @property
-    def sql(self) -> sql.SQL:
-        """The expression; its text is made of constants only."""
-        return sql.SQL(self.text)
-
-
-_ALWAYS = Condition("true")
-_NEVER = Condition("false")
-
-
-def query_condition(query: VectorStoreQuery) -> Condition | None:
-    """Give what a query restricts the search to, None when it restricts nothing."""
+def query_scope(query: VectorStoreQuery) -> Scope:
+    """Give what a query restricts the search to."""
     parts = [filter_condition(query.filters)] if query.filters is not None else []
     # LlamaIndex's retriever passes empty lists when it means no restriction.
     if query.node_ids:
         parts.append(ids_condition(query.node_ids))
     if query.doc_ids:
-        parts.append(_any_of("c.metadata_->>'ref_doc_id'", query.doc_ids))
-    parts = [part for part in parts if part != _ALWAYS]
-    return all_of(parts) if parts else None
-
-
-def all_of(parts: Sequence[Condition]) -> Condition:
-    """Give the condition that all of these hold; it is always true when there are none."""
-    return _join(parts, " and ") if parts else _ALWAYS
+        parts.append(_is_among("c.metadata_->>'ref_doc_id'", query.doc_ids))
+    return Scope(chunks=all_of(parts))
 
 
 def ids_condition(node_ids: Sequence[str]) -> Condition:
     """Give the condition for nodes with these ids."""
-    return _any_of("c.node_id", node_ids)
+    return _is_among("c.node_id", node_ids)
 
 
 def filter_condition(filters: MetadataFilters) -> Condition:
@@ -125,23 +110,14 @@ def _translated(filters: MetadataFilters) -> Condition:
         for each in filters.filters
     ]
     if not parts:
-        return _ALWAYS
+        return ALWAYS
     if filters.condition == FilterCondition.NOT:
-        return _negated(_join(parts, " or "))
-    return _join(parts, " or " if filters.condition == FilterCondition.OR else " and ")
+        return negated(any_of(parts))
+    return any_of(parts) if filters.condition == FilterCondition.OR else all_of(parts)
 
 
-def _join(parts: Sequence[Condition], glue: str) -> Condition:
-    values = tuple(value for part in parts for value in part.values)
-    return Condition(f"({glue.join(part.text for part in parts)})", values)
-
-
-def _any_of(column: str, values: Sequence[str]) -> Condition:
-    return Condition(f"{column} = any(%s::text[])", ([each for each in values if _fits(each)],))
-
-
-def _negated(condition: Condition) -> Condition:
-    return Condition(f"not coalesce({condition.text}, false)", condition.values)
+def _is_among(column: str, values: Sequence[str]) -> Condition:
+    return is_among(column, [each for each in values if _fits(each)])
 
 
 def _fits(value: Any) -> bool:
@@ -157,12 +133,12 @@ def _fits(value: Any) -> bool:
 def _single(each: MetadataFilter) -> Condition:
     operator = each.operator
     if operator == FilterOperator.IS_EMPTY:
-        return _is_empty(each) if _fits(each.key) else _ALWAYS
+        return _is_empty(each) if _fits(each.key) else ALWAYS
     if each.value is None:
         raise InputError(f"The filter on {each.key!r} with {operator.value!r} needs a value.")
     condition = _positive(each)
     is_negative = operator in (FilterOperator.NE, FilterOperator.NIN)
-    return _negated(condition) if is_negative else condition
+    return negated(condition) if is_negative else condition
 
 
 def _positive(each: MetadataFilter) -> Condition:
@@ -170,7 +146,7 @@ def _positive(each: MetadataFilter) -> Condition:
     fitting = [value for value in values if _fits(value)]
     is_any = each.operator in (FilterOperator.IN, FilterOperator.NIN, FilterOperator.ANY)
     if not _fits(each.key) or (len(fitting) < len(values) and not is_any):
-        return _NEVER
+        return NEVER
     if isinstance(each.value, list):
         each = each.model_copy(update={"value": fitting})
     return _BUILDERS[each.operator](each)
@@ -195,7 +171,7 @@ def _within(each: MetadataFilter) -> Condition:
     if numbers:
         text, bound = _number_of(each.key)
         parts.append(Condition(f"{text} = any(%s::numeric[])", (*bound, numbers)))
-    return _join(parts, " or ")
+    return any_of(parts)
 
 
 def _compare(each: MetadataFilter, comparison: str, value: _Scalar) -> Condition:
@@ -237,7 +213,7 @@ def _text_match_insensitive(each: MetadataFilter) -> Condition:
 
 def _any(each: MetadataFilter) -> Condition:
     values = [_checked(each, value) for value in _list(each)]
-    return _join([_holds(each.key, value) for value in values] or [_NEVER], " or ")
+    return any_of([_holds(each.key, value) for value in values])
 
 
 def _all(each: MetadataFilter) -> Condition:

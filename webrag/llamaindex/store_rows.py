@@ -36,8 +36,9 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, content_hash, site_of
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import pack_postings
-from webrag.llamaindex.store_filters import Condition, all_of, filter_condition, ids_condition
+from webrag.llamaindex.store_filters import filter_condition, ids_condition
 from webrag.postgres.steps import Execute, Steps
+from webrag.retrieval.conditions import Condition, all_of
 
 __all__ = [
     "AddedPage",
@@ -473,5 +474,5 @@ def _compose(collection: str, statement: str, condition: Condition) -> sql.Compo
     return sql.SQL(statement).format(
         children=table(collection, "data_children"),
         documents=table(collection, "documents"),
-        condition=condition.sql,
+        condition=sql.SQL(condition.text),
     )

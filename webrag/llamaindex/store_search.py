@@ -12,14 +12,10 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 from numpy.typing import NDArray
-from pgvector import HalfVector
-from psycopg import sql
 
 from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
-from webrag.corpus.schema import table
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (
-    CorpusTotals,
     LexicalScores,
     child_key,
     score_children,
@@ -27,8 +23,10 @@ from webrag.lexical.bm25 import (
     term_postings,
 )
 from webrag.lexical.fusion import fuse_scores
-from webrag.llamaindex.store_filters import Condition, query_condition
-from webrag.postgres.steps import Begin, Execute, Rows, Steps, begin_snapshot
+from webrag.llamaindex.store_filters import query_scope
+from webrag.postgres.steps import Begin, Rows, Steps, begin_snapshot, together
+from webrag.retrieval.plans import best_by_words, find_nearest, totals_of
+from webrag.retrieval.statements import CHUNK_KEY, Queries
 
 __all__ = ["LEXICAL_MODES", "SearchOptions", "search", "select_varied"]
 
@@ -89,55 +87,7 @@ _MAX_EF_SEARCH = 1000  # pgvector's limit
 
 _DENSE_SHARE = 0.6  # as retrieval weighs the two legs; a query's alpha replaces it
 
-# Counting and comparing in one pass: two took half as long again.
-_EXACT = """
-with subset as materialized (
-    select c.id, c.embedding <=> %s::halfvec as distance
-    from {children} c join {documents} d on d.id = c.document
-    where d.gone_at is null and c.embedding is not null and {condition} limit %s
-), best as (select id, distance from subset order by distance limit %s)
-select {columns}, best.distance, (select count(*) from subset)
-from best join {children} c on c.id = best.id
-"""
-
-_GRAPH = """
-select {columns}, c.embedding <=> %s::halfvec as distance
-from {children} c join {documents} d on d.id = c.document
-where d.gone_at is null and c.embedding is not null and {condition}
-order by distance limit %s
-"""
-
-_TOTALS = """
-select count(*), coalesce(sum(child_count), 0), coalesce(sum(term_count), 0)
-from {documents} where gone_at is null
-"""
-
-_POSTINGS = """
-select p.term,
-       string_agg(int4send(d.id) || int4send(d.term_count) || int4send(length(p.packed)),
-                  ''::bytea),
-       string_agg(p.packed, ''::bytea)
-from {postings} p join {documents} d on d.id = p.document
-where p.term = any(%s) and d.gone_at is null group by p.term
-"""
-
-_ALLOWED = """
-select k.place from unnest(%s::int[], %s::int[]) with ordinality k(document, ordinal, place)
-join {children} c on c.document = k.document and c.ordinal = k.ordinal
-join {documents} d on d.id = c.document
-where {condition} order by k.place limit %s
-"""
-
-_NODES = """
-select {columns}, {distance}
-from unnest(%s::int[], %s::int[]) with ordinality k(document, ordinal, place)
-join {children} c on c.document = k.document and c.ordinal = k.ordinal
-order by k.place
-"""
-
 _NODE_WIDTH = 4  # of NODE_COLUMNS
-
-_KEY_COLUMNS = "c.document, c.ordinal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,32 +113,31 @@ def search(
     Similarities are cosines (`default`), BM25 (`sparse`, `text_search`), the fused score within
     0 and 1 (`hybrid`), or what the chunk adds (`mmr`).
     """
+    queries = Queries(collection, query_scope(query))
     if query.mode == VectorStoreQueryMode.MMR:
-        return _varied(collection, query, options)
+        return _varied(queries, query, options)
     if query.mode == VectorStoreQueryMode.HYBRID:
-        return _hybrid(collection, query, options)
+        return _hybrid(queries, query, options)
     if query.mode in LEXICAL_MODES:
-        return _sparse(collection, query)
-    return _default(collection, query, options)
+        return _sparse(queries, query)
+    return _default(queries, query, options)
 
 
 def _default(
-    collection: str, query: VectorStoreQuery, options: SearchOptions
+    queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> Steps[VectorStoreQueryResult]:
-    limit = query.similarity_top_k
-    rows = yield from _nearest(collection, query, options, limit, NODE_COLUMNS)
+    rows = yield from _nearest(queries, query, options, query.similarity_top_k, NODE_COLUMNS)
     # The graph gives rows in nearly the right order.
     ranked = sorted(((_similarity(row[-1]), row) for row in rows), key=lambda pair: -pair[0])
     return _result([row for _, row in ranked], [similarity for similarity, _ in ranked])
 
 
 def _varied(
-    collection: str, query: VectorStoreQuery, options: SearchOptions
+    queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> Steps[VectorStoreQueryResult]:
     limit = query.similarity_top_k
     columns = f"{NODE_COLUMNS}, c.embedding::halfvec"
-    prefetch = max(options.prefetch, limit)
-    rows = yield from _nearest(collection, query, options, prefetch, columns)
+    rows = yield from _nearest(queries, query, options, max(options.prefetch, limit), columns)
     if not rows:
         return _result([], [])
     rows = sorted(rows, key=lambda row: -_similarity(row[-1]))
@@ -199,34 +148,28 @@ def _varied(
     return _result([rows[place] for place, _ in chosen], [score for _, score in chosen])
 
 
-def _sparse(collection: str, query: VectorStoreQuery) -> Steps[VectorStoreQueryResult]:
-    limit = query.sparse_top_k or query.similarity_top_k
+def _sparse(queries: Queries, query: VectorStoreQuery) -> Steps[VectorStoreQueryResult]:
     yield begin_snapshot()
-    scores, keys = yield from _lexical(collection, query, limit)
+    scores, keys = yield from _lexical(queries, query, query.sparse_top_k or query.similarity_top_k)
     if not keys:
         return _result([], [])
-    rows = yield Execute(_nodes(collection, distance="null"), _columns_of(keys))
+    rows = yield queries.chunks([split_key(key) for key in keys], NODE_COLUMNS)
     return _result(rows, scores.at(np.array(keys, np.int64)).tolist())
 
 
 def _hybrid(
-    collection: str, query: VectorStoreQuery, options: SearchOptions
+    queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> Steps[VectorStoreQueryResult]:
     """Every candidate of either leg is scored by both, so that the legs need not agree."""
     limit = query.similarity_top_k
+    vector = query.query_embedding or []
     yield _begin_graph_search(options, limit)
-    scores, found = yield from _lexical(collection, query, query.sparse_top_k or limit)
-    nearest = yield from _among_few(collection, query, limit, _KEY_COLUMNS)
-    if nearest is None:
-        nearest = yield from _in_graph(collection, query, limit, _KEY_COLUMNS)
+    scores, found = yield from _lexical(queries, query, query.sparse_top_k or limit)
+    nearest = yield from find_nearest(queries, vector, limit, most=_EXACT_ROWS, columns=CHUNK_KEY)
     keys = list(dict.fromkeys([*found, *(child_key(*row[:2]) for row in nearest)]))
     if not keys:
         return _result([], [])
-    vector = HalfVector(query.query_embedding or [])
-    rows = yield Execute(
-        _nodes(collection, distance="c.embedding <=> %s::halfvec"),
-        (vector, *_columns_of(keys)),
-    )
+    rows = yield queries.distances([split_key(key) for key in keys], vector, NODE_COLUMNS)
     fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[-1]) for r in rows])
     # Without a bound of its own the result is what either leg found, as with PGVectorStore.
     best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k]
@@ -247,42 +190,15 @@ def _fused(
 
 
 def _nearest(
-    collection: str, query: VectorStoreQuery, options: SearchOptions, limit: int, columns: str
+    queries: Queries, query: VectorStoreQuery, options: SearchOptions, limit: int, columns: str
 ) -> Steps[Rows]:
-    """Rows of the nearest chunks, the distance last; in nearly the right order.
-
-    Among few it takes one statement, which sees one state of the corpus without a transaction.
-    """
-    found = yield from _among_few(collection, query, limit, columns)
-    if found is None:
-        yield _begin_graph_search(options, limit)
-        found = yield from _in_graph(collection, query, limit, columns)
-    return found
-
-
-def _among_few(
-    collection: str, query: VectorStoreQuery, limit: int, columns: str
-) -> Steps[Rows | None]:
-    """As `_nearest`; None when the query restricts nothing, or leaves too many chunks."""
-    condition = query_condition(query)
-    if condition is None:
-        return None
-    found = yield Execute(
-        _compose(collection, _EXACT, condition, columns=columns),
-        (HalfVector(query.query_embedding or []), *condition.values, _EXACT_ROWS + 1, limit),
-    )
-    if found and found[0][-1] > _EXACT_ROWS:
-        return None
-    return [row[:-1] for row in found]
-
-
-def _in_graph(collection: str, query: VectorStoreQuery, limit: int, columns: str) -> Steps[Rows]:
-    condition = query_condition(query) or Condition("true")
-    return (
-        yield Execute(
-            _compose(collection, _GRAPH, condition, columns=columns),
-            (HalfVector(query.query_embedding or []), *condition.values, limit),
-        )
+    return find_nearest(
+        queries,
+        query.query_embedding or [],
+        limit,
+        most=_EXACT_ROWS,
+        columns=columns,
+        begin=_begin_graph_search(options, limit),
     )
 
 
@@ -292,53 +208,16 @@ def _begin_graph_search(options: SearchOptions, limit: int) -> Begin:
 
 
 def _lexical(
-    collection: str, query: VectorStoreQuery, limit: int
+    queries: Queries, query: VectorStoreQuery, limit: int
 ) -> Steps[tuple[LexicalScores, list[int]]]:
     """BM25 of all chunks that hold a word of the question, and the best that pass the filters.
 
-    How rare a word is, is counted over the whole collection: a filter changes no score.
+    Metadata are of chunks: how rare a word is, is counted over the whole collection.
     """
     terms = query_terms(query.query_str or "")
-    ((documents, children, length),) = yield Execute(_compose(collection, _TOTALS))
-    rows = yield Execute(_compose(collection, _POSTINGS), (terms,))
-    totals = CorpusTotals(int(documents), int(children), int(length))
-    scores, _ = score_children(term_postings(terms, rows)[0], totals)
-    condition = query_condition(query)
-    if condition is None:
-        return scores, scores.best(limit).tolist()
-    ranked = scores.best(len(scores.ids)).tolist()
-    allowed = yield Execute(
-        _compose(collection, _ALLOWED, condition),
-        (*_columns_of(ranked), *condition.values, limit),
-    )
-    return scores, [ranked[place - 1] for (place,) in allowed]
-
-
-def _columns_of(keys: Sequence[int]) -> tuple[list[int], list[int]]:
-    pairs = [split_key(key) for key in keys]
-    return [document for document, _ in pairs], [ordinal for _, ordinal in pairs]
-
-
-def _nodes(collection: str, *, distance: str) -> sql.Composed:
-    return _compose(collection, _NODES, columns=NODE_COLUMNS, distance=distance)
-
-
-def _compose(
-    collection: str,
-    statement: str,
-    condition: Condition | None = None,
-    *,
-    columns: str = "",
-    distance: str = "",
-) -> sql.Composed:
-    return sql.SQL(statement).format(
-        children=table(collection, "data_children"),
-        documents=table(collection, "documents"),
-        postings=table(collection, "postings"),
-        condition=(condition or Condition("true")).sql,
-        columns=sql.SQL(columns),
-        distance=sql.SQL(distance),
-    )
+    sizes, rows = yield from together(queries.sizes(), queries.lexical(terms))
+    scores, _ = score_children(term_postings(terms, rows)[0], totals_of(sizes))
+    return scores, (yield from best_by_words(queries, scores, limit))
 
 
 def _similarity(distance: float | None) -> float:

@@ -16,10 +16,12 @@ __all__ = [
     "Execute",
     "Rows",
     "Steps",
+    "Together",
     "alone",
     "begin_snapshot",
     "run_steps",
     "run_steps_sync",
+    "together",
 ]
 
 T = TypeVar("T")
@@ -29,10 +31,15 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """A statement; its rows, if it has any, are sent back."""
+    """A statement; its rows, if it has any, are sent back.
 
-    statement: sql.Composed | sql.SQL
+    Attributes:
+        binary: The rows travel in binary form, which is faster for numbers and bytes.
+    """
+
+    statement: bytes | sql.Composed | sql.SQL
     values: Sequence[Any] | Mapping[str, Any] = ()
+    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,19 @@ class Begin:
     statements: sql.Composed
 
 
-Steps = Generator[Begin | Copy | Execute, Rows, T]
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Statements that travel in one round trip; their rows are sent back as `together` reads them.
+
+    None may need what another one returns.
+    """
+
+    statements: Sequence[Execute]
+
+
+Step = Begin | Copy | Execute | Together
+
+Steps = Generator[Step, Rows, T]
 
 
 def begin_snapshot(settings: Mapping[str, str | int] | None = None) -> Begin:
@@ -87,13 +106,19 @@ def alone(step: Execute) -> Steps[Rows]:
     return (yield step)
 
 
+def together(*statements: Execute) -> Steps[list[Rows]]:
+    """The work of several statements in one round trip: the rows of each."""
+    answers = yield Together(statements)
+    return [rows for (rows,) in answers]
+
+
 async def run_steps(connection: AsyncConnection[Any], steps: Steps[T]) -> T:
     """Do the work on an asynchronous connection, within its current transaction."""
     async with connection.cursor() as cursor:
         try:
             step = next(steps)
             while True:
-                step = steps.send(await _perform(cursor, step))
+                step = steps.send(await _perform(connection, cursor, step))
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -105,19 +130,26 @@ def run_steps_sync(connection: Connection[Any], steps: Steps[T]) -> T:
         try:
             step = next(steps)
             while True:
-                step = steps.send(_perform_sync(cursor, step))
+                step = steps.send(_perform_sync(connection, cursor, step))
         except StopIteration as stop:
             result: T = stop.value
             return result
 
 
-async def _perform(cursor: AsyncCursor[Any], step: Begin | Copy | Execute) -> Rows:
+async def _perform(connection: AsyncConnection[Any], cursor: AsyncCursor[Any], step: Step) -> Rows:
     if isinstance(step, Begin):
         await cursor.execute(step.statements, prepare=False)
         return []
     if isinstance(step, Execute):
-        await cursor.execute(step.statement, step.values)
+        await cursor.execute(step.statement, step.values, binary=step.binary)
         return await cursor.fetchall() if cursor.description else []
+    if isinstance(step, Together):
+        async with connection.pipeline():
+            sent = [
+                await connection.execute(each.statement, each.values, binary=each.binary)
+                for each in step.statements
+            ]
+        return [(await each.fetchall() if each.description else [],) for each in sent]
     async with cursor.copy(step.statement) as copy:
         copy.set_types(list(step.columns.values()))
         for block in _blocks(copy.formatter, step.rows):
@@ -125,13 +157,20 @@ async def _perform(cursor: AsyncCursor[Any], step: Begin | Copy | Execute) -> Ro
     return []
 
 
-def _perform_sync(cursor: Cursor[Any], step: Begin | Copy | Execute) -> Rows:
+def _perform_sync(connection: Connection[Any], cursor: Cursor[Any], step: Step) -> Rows:
     if isinstance(step, Begin):
         cursor.execute(step.statements, prepare=False)
         return []
     if isinstance(step, Execute):
-        cursor.execute(step.statement, step.values)
+        cursor.execute(step.statement, step.values, binary=step.binary)
         return cursor.fetchall() if cursor.description else []
+    if isinstance(step, Together):
+        with connection.pipeline():
+            sent = [
+                connection.execute(each.statement, each.values, binary=each.binary)
+                for each in step.statements
+            ]
+        return [(each.fetchall() if each.description else [],) for each in sent]
     with cursor.copy(step.statement) as copy:
         copy.set_types(list(step.columns.values()))
         for row in step.rows:

@@ -83,12 +83,6 @@ class SearchFilters:
         )
 
     @property
-    def restrict_pages(self) -> bool:
-        """Some pages may be left out as a whole."""
-        conditions = (self.source_urls, self.sites, self.years, self.fetched_since)
-        return any(condition is not None for condition in conditions)
-
-    @property
     def description(self) -> str:
         """The conditions in words, for messages; empty when there are none."""
         parts = [*(self.source_urls or ()), *(self.sites or ())]

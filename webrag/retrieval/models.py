@@ -1,7 +1,7 @@
 """The contract between retrieval and what is built on it. No I/O here."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,14 +9,21 @@ from pydantic import BaseModel, ConfigDict, Field
 from webrag.ingestion.models import Anchor
 
 __all__ = [
+    "TERM_STATISTICS",
     "ChildMatch",
     "CitationSpan",
     "CorpusStats",
     "RetrievalConfig",
     "RetrievalResult",
     "RetrievedChunk",
+    "TermStatistics",
     "TimingInfo",
 ]
+
+TermStatistics = Literal["corpus", "filtered"]
+
+TERM_STATISTICS: tuple[TermStatistics, ...] = get_args(TermStatistics)
+"""Every part of the collection that term weights can be counted over."""
 
 
 class _Frozen(BaseModel):
@@ -39,6 +46,8 @@ class RetrievalConfig(_Frozen):
         fusion_method: How the two legs are merged.
         lexical_weight: Share of BM25 in score fusion, the rest is dense.
         page_weight: Added share of the whole page's BM25 in a child's fused score.
+        statistics: Where it is counted how rare a term is and how long a chunk: over all pages of
+            the collection, or over those that the filters leave.
     """
 
     full_context_threshold: int = 30_000
@@ -52,6 +61,7 @@ class RetrievalConfig(_Frozen):
     fusion_method: Literal["score", "rrf"] = "score"
     lexical_weight: float = 0.4
     page_weight: float = 0.2
+    statistics: TermStatistics = "filtered"
 
 
 class ChildMatch(_Frozen):

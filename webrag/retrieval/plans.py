@@ -1,12 +1,8 @@
-"""What retrieval reads, step by step; it runs nothing itself.
+"""What a search reads, step by step; it runs nothing itself."""
 
-A plan is a generator: it yields statements that may travel together, gets their rows, and returns
-what it found. The same plan thus serves synchronous and asynchronous connections.
-"""
-
-from collections.abc import Generator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import numpy as np
 from llama_index.postprocessor.webrag.selection import depth_weight
@@ -15,6 +11,7 @@ from numpy.typing import NDArray
 from webrag.lexical.bm25 import (
     CorpusTotals,
     LexicalScores,
+    TermPostings,
     child_key,
     score_children,
     score_pages,
@@ -22,6 +19,7 @@ from webrag.lexical.bm25 import (
     term_postings,
 )
 from webrag.lexical.fusion import fuse_ranks, fuse_scores
+from webrag.postgres.steps import Begin, Execute, Rows, Steps, alone, together
 from webrag.retrieval.aggregation import (
     Candidate,
     ParentHit,
@@ -29,14 +27,18 @@ from webrag.retrieval.aggregation import (
     fit_budget,
     group_by_parent,
 )
-from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.statements import PARENT_COLUMNS, Queries, Statement
+from webrag.retrieval.models import RetrievalConfig, TermStatistics
+from webrag.retrieval.statements import CHUNK_KEY, PARENT_COLUMNS, Queries
 
-__all__ = ["Found", "Plan", "find_chunks", "read_totals", "read_whole"]
-
-T = TypeVar("T")
-Rows: TypeAlias = list[tuple[Any, ...]]
-Plan: TypeAlias = Generator[list[Statement], list[Rows], T]
+__all__ = [
+    "Found",
+    "best_by_words",
+    "find_chunks",
+    "find_nearest",
+    "read_totals",
+    "read_whole",
+    "totals_of",
+]
 
 # Looked up per wanted child, four times as many each round: nearly always one round, and never
 # many where a kind of content is rare.
@@ -63,21 +65,21 @@ class Found:
     is_cut: bool = False
 
 
-def read_totals(queries: Queries) -> Plan[CorpusTotals]:
+def read_totals(queries: Queries) -> Steps[CorpusTotals]:
     """Size of the pages in scope."""
-    (rows,) = yield [queries.totals()]
-    return _totals(rows)
+    return totals_of((yield from alone(queries.totals())))
 
 
-def read_whole(queries: Queries, budget: int) -> Plan[Found]:
+def read_whole(queries: Queries, budget: int) -> Steps[Found]:
     """Every parent in reading order, as many whole pages as the budget allows, nearest first."""
-    totals_rows, pages = yield [queries.totals(), queries.pages_in_reading_order()]
-    totals = _totals(totals_rows)
+    totals_rows, pages = yield from together(queries.totals(), queries.pages_in_reading_order())
+    totals = totals_of(totals_rows)
     kept_pages, _ = fit_budget(pages, lambda page: int(page[1]), budget)
     if not kept_pages:
         return Found(totals)
-    (rows,) = yield [queries.parents_of_pages([page[0] for page in kept_pages])]
-    parents = _parents(rows)
+    parents = _parents(
+        (yield from alone(queries.parents_of_pages([page[0] for page in kept_pages])))
+    )
     kept, _ = fit_budget(parents, lambda row: int(row["token_end"] - row["token_start"]), budget)
     return Found(totals, kept, is_cut=len(kept) < totals.parents)
 
@@ -90,7 +92,8 @@ def find_chunks(
     vector: Sequence[float],
     budget: int,
     limit: int,
-) -> Plan[Found]:
+    statistics: TermStatistics = "filtered",
+) -> Steps[Found]:
     """The parents of the children that match best by meaning and by words.
 
     Args:
@@ -100,82 +103,159 @@ def find_chunks(
         vector: Its embedding; all zeros when it has no meaning the model knows.
         budget: Tokens of parents at most.
         limit: Children taken from each leg, and kept after fusion.
+        statistics: Where it is counted how rare a term is and how long a chunk.
     """
-    is_small = yield from _is_small(queries, config.exact_scan_limit)
-    batch = [
-        queries.totals(),
-        queries.lexical(terms),
-        queries.search_settings(config.hnsw_ef_search),
-    ]
-    if any(vector):
-        batch.append(queries.dense(vector, limit, exact=is_small))
-    totals_rows, lexical_rows, _, *dense_rows = yield batch
-    totals = _totals(totals_rows)
-    postings, page_lengths = term_postings(terms, lexical_rows)
-    lexical, idf = score_children(postings, totals)
-    pages = score_pages(postings, page_lengths, totals)
-    dense_keys = [child_key(*row) for rows in dense_rows for row in rows]
-    lexical_keys = yield from _best_by_words(queries, lexical, limit)
+    totals, words, dense_keys = yield from _both_legs(
+        queries, config, terms=terms, vector=vector, limit=limit, statistics=statistics
+    )
+    lexical_keys = yield from best_by_words(queries, words.chunks, limit)
     keys = list(dict.fromkeys([*lexical_keys, *dense_keys]))
     if not keys:
-        return Found(totals, idf=idf)
+        return Found(totals, idf=words.idf)
 
-    (rows,) = yield [queries.candidates([split_key(key) for key in keys], vector)]
-    candidates = _candidates(rows, lexical, pages, config)
+    rows = yield from alone(queries.candidates([split_key(key) for key in keys], vector))
+    candidates = _candidates(rows, words, config)
     kept = candidates[:limit]
     hits, is_trimmed = fit_budget(group_by_parent(kept), lambda hit: hit.tokens, budget)
     if not hits:
-        return Found(totals, idf=idf)
+        return Found(totals, idf=words.idf)
 
     children = [split_key(match.key) for hit in hits for match in hit.matches]
-    text_rows, parent_rows = yield [
+    text_rows, parent_rows = yield from together(
         queries.texts(children),
         queries.parents([hit.parent_id for hit in hits]),
-    ]
+    )
     return Found(
         totals,
         _parents(parent_rows),
         {hit.parent_id: hit for hit in hits},
         {child_key(row[0], row[1]): row[2:] for row in text_rows},
-        idf,
+        words.idf,
         is_cut=is_trimmed or len(candidates) > limit,
     )
 
 
-def _is_small(queries: Queries, limit: int) -> Plan[bool]:
-    """Whether filters leave so few children that comparing all of them beats walking the index."""
-    if queries.filters.has:
-        (rows,) = yield [queries.matching_children(limit)]
-        return int(rows[0][0]) <= limit
-    if not queries.filters.restrict_pages:
-        return False
-    totals = yield from read_totals(queries)
-    return totals.children <= limit
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What the words of a question say of chunks and of pages, and how rare each term is."""
+
+    chunks: LexicalScores
+    pages: LexicalScores
+    idf: dict[str, float]
 
 
-def _best_by_words(queries: Queries, scores: LexicalScores, limit: int) -> Plan[list[int]]:
-    """The best children by BM25 among those that hold the wanted kinds of content."""
-    if not queries.filters.has:
+def _both_legs(
+    queries: Queries,
+    config: RetrievalConfig,
+    *,
+    terms: Sequence[str],
+    vector: Sequence[float],
+    limit: int,
+    statistics: TermStatistics,
+) -> Steps[tuple[CorpusTotals, _Words, list[int]]]:
+    """Size of the scope, BM25, and the keys of the nearest chunks, in one round trip if it can."""
+    few = config.exact_scan_limit
+    is_apart = statistics == "corpus" and queries.scope.restricts_pages
+    batch = [
+        queries.totals(),
+        queries.lexical(terms),
+        queries.search_settings(config.hnsw_ef_search),
+    ]
+    batch += [queries.sizes(), queries.frequencies(terms)] if is_apart else []
+    if any(vector):
+        batch.append(_first_try(queries, vector, limit, few))
+    totals_rows, lexical_rows, _, *others = yield from together(*batch)
+    totals = totals_of(totals_rows)
+    words = _score_words(
+        *term_postings(terms, lexical_rows),
+        *((totals_of(others[0]), others[1]) if is_apart else (totals, None)),
+    )
+    if not any(vector):
+        return totals, words, []
+    nearest = others[-1]
+    if queries.scope.restricts and _are_too_many(nearest, few):
+        nearest = yield from alone(queries.nearest_in_graph(vector, limit))
+    return totals, words, [child_key(*row[:2]) for row in nearest]
+
+
+def _score_words(
+    postings: Sequence[TermPostings],
+    page_lengths: Mapping[int, int],
+    totals: CorpusTotals,
+    frequency_rows: Rows | None,
+) -> _Words:
+    """BM25 with the statistics of the postings themselves, or with those that are given."""
+    in_pages = in_children = None
+    if frequency_rows is not None:
+        in_pages = {term: pages for term, pages, _ in frequency_rows}
+        in_children = {term: children for term, _, children in frequency_rows}
+    chunks, idf = score_children(postings, totals, in_children)
+    return _Words(chunks, score_pages(postings, page_lengths, totals, in_pages), idf)
+
+
+def find_nearest(
+    queries: Queries,
+    vector: Sequence[float],
+    limit: int,
+    *,
+    most: int,
+    columns: str,
+    begin: Begin | None = None,
+) -> Steps[Rows]:
+    """Rows of the nearest chunks, in nearly the right order: the columns, and the distance.
+
+    Args:
+        queries: Statements for the scope.
+        vector: What the chunks are compared with.
+        limit: Rows at most.
+        most: Up to here what the scope leaves is compared one by one, and nothing is missed;
+            beyond, the graph is searched until enough rows match.
+        columns: Of `data_children c`.
+        begin: Begins a transaction with the settings of the graph, if none has been begun: one
+            statement sees one state of the corpus without.
+    """
+    if queries.scope.restricts:
+        rows = yield _first_try(queries, vector, limit, most, columns)
+        if not _are_too_many(rows, most):
+            return [row[:-1] for row in rows]
+    if begin:
+        yield begin
+    return (yield queries.nearest_in_graph(vector, limit, columns))
+
+
+def _first_try(
+    queries: Queries, vector: Sequence[float], limit: int, most: int, columns: str = CHUNK_KEY
+) -> Execute:
+    if queries.scope.restricts:
+        return queries.nearest_of_few(vector, limit, most, columns)
+    return queries.nearest_in_graph(vector, limit, columns)
+
+
+def _are_too_many(rows: Rows, most: int) -> bool:
+    return bool(rows) and int(rows[0][-1]) > most
+
+
+def best_by_words(queries: Queries, scores: LexicalScores, limit: int) -> Steps[list[int]]:
+    """Keys of the best chunks by BM25 among those in scope, best first."""
+    if not queries.scope.restricts_chunks:
         return [int(key) for key in scores.best(limit)]
     ranked = [int(key) for key in scores.best(len(scores.ids))]
     kept: list[int] = []
     start, size = 0, limit * _FIRST_LOOK
     while start < len(ranked) and len(kept) < limit:
         block = ranked[start : start + size]
-        (rows,) = yield [queries.allowed([split_key(key) for key in block])]
+        rows = yield from alone(queries.allowed([split_key(key) for key in block]))
         allowed = {child_key(*row) for row in rows}
         kept += [key for key in block if key in allowed]
         start, size = start + size, size * _FIRST_LOOK
     return kept[:limit]
 
 
-def _candidates(
-    rows: Rows, children: LexicalScores, pages_scored: LexicalScores, config: RetrievalConfig
-) -> list[Candidate]:
+def _candidates(rows: Rows, words: _Words, config: RetrievalConfig) -> list[Candidate]:
     """Scored candidates, best first, each text once."""
     keys = np.array([child_key(row[0], row[1]) for row in rows], dtype=np.int64)
-    lexical = children.at(keys)
-    pages = pages_scored.at(keys >> 16)
+    lexical = words.chunks.at(keys)
+    pages = words.pages.at(keys >> 16)
     # A vector without length has no direction: pgvector answers NaN.
     similarity = np.nan_to_num(np.array([row[6] for row in rows], dtype=np.float64))
     eligible = (lexical > 0) | (similarity >= config.similarity_floor)
@@ -219,7 +299,8 @@ def _fuse(
     )
 
 
-def _totals(rows: Rows) -> CorpusTotals:
+def totals_of(rows: Rows) -> CorpusTotals:
+    """What `Queries.totals` or `Queries.sizes` counted."""
     return CorpusTotals(*(int(value) for value in rows[0]))
 
 

@@ -8,8 +8,9 @@ from webrag.argument_checks import check_choice
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
+from webrag.retrieval.conditions import Scope
 from webrag.retrieval.filters import SearchFilters
-from webrag.retrieval.models import RetrievalConfig
+from webrag.retrieval.models import TERM_STATISTICS, RetrievalConfig, TermStatistics
 from webrag.retrieval.statements import Queries
 
 __all__ = ["RETRIEVAL_MODES", "RetrievalMode", "RetrievalRequest", "check_request"]
@@ -34,6 +35,7 @@ class RetrievalRequest:
         terms: Distinct index terms.
         budget: Tokens of parents at most.
         limit: Children at most.
+        statistics: Where term weights and lengths are counted.
         threshold: Tokens up to which everything is read in `auto` mode.
         warnings: Sentences for the user.
         started: Clock reading, for timing.
@@ -45,6 +47,7 @@ class RetrievalRequest:
     mode: RetrievalMode
     budget: int
     limit: int
+    statistics: TermStatistics
     threshold: int
     warnings: tuple[str, ...]
     started: float
@@ -59,6 +62,7 @@ def check_request(
     mode: RetrievalMode,
     context_budget: int | None,
     children_limit: int | None,
+    statistics: TermStatistics | None,
 ) -> RetrievalRequest:
     """What the arguments of a retrieval mean; None stands for the configured value.
 
@@ -67,6 +71,8 @@ def check_request(
     """
     started = time.perf_counter()
     check_choice("mode", mode, RETRIEVAL_MODES)
+    if statistics is not None:
+        check_choice("statistics", statistics, TERM_STATISTICS)
     text = storable(query.replace("\0", " "))[:_MAX_QUERY_CHARS].strip()
     if not text:
         raise InputError("The query is empty; it must hold at least one visible character.")
@@ -80,10 +86,11 @@ def check_request(
     return RetrievalRequest(
         query=text,
         terms=tuple(query_terms(text)[:_MAX_TERMS]),
-        queries=Queries(collection, filters),
+        queries=Queries(collection, Scope.of(filters)),
         mode=mode,
         budget=budget,
         limit=_positive("children_limit", children_limit, config.children_limit),
+        statistics=statistics or config.statistics,
         threshold=threshold,
         warnings=(warning,) if is_clamped else (),
         started=started,

@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from psycopg import AsyncConnection, Connection
-from psycopg.rows import TupleRow
-
 from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError
 from webrag.postgres.database import Database
+from webrag.postgres.steps import Steps, run_steps, run_steps_sync
 from webrag.redaction import redacted_failure, safe_cause
 from webrag.retrieval.aggregation import (
     HTML_PREFERRED_FLAGS,
@@ -27,9 +25,10 @@ from webrag.retrieval.models import (
     RetrievalConfig,
     RetrievalResult,
     RetrievedChunk,
+    TermStatistics,
     TimingInfo,
 )
-from webrag.retrieval.plans import Found, Plan, find_chunks, read_totals, read_whole
+from webrag.retrieval.plans import Found, find_chunks, read_totals, read_whole
 from webrag.retrieval.request import RetrievalMode, RetrievalRequest, check_request
 
 __all__ = ["Searcher", "matched_result", "whole_result"]
@@ -138,9 +137,9 @@ class Searcher:
     """Finds the parents that hold the best evidence, by meaning and by words together.
 
     Stateless apart from its parts; safe to share between tasks and threads. One retrieval sees one
-    state of the corpus. The statistics behind BM25 (how rare a term is, how long a chunk is) are
-    those of the pages searched, so a filter changes scores: within one site, words that all its
-    pages share count little.
+    state of the corpus. With `statistics` of the filtered pages a filter changes scores: within one
+    site, words that all its pages share count little. With those of the corpus a chunk's
+    BM25 is the same whatever is filtered.
 
     Args:
         database: Where the corpus is.
@@ -161,6 +160,7 @@ class Searcher:
         mode: RetrievalMode = "chunk",
         context_budget: int | None = None,
         children_limit: int | None = None,
+        statistics: TermStatistics | None = None,
     ) -> RetrievalResult:
         """Give the best evidence for a question, or everything when that is little enough.
 
@@ -171,6 +171,9 @@ class Searcher:
                 everything when it fits the full-context threshold.
             context_budget: Tokens of parents at most, at least 1; None takes the configured one.
             children_limit: Candidates of each leg and in all, at least 1; None as configured.
+            statistics: Where it is counted how rare a term is and how long a chunk: `corpus` over
+                all that is stored, `filtered` over the pages that the filters leave; None as
+                configured.
 
         Returns:
             Chunks grouped by page; empty when nothing matches or nothing is stored.
@@ -180,7 +183,7 @@ class Searcher:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        request = self._check(query, filters, mode, context_budget, children_limit)
+        request = self._check(query, filters, mode, context_budget, children_limit, statistics)
         if request.mode != "chunk":
             whole = await self._run(lambda: _read_whole(request))
             if whole is not None:
@@ -199,9 +202,10 @@ class Searcher:
         mode: RetrievalMode = "chunk",
         context_budget: int | None = None,
         children_limit: int | None = None,
+        statistics: TermStatistics | None = None,
     ) -> RetrievalResult:
         """As `retrieve`; needs no event loop and uses none, it blocks the calling thread."""
-        request = self._check(query, filters, mode, context_budget, children_limit)
+        request = self._check(query, filters, mode, context_budget, children_limit, statistics)
         if request.mode != "chunk":
             whole = self._run_sync(lambda: _read_whole(request))
             if whole is not None:
@@ -219,6 +223,7 @@ class Searcher:
         mode: RetrievalMode,
         context_budget: int | None,
         children_limit: int | None,
+        statistics: TermStatistics | None,
     ) -> RetrievalRequest:
         request = check_request(
             query,
@@ -228,16 +233,17 @@ class Searcher:
             mode=mode,
             context_budget=context_budget,
             children_limit=children_limit,
+            statistics=statistics,
         )
         for warning in request.warnings:
             logger.warning(warning)
         return request
 
-    async def _run(self, start: Callable[[], Plan[T]]) -> T:
-        return await self._database.run(lambda each: _drive(each, start()), snapshot=True)
+    async def _run(self, start: Callable[[], Steps[T]]) -> T:
+        return await self._database.run(lambda each: run_steps(each, start()), snapshot=True)
 
-    def _run_sync(self, start: Callable[[], Plan[T]]) -> T:
-        return self._database.run_sync(lambda each: _drive_sync(each, start()), snapshot=True)
+    def _run_sync(self, start: Callable[[], Steps[T]]) -> T:
+        return self._database.run_sync(lambda each: run_steps_sync(each, start()), snapshot=True)
 
     def _embed_sync(self, text: str) -> list[float]:
         model = self._embedder.model_name
@@ -257,7 +263,7 @@ class Searcher:
         return vector
 
 
-def _read_whole(request: RetrievalRequest) -> Plan[Found | None]:
+def _read_whole(request: RetrievalRequest) -> Steps[Found | None]:
     """Everything in scope; None in `auto` mode when that is too much."""
     if request.mode == "auto":
         totals = yield from read_totals(request.queries)
@@ -268,7 +274,7 @@ def _read_whole(request: RetrievalRequest) -> Plan[Found | None]:
 
 def _search(
     request: RetrievalRequest, config: RetrievalConfig, vector: Sequence[float]
-) -> Plan[Found]:
+) -> Steps[Found]:
     return find_chunks(
         request.queries,
         config,
@@ -276,35 +282,5 @@ def _search(
         vector=vector,
         budget=request.budget,
         limit=request.limit,
+        statistics=request.statistics,
     )
-
-
-async def _drive(connection: AsyncConnection[TupleRow], plan: Plan[T]) -> T:
-    try:
-        statements = next(plan)
-        while True:
-            async with connection.pipeline():
-                cursors = [
-                    await connection.execute(each.text, each.values, binary=True)
-                    for each in statements
-                ]
-                rows = [await cursor.fetchall() for cursor in cursors]
-            statements = plan.send(rows)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-
-
-def _drive_sync(connection: Connection[TupleRow], plan: Plan[T]) -> T:
-    try:
-        statements = next(plan)
-        while True:
-            with connection.pipeline():
-                cursors = [
-                    connection.execute(each.text, each.values, binary=True) for each in statements
-                ]
-                rows = [cursor.fetchall() for cursor in cursors]
-            statements = plan.send(rows)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result

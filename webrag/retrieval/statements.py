@@ -1,9 +1,8 @@
-"""The SQL of retrieval, and filters as conditions in it; it scores and decides nothing."""
+"""The SQL of every search, by meaning and by words; it scores and decides nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, LiteralString, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -11,103 +10,56 @@ from psycopg import sql
 
 from webrag.corpus.queries import ANCHORS
 from webrag.corpus.schema import table
-from webrag.retrieval.filters import ContentKind, SearchFilters
+from webrag.lexical.postings import POSTING
+from webrag.postgres.steps import Execute
+from webrag.retrieval.conditions import EVERYTHING, Scope
 
-__all__ = ["PARENT_COLUMNS", "Queries", "Scope", "Statement"]
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which conditions a search has, as SQL over values that are bound.
-
-    Attributes:
-        conditions: Names of the page conditions that restrict.
-        has: Kinds of content that chunks must hold.
-    """
-
-    conditions: tuple[str, ...]
-    has: tuple[ContentKind, ...]
-
-    @classmethod
-    def of(cls, filters: SearchFilters) -> "Scope":
-        """The conditions of some filters, whatever their values."""
-        given = tuple(name for name in _CONDITIONS if getattr(filters, name) is not None)
-        return cls(given, filters.has)
-
-    @staticmethod
-    def values(filters: SearchFilters) -> dict[str, Any]:
-        """What the conditions compare with."""
-        return {
-            "urls": list(filters.source_urls or ()),
-            "sites": list(filters.sites or ()),
-            "years": list(filters.years or ()),
-            "fetched_since": filters.fetched_since,
-        }
-
-    @property
-    def pages(self) -> sql.Composed:
-        """Condition on `documents d`."""
-        parts = ["d.gone_at is null", *(_CONDITIONS[name] for name in self.conditions)]
-        return sql.SQL(" and ").join(sql.SQL(part) for part in parts)
-
-    @property
-    def chunks(self) -> sql.Composable:
-        """Condition on `parents p`; children are what their parents are."""
-        flags = [sql.Identifier("p", f"has_{kind}") for kind in self.has]
-        return sql.SQL(" and ").join(flags) if flags else sql.SQL("true")
+__all__ = ["CHUNK_KEY", "PARENT_COLUMNS", "Queries"]
 
 
-_CONDITIONS: dict[str, LiteralString] = {
-    "source_urls": "(d.url = any(%(urls)s) or d.aliases && %(urls)s::text[])",
-    # A host without a port means every port of it.
-    "sites": (
-        "(d.site = any(%(sites)s) or regexp_replace(d.site, ':[0-9]+$', '') = any(%(sites)s))"
-    ),
-    "years": "d.publication_year = any(%(years)s)",
-    "fetched_since": "d.fetched_at >= %(fetched_since)s",
-}
+CHUNK_KEY = "c.document, c.ordinal"
+"""Columns that name a chunk: its page and its place in it."""
 
+# The planner leaves a table out that a left join adds and nothing reads.
+_PARENT_OF = "left join {parents} p on p.id = c.parent_id"
 
-class Statement(NamedTuple):
-    """A statement and its values."""
+_OWNERS = f"join {{documents}} d on d.id = c.document {_PARENT_OF}"
 
-    text: bytes
-    values: dict[str, Any]
+_PLACES = """unnest(%(documents)s::int[], %(ordinals)s::int[]) with ordinality
+            k(document, ordinal, place)
+            join {data_children} c on c.document = k.document and c.ordinal = k.ordinal"""
 
 
 class Queries:
-    """Statements for one collection and scope."""
+    """Statements for one collection and scope; none sees pages that have gone."""
 
-    def __init__(self, collection: str, filters: SearchFilters) -> None:
-        self.filters = filters
+    def __init__(self, collection: str, scope: Scope = EVERYTHING) -> None:
+        self.scope = scope
         self._collection = collection
-        self._scope = Scope.of(filters)
-        self._values = Scope.values(filters)
+        pages, page_values = scope.pages.named("page_")
+        chunks, chunk_values = scope.chunks.named("chunk_")
+        self._conditions = (f"d.gone_at is null and {pages}", chunks)
+        self._values = {**page_values, **chunk_values}
 
-    def totals(self) -> Statement:
+    def totals(self) -> Execute:
         """One row: pages, their children and lexical terms; tokens and number of parents.
 
-        Pages and what BM25 needs do not depend on the kinds of content that are wanted.
+        Pages and what BM25 needs do not depend on which of their chunks are wanted.
         """
-        if self.filters.has:
+        if self.scope.restricts_chunks:
             return self._statement(_CHUNK_TOTALS)
-        return self._statement(_TOTALS if self.filters.restrict_pages else _ALL_TOTALS)
+        return self._statement(_TOTALS if self.scope.restricts_pages else _ALL_TOTALS)
 
-    def matching_children(self, limit: int) -> Statement:
-        """One row: children that the filters leave, counted up to one more than `limit`."""
+    def sizes(self) -> Execute:
+        """One row: pages of the whole collection, their children and lexical terms."""
         return self._statement(
             """
-            select count(*) from (
-                select from {parents} p
-                join {documents} d on d.id = p.document
-                join {data_children} c on c.parent_id = p.id
-                where {scope} and {chunks} limit %(limit)s
-            ) matching
-            """,
-            limit=limit + 1,
+            select count(*), coalesce(sum(child_count), 0), coalesce(sum(term_count), 0)
+            from {documents} where gone_at is null
+            """
         )
 
-    def search_settings(self, ef_search: int) -> Statement:
+    def search_settings(self, ef_search: int) -> Execute:
         """Settings of the vector index until the transaction ends."""
         return self._statement(
             "select set_config('hnsw.ef_search', %(ef_search)s, true),"
@@ -116,8 +68,11 @@ class Queries:
             ef_search=str(min(max(ef_search, 1), 1000)),
         )
 
-    def lexical(self, terms: Sequence[str]) -> Statement:
-        """Per term: pages as (id, terms of the page, bytes of postings), and the postings."""
+    def lexical(self, terms: Sequence[str]) -> Execute:
+        """Per term: pages as (id, terms of the page, bytes of postings), and the postings.
+
+        Only the condition on pages counts.
+        """
         return self._statement(
             """
             select p.term,
@@ -125,69 +80,107 @@ class Queries:
                               || int4send(length(p.packed)), ''::bytea),
                    string_agg(p.packed, ''::bytea)
             from {postings} p join {documents} d on d.id = p.document
-            where p.term = any(%(terms)s) and {scope}
+            where p.term = any(%(terms)s) and {pages}
             group by p.term
             """,
             terms=list(terms),
         )
 
-    def dense(self, vector: Sequence[float], limit: int, *, exact: bool) -> Statement:
-        """Best children by the vectors alone: page, ordinal; order is approximate.
+    def frequencies(self, terms: Sequence[str]) -> Execute:
+        """Per term that occurs: the term, its pages and children in the whole collection."""
+        return self._statement(
+            """
+            select p.term, count(distinct p.document), sum(length(p.packed)) / %(size)s
+            from {postings} p join {documents} d on d.id = p.document
+            where p.term = any(%(terms)s) and d.gone_at is null
+            group by p.term
+            """,
+            terms=list(terms),
+            size=POSTING.itemsize,
+        )
+
+    def nearest_of_few(
+        self, vector: Sequence[float], limit: int, most: int, columns: str = CHUNK_KEY
+    ) -> Execute:
+        """Best children by exact comparison with all in scope, in no order.
 
         Args:
-            vector: The question's embedding.
+            vector: What they are compared with.
             limit: Rows at most.
-            exact: Compare with every child in scope instead of walking the index.
+            most: Of more children than these the result is worthless.
+            columns: Of `data_children c`; the distance and the number of children that were
+                compared follow them. The latter is larger than `most` where there are more.
         """
-        text = _DENSE_EXACT if exact else _DENSE_INDEXED
-        if self.filters.has:
-            text = _DENSE_EXACT_CHUNKS if exact else _DENSE_INDEXED_CHUNKS
-        return self._statement(text, vector=HalfVector(list(vector)), limit=limit)
-
-    def allowed(self, children: Sequence[tuple[int, int]]) -> Statement:
-        """Page and ordinal of those children whose parents hold the wanted kinds of content."""
         return self._statement(
-            """
-            select c.document, c.ordinal
-            from unnest(%(documents)s::int[], %(ordinals)s::int[]) k(document, ordinal)
-            join {data_children} c on c.document = k.document and c.ordinal = k.ordinal
-            join {parents} p on p.id = c.parent_id
-            where {chunks}
-            """,
-            documents=[document for document, _ in children],
-            ordinals=[ordinal for _, ordinal in children],
+            _OF_FEW, columns, vector=HalfVector(list(vector)), limit=limit, most=most + 1
         )
 
-    def candidates(self, children: Sequence[tuple[int, int]], vector: Sequence[float]) -> Statement:
+    def nearest_in_graph(
+        self, vector: Sequence[float], limit: int, columns: str = CHUNK_KEY
+    ) -> Execute:
+        """Best children by the vector index, in nearly the right order.
+
+        Args:
+            vector: What they are compared with.
+            limit: Rows at most.
+            columns: Of `data_children c`; the distance follows them.
+        """
+        text = _IN_GRAPH_CHUNKS if self.scope.restricts_chunks else _IN_GRAPH
+        return self._statement(text, columns, vector=HalfVector(list(vector)), limit=limit)
+
+    def allowed(self, children: Sequence[tuple[int, int]]) -> Execute:
+        """Page and ordinal of those children that the condition on chunks leaves."""
+        return self._statement(
+            f"""
+            select c.document, c.ordinal
+            from {_PLACES} {_OWNERS} where {{chunks}}
+            """,
+            **_places(children),
+        )
+
+    def candidates(self, children: Sequence[tuple[int, int]], vector: Sequence[float]) -> Execute:
         """What ordering needs of each (page, ordinal); the text comes later, for the best."""
         return self._statement(
-            """
+            f"""
             select c.document, c.ordinal, c.parent_id, c.text_hash, d.depth,
                    p.token_end - p.token_start, 1 - (c.embedding <=> %(vector)s)
-            from unnest(%(documents)s::int[], %(ordinals)s::int[]) k(document, ordinal)
-            join {data_children} c on c.document = k.document and c.ordinal = k.ordinal
-            join {parents} p on p.id = c.parent_id
-            join {documents} d on d.id = c.document
+            from {_PLACES}
+            join {{parents}} p on p.id = c.parent_id
+            join {{documents}} d on d.id = c.document
             """,
             vector=HalfVector(list(vector)),
-            documents=[document for document, _ in children],
-            ordinals=[ordinal for _, ordinal in children],
+            **_places(children),
         )
 
-    def texts(self, children: Sequence[tuple[int, int]]) -> Statement:
+    def distances(
+        self, children: Sequence[tuple[int, int]], vector: Sequence[float], columns: str
+    ) -> Execute:
+        """Columns of `data_children c` and the distance, in the order of the children."""
+        return self._statement(
+            f"select {{columns}}, c.embedding <=> %(vector)s from {_PLACES} order by k.place",
+            columns,
+            vector=HalfVector(list(vector)),
+            **_places(children),
+        )
+
+    def chunks(self, children: Sequence[tuple[int, int]], columns: str) -> Execute:
+        """Columns of `data_children c`, in the order of the children."""
+        return self._statement(
+            f"select {{columns}} from {_PLACES} order by k.place", columns, **_places(children)
+        )
+
+    def texts(self, children: Sequence[tuple[int, int]]) -> Execute:
         """Page, ordinal, node id, offsets, text and heading path of children."""
         return self._statement(
-            """
+            f"""
             select c.document, c.ordinal, c.node_id, c.char_start, c.char_end, c.text,
                    c.metadata_ -> 'heading_path'
-            from unnest(%(documents)s::int[], %(ordinals)s::int[]) k(document, ordinal)
-            join {data_children} c on c.document = k.document and c.ordinal = k.ordinal
+            from {_PLACES}
             """,
-            documents=[document for document, _ in children],
-            ordinals=[ordinal for _, ordinal in children],
+            **_places(children),
         )
 
-    def parents(self, ids: Sequence[UUID]) -> Statement:
+    def parents(self, ids: Sequence[UUID]) -> Execute:
         """Parents by id, as `PARENT_COLUMNS` names them."""
         return self._statement(
             f"select {_PARENT} from {{parents}} p"
@@ -195,17 +188,17 @@ class Queries:
             ids=list(ids),
         )
 
-    def pages_in_reading_order(self) -> Statement:
+    def pages_in_reading_order(self) -> Execute:
         """Row number and tokens of the pages in scope, nearest to the named ones first."""
         return self._statement(
             """
             select d.id, sum(p.token_end - p.token_start)
             from {documents} d join {parents} p on p.document = d.id
-            where {scope} and {chunks} group by d.id order by d.depth, d.url
+            where {pages} and {chunks} group by d.id order by d.depth, d.url
             """
         )
 
-    def parents_of_pages(self, documents: Sequence[int]) -> Statement:
+    def parents_of_pages(self, documents: Sequence[int]) -> Execute:
         """All parents of some pages in reading order, as `PARENT_COLUMNS` names them."""
         return self._statement(
             f"select {_PARENT} from {{parents}} p"
@@ -215,19 +208,36 @@ class Queries:
             documents=list(documents),
         )
 
-    def _statement(self, text: str, **values: Any) -> Statement:
-        composed = _compose(text, self._collection, self._scope)
-        return Statement(composed, {**self._values, **values})
+    def _statement(self, text: str, columns: str = "", /, **values: Any) -> Execute:
+        is_short = sum(map(len, self._conditions)) < _LONGEST_KEPT
+        compose = _composed if is_short else _composed.__wrapped__
+        statement = compose(text, self._collection, self._conditions, columns)
+        return Execute(statement, {**self._values, **values}, binary=True)
 
 
-# Composing costs a tenth of a millisecond per statement, and there are few different ones.
+_LONGEST_KEPT = 2_000
+
+
+# Composing costs a tenth of a millisecond per statement, and there are few different ones; long
+# ones are those of thousands of filters.
 @lru_cache(maxsize=256)
-def _compose(text: str, collection: str, scope: Scope) -> bytes:
+def _composed(text: str, collection: str, conditions: tuple[str, str], columns: str) -> bytes:
     names = ("documents", "parents", "data_children", "postings")
+    pages, chunks = conditions
     composed = sql.SQL(text).format(
-        scope=scope.pages, chunks=scope.chunks, **{name: table(collection, name) for name in names}
+        pages=sql.SQL(pages),
+        chunks=sql.SQL(chunks),
+        columns=sql.SQL(columns),
+        **{name: table(collection, name) for name in names},
     )
     return composed.as_bytes(None)
+
+
+def _places(children: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
+    return {
+        "documents": [document for document, _ in children],
+        "ordinals": [ordinal for _, ordinal in children],
+    }
 
 
 PARENT_COLUMNS = {
@@ -266,8 +276,8 @@ _TOTALS = """
     select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
            coalesce(sum(d.token_count), 0),
            (select count(*) from {parents} p join {documents} d on d.id = p.document
-            where {scope})
-    from {documents} d where {scope}
+            where {pages})
+    from {documents} d where {pages}
 """
 
 # Counts the parents of gone pages, which are few, in place of joining all that are not.
@@ -277,49 +287,47 @@ _ALL_TOTALS = """
            (select count(*) from {parents})
            - (select count(*) from {parents} p where p.document = any(array(
                 select g.id from {documents} g where g.gone_at is not null)))
-    from {documents} d where {scope}
+    from {documents} d where {pages}
 """
 
 _CHUNK_TOTALS = """
     with matching as (
         select count(*) as parents, coalesce(sum(p.token_end - p.token_start), 0) as tokens
-        from {parents} p join {documents} d on d.id = p.document where {scope} and {chunks}
+        from {parents} p join {documents} d on d.id = p.document where {pages} and {chunks}
     )
     select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
            (select tokens from matching), (select parents from matching)
-    from {documents} d where {scope}
+    from {documents} d where {pages}
+"""
+
+# Materialised, or the planner may walk the vector index and miss rows under a selective filter.
+# Counting and comparing in one pass: two took half as long again.
+_OF_FEW = f"""
+    with subset as materialized (
+        select c.id, c.embedding <=> %(vector)s as distance
+        from {{documents}} d join {{data_children}} c on c.document = d.id {_PARENT_OF}
+        where {{pages}} and {{chunks}} and c.embedding is not null limit %(most)s
+    ), best as (select id, distance from subset order by distance limit %(limit)s)
+    select {{columns}}, best.distance, (select count(*) from subset)
+    from best join {{data_children}} c on c.id = best.id
 """
 
 # The parameter stands in ORDER BY itself: a column of a CTE would keep the index from being used.
 # CASE keeps the planner from turning the condition into a join or a scan of its own index.
-_DENSE_INDEXED = """
-    select c.document, c.ordinal from {data_children} c
-    where case when c.document in (select d.id from {documents} d where {scope}) then true end
+_IN_GRAPH = """
+    select {columns}, c.embedding <=> %(vector)s from {data_children} c
+    where case when c.document in (select d.id from {documents} d where {pages}) then true end
+      and c.embedding is not null
     order by c.embedding <=> %(vector)s limit %(limit)s
-"""
-
-# Materialised, or the planner may walk the vector index and miss rows under a selective filter.
-_DENSE_EXACT = """
-    with subset as materialized (
-        select c.document, c.ordinal, c.embedding from {data_children} c
-        where c.document = any(array(select d.id from {documents} d where {scope}))
-    )
-    select document, ordinal from subset order by embedding <=> %(vector)s limit %(limit)s
 """
 
 # Only the rows the walk visits are looked up.
-_DENSE_INDEXED_CHUNKS = """
-    select c.document, c.ordinal from {data_children} c
-    where case when c.document in (select d.id from {documents} d where {scope}) then true end
-      and case when (select {chunks} from {parents} p where p.id = c.parent_id) then true end
+_IN_GRAPH_CHUNKS = f"""
+    select {{columns}}, c.embedding <=> %(vector)s from {{data_children}} c
+    where case when c.document in (select d.id from {{documents}} d where {{pages}}) then true end
+      and case when (
+          select {{chunks}} from {{documents}} d {_PARENT_OF} where d.id = c.document
+      ) then true end
+      and c.embedding is not null
     order by c.embedding <=> %(vector)s limit %(limit)s
-"""
-
-_DENSE_EXACT_CHUNKS = """
-    with subset as materialized (
-        select c.document, c.ordinal, c.embedding
-        from {parents} p join {data_children} c on c.parent_id = p.id
-        where p.document = any(array(select d.id from {documents} d where {scope})) and {chunks}
-    )
-    select document, ordinal from subset order by embedding <=> %(vector)s limit %(limit)s
 """

@@ -14,6 +14,7 @@ from webrag.postgres.steps import (
     begin_snapshot,
     run_steps,
     run_steps_sync,
+    together,
 )
 
 TABLE = sql.SQL("{}").format(sql.Identifier("pg_temp", "numbers"))
@@ -25,6 +26,29 @@ def work() -> Steps[Any]:
     rows = yield Execute(sql.SQL("select sum(n), max(word) from {}").format(TABLE))
     none = yield Execute(sql.SQL("select 1 where false"))
     return rows, none
+
+
+def several() -> Steps[Any]:
+    yield Execute(sql.SQL("create temp table numbers (n int4, word text) on commit drop"))
+    return (
+        yield from together(
+            Execute(sql.SQL("insert into {} values (%s, 'a')").format(TABLE), (7,)),
+            Execute(sql.SQL("select n from {}").format(TABLE), binary=True),
+            Execute(b"select %(given)s::int + 1", {"given": 1, "unused": 2}),
+            Execute(sql.SQL("select 1 where false")),
+        )
+    )
+
+
+def failing_together() -> Steps[Any]:
+    yield from together(
+        Execute(sql.SQL("select 1")),
+        Execute(sql.SQL("select 1 / %s"), (0,)),
+        Execute(sql.SQL("select 2")),
+    )
+
+
+SEVERAL = [[], [(7,)], [(2,)], []]
 
 
 def failing() -> Steps[Any]:
@@ -41,6 +65,22 @@ async def test_steps_run_on_an_asynchronous_connection(database: Database) -> No
 
 async def test_steps_run_on_a_synchronous_connection(database: Database) -> None:
     assert database.run_sync(lambda connection: run_steps_sync(connection, work())) == EXPECTED
+
+
+async def test_statements_that_travel_together_each_give_their_rows(database: Database) -> None:
+    assert await database.run(lambda connection: run_steps(connection, several())) == SEVERAL
+    assert database.run_sync(lambda connection: run_steps_sync(connection, several())) == SEVERAL
+
+
+async def test_error_of_one_of_several_statements_is_the_callers(database: Database) -> None:
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        async with database.connection() as connection:
+            await run_steps(connection, failing_together())
+    with (
+        pytest.raises(psycopg.errors.DivisionByZero),
+        database.sync_connection() as blocking,
+    ):
+        run_steps_sync(blocking, failing_together())
 
 
 async def test_error_of_a_step_is_the_callers(database: Database) -> None:

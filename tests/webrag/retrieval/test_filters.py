@@ -6,6 +6,7 @@ import pytest
 
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import InputError
+from webrag.retrieval.conditions import Scope
 from webrag.retrieval.filters import CONTENT_KINDS, NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
@@ -70,7 +71,7 @@ def test_address_of_a_sites_root_means_its_host(given: str, host: str) -> None:
 
 def test_nothing_given_restricts_nothing() -> None:
     assert SearchFilters.of() == NO_FILTERS
-    assert not NO_FILTERS.restrict_pages
+    assert not Scope.of(NO_FILTERS).restricts
     assert NO_FILTERS.description == ""
 
 

@@ -10,6 +10,7 @@ from webrag.corpus.pages import Corpus
 from webrag.errors import InputError
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.models import TERM_STATISTICS, RetrievalResult, TermStatistics
 from webrag.retrieval.search import Searcher
 
 MakeSearcher = Callable[..., Searcher]
@@ -23,6 +24,10 @@ PORTS, BACKUP, THEME = (
     "https://docs.test/backup",
     "https://other.test/theme",
 )
+
+
+def lexical_scores(result: RetrievalResult) -> dict[str, float]:
+    return {match.node_id: match.lexical for chunk in result.chunks for match in chunk.matches}
 
 
 @pytest.mark.usefixtures("pages")
@@ -244,6 +249,113 @@ async def test_term_weights_are_those_of_the_searched_pages(
     )
 
     assert one_page.term_idf["theme"] < everything.term_idf["theme"]
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize(
+    "filters",
+    [
+        SearchFilters(source_urls=(THEME,)),
+        SearchFilters(source_urls=(BACKUP, PORTS)),
+        SearchFilters(sites=("docs.test",)),
+        SearchFilters(sites=("docs.test",), has=("table",)),
+        SearchFilters(has=("code",)),
+        SearchFilters(fetched_since=datetime(2020, 1, 1, tzinfo=UTC)),
+        SearchFilters(years=()),
+    ],
+)
+async def test_statistics_of_the_corpus_leave_every_weight_and_score_as_without_filters(
+    make_searcher: MakeSearcher, filters: SearchFilters
+) -> None:
+    everything = await make_searcher().retrieve("server theme port restoring")
+
+    filtered = await make_searcher().retrieve(
+        "server theme port restoring", filters=filters, statistics="corpus"
+    )
+
+    assert filtered.term_idf == everything.term_idf
+    assert lexical_scores(filtered).items() <= lexical_scores(everything).items()
+
+
+@pytest.mark.parametrize("statistics", ["corpus", "filtered"])
+async def test_term_weights_on_a_single_page_with_statistics_named(
+    make_searcher: MakeSearcher, add_page: AddPage, statistics: TermStatistics
+) -> None:
+    await add_page("https://a.test/", "A", "# A\n\nThe quokka waits often.")
+    for number in range(8):
+        await add_page(f"https://b.test/{number}", "B", f"# B\n\nNumber {number} waits, often.")
+    only = SearchFilters(source_urls=("https://a.test/",))
+
+    result = await make_searcher().retrieve("quokka often", filters=only, statistics=statistics)
+
+    ratio = result.term_idf["quokka"] / result.term_idf["often"]
+    assert (ratio > 3) == (statistics == "corpus")
+
+
+@pytest.mark.usefixtures("pages")
+async def test_statistics_change_nothing_without_filters(make_searcher: MakeSearcher) -> None:
+    searcher = make_searcher()
+
+    corpus, filtered = [
+        await searcher.retrieve("server port", statistics=each) for each in TERM_STATISTICS
+    ]
+
+    assert (corpus.chunks, corpus.term_idf) == (filtered.chunks, filtered.term_idf)
+
+
+@pytest.mark.usefixtures("pages")
+async def test_statistics_can_be_configured_and_named_for_one_call(
+    make_searcher: MakeSearcher,
+) -> None:
+    only = SearchFilters(source_urls=(THEME,))
+    searcher = make_searcher(statistics="corpus")
+
+    configured = await searcher.retrieve("theme", filters=only)
+    named = await searcher.retrieve("theme", filters=only, statistics="filtered")
+
+    assert named.term_idf["theme"] < configured.term_idf["theme"]
+
+
+@pytest.mark.usefixtures("pages")
+async def test_the_size_told_is_that_of_the_filtered_pages_whatever_the_statistics(
+    make_searcher: MakeSearcher,
+) -> None:
+    only = SearchFilters(source_urls=(THEME,))
+
+    result = await make_searcher().retrieve("theme", filters=only, statistics="corpus")
+
+    assert result.corpus_stats.total_documents == 1
+
+
+async def test_statistics_that_do_not_exist_are_refused_by_name(
+    make_searcher: MakeSearcher,
+) -> None:
+    with pytest.raises(InputError, match=r"statistics.*corpus.*filtered"):
+        await make_searcher().retrieve("port", statistics="site")
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize(
+    "filters",
+    [
+        SearchFilters(sites=("docs.test",)),
+        SearchFilters(has=("table",)),
+        SearchFilters(sites=("docs.test",), has=("code",)),
+    ],
+)
+async def test_what_is_too_much_to_compare_one_by_one_is_found_in_the_graph(
+    make_searcher: MakeSearcher, filters: SearchFilters
+) -> None:
+    few, many = (
+        make_searcher(similarity_floor=-1.0),
+        make_searcher(similarity_floor=-1.0, exact_scan_limit=0),
+    )
+
+    exact = await few.retrieve("changing where it listens", filters=filters)
+    graph = await many.retrieve("changing where it listens", filters=filters)
+
+    assert exact.chunks
+    assert graph.chunks == exact.chunks
 
 
 async def test_deeper_pages_rank_behind_equal_ones(

@@ -1,0 +1,137 @@
+"""What a search may return, as SQL conditions with their values; one form for every kind of filter.
+
+Conditions see `documents d`, `data_children c` and `parents p`. Their texts are made of constants
+only: whatever a user gave is a value.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webrag.retrieval.filters import CONTENT_KINDS, SearchFilters
+
+__all__ = [
+    "ALWAYS",
+    "EVERYTHING",
+    "NEVER",
+    "Condition",
+    "Scope",
+    "all_of",
+    "any_of",
+    "is_among",
+    "negated",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A boolean SQL expression and the values of its `%s`, in their order; null means false."""
+
+    text: str
+    values: tuple[Any, ...] = ()
+
+    def named(self, prefix: str) -> tuple[str, dict[str, Any]]:
+        """The expression and its values by name, so that it can stand in a statement twice."""
+        first, *others = self.text.split("%s")
+        names = [f"{prefix}{place}" for place in range(len(others))]
+        text = "".join(
+            [first, *(f"%({name})s{rest}" for name, rest in zip(names, others, strict=True))]
+        )
+        return text, dict(zip(names, self.values, strict=True))
+
+
+ALWAYS = Condition("true")
+NEVER = Condition("false")
+
+
+def all_of(parts: Sequence[Condition]) -> Condition:
+    """Give the condition that all of these hold; it is always true when there are none."""
+    return _join([part for part in parts if part != ALWAYS], " and ") or ALWAYS
+
+
+def any_of(parts: Sequence[Condition]) -> Condition:
+    """Give the condition that one of these holds at least; never when there are none."""
+    return _join(parts, " or ") or NEVER
+
+
+def negated(condition: Condition) -> Condition:
+    """Give the condition that this one does not hold."""
+    return Condition(f"not coalesce({condition.text}, false)", condition.values)
+
+
+def is_among(column: str, values: Sequence[str]) -> Condition:
+    """Give the condition that a column holds one of some texts."""
+    return Condition(f"{column} = any(%s::text[])", (list(values),))
+
+
+def _join(parts: Sequence[Condition], glue: str) -> Condition | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    values = tuple(value for part in parts for value in part.values)
+    return Condition(f"({glue.join(part.text for part in parts)})", values)
+
+
+# Children are what their parents are.
+_HOLDS = {kind: Condition(f"p.has_{kind}") for kind in CONTENT_KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a search may return.
+
+    Attributes:
+        pages: Holds for a page as a whole: a condition on `d`.
+        chunks: Holds for a chunk: a condition on `c`, `d` and `p`.
+    """
+
+    pages: Condition = ALWAYS
+    chunks: Condition = ALWAYS
+
+    @classmethod
+    def of(cls, filters: SearchFilters) -> "Scope":
+        """The conditions of some filters."""
+        given = (
+            # A page may be known by several addresses.
+            _given(
+                "(d.url = any(%s) or d.aliases && %s::text[])",
+                filters.source_urls,
+                filters.source_urls,
+            ),
+            # A host without a port means every port of it.
+            _given(
+                "(d.site = any(%s) or regexp_replace(d.site, ':[0-9]+$', '') = any(%s))",
+                filters.sites,
+                filters.sites,
+            ),
+            _given("d.publication_year = any(%s)", filters.years),
+            ALWAYS
+            if filters.fetched_since is None
+            else Condition("d.fetched_at >= %s", (filters.fetched_since,)),
+        )
+        return cls(all_of(given), all_of([_HOLDS[kind] for kind in filters.has]))
+
+    @property
+    def restricts_pages(self) -> bool:
+        """Some pages may be left out as a whole."""
+        return self.pages != ALWAYS
+
+    @property
+    def restricts_chunks(self) -> bool:
+        """Some chunks of a page may be left out, and others not."""
+        return self.chunks != ALWAYS
+
+    @property
+    def restricts(self) -> bool:
+        """Anything may be left out."""
+        return self.restricts_pages or self.restricts_chunks
+
+
+EVERYTHING = Scope()
+"""All that is stored and has not gone."""
+
+
+def _given(text: str, *values: Sequence[Any] | None) -> Condition:
+    """A condition on lists, which is always true when they are not given."""
+    if any(value is None for value in values):
+        return ALWAYS
+    return Condition(text, tuple(list(value or ()) for value in values))
