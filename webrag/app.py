@@ -1,14 +1,103 @@
 """WebRAG as one object: what the command line, the MCP server and notebooks call."""
 
-from webrag.asking import MAX_QUESTION_CHARS, Asking, check_question
-from webrag.components import LlamaIndexComponents
-from webrag.ingesting import Ingesting, IngestReport
-from webrag.stored_pages import StoredPages
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime, timedelta
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from webrag import maintenance
+from webrag.argument_checks import check_text, checked_count, checked_seconds, shown_value
+from webrag.concurrency import all_of
+from webrag.corpus.maintenance.checking import CorpusCheck
+from webrag.corpus.maintenance.exporting import ExportReport
+from webrag.corpus.maintenance.forgetting import ForgetReport
+from webrag.corpus.maintenance.importing import ImportReport
+from webrag.corpus.maintenance.reembedding import ReindexReport
+from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, LinkCandidate
+from webrag.corpus.schema import corpus_embedding
+from webrag.corpus.texts import PageText, PassageText, read_page, read_passage
+from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
+from webrag.errors import InputError, WebRAGError
+from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.notes import listening
+from webrag.maintenance import Progress
+from webrag.orchestration.models import (
+    MAX_QUESTION_CHARS,
+    OrchestrationResult,
+    ProgressCallback,
+    QueryType,
+)
+from webrag.postgres.database import Database
+from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.retrieval.filters import ContentKind, SearchFilters
+from webrag.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from llama_index.core import VectorStoreIndex
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.node_parser import NodeParser
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.readers.base import BaseReader
+
+    from webrag.answering.models import EventListener, ManagerResult
+    from webrag.ingestion.models import PageSource
+    from webrag.llamaindex.query_engine import WebRAGQueryEngine
+    from webrag.llamaindex.retriever import WebRAGRetriever
+    from webrag.llamaindex.store import CorpusVectorStore
+    from webrag.orchestration.engine import OrchestratorEngine
+    from webrag.orchestration.models import ScoreProfile
+    from webrag.presentation.brief.brief import EvidenceBlock
+    from webrag.presentation.brief.models import BriefConfig
+    from webrag.wiring.assembly import Parts
 
 __all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
 
+logger = logging.getLogger(__name__)
 
-class WebRAG(Asking, Ingesting, StoredPages, LlamaIndexComponents):
+_INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
+
+
+class IngestReport(BaseModel):
+    """Outcome of an ingest call.
+
+    Attributes:
+        pages: Pages that are in the corpus now, in the order they were asked for.
+        failed: URL to the reason it was not obtained.
+        degraded: Sentences about page sources that did not work as configured.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    pages: tuple[AcquiredPage, ...] = ()
+    failed: dict[str, str] = Field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<IngestReport {len(self.pages)} pages, {len(self.failed)} failed>"
+
+    def __str__(self) -> str:
+        """What became of each page, as `webrag ingest` prints it."""
+        from webrag.presentation.reports import format_ingest
+
+        return format_ingest(self.pages, self.failed, degraded=self.degraded)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a table of the pages and what became of each."""
+        from webrag.presentation.html.display import ingest_html
+
+        return ingest_html(self.pages, self.failed, self.degraded)
+
+
+class WebRAG:
     """Research memory: answers from pages with verbatim, located quotations.
 
     Use it as an async context manager; opening it starts the embedded Postgres unless a
@@ -30,3 +119,707 @@ class WebRAG(Asking, Ingesting, StoredPages, LlamaIndexComponents):
         score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
             those of cross-encoders. Thresholds that the settings name replace them.
     """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        soft_deadline_s: float | None = None,
+        page_source: "PageSource | BaseReader | None" = None,
+        reranker: "BaseNodePostprocessor | None" = None,
+        score_profile: "ScoreProfile | str | None" = None,
+    ) -> None:
+        self.settings = settings or load_settings()
+        self._page_source = page_source
+        self._reranker = (reranker, score_profile)
+        self._soft_deadline_s = soft_deadline_s
+        self._stack: AsyncExitStack | None = None
+        self._parts: Parts | None = None
+        self._reopening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Start what is needed; does nothing when already open.
+
+        Raises:
+            ConfigurationError: Settings contradict each other or the corpus.
+            DatabaseUnavailableError: The database cannot be started or reached.
+        """
+        if self._parts is not None:
+            return
+        # The imports behind it take more than a second, which would stall the event loop.
+        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
+        async with AsyncExitStack() as stack:
+            self._parts = await assembly.assemble(
+                self.settings,
+                stack,
+                soft_deadline_s=self._soft_deadline_s,
+                page_source=self._page_source,
+                reranker=self._reranker,
+            )
+            self._stack = stack.pop_all()
+        if "IPython" in sys.modules:
+            import_module("webrag.presentation.html.display").register_displays()
+
+    async def close(self) -> None:
+        """Release connections, worker processes and the database lease."""
+        self._parts = None
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            await stack.aclose()
+
+    # Questions; these need an open WebRAG.
+
+    async def answer(
+        self,
+        url: str | Sequence[str],
+        question: str,
+        *,
+        intent: QueryType | None = None,
+        known_context: str | None = None,
+        constraints: Sequence[str] | None = None,
+        expansion_budget: int | None = None,
+        research_mode: Literal["fast", "deep"] = "fast",
+        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        max_pages: int | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> OrchestrationResult:
+        """Find evidence for a question, starting from one or more pages.
+
+        Args:
+            url: Page, or pages, to start from; fetched and indexed when the corpus lacks them.
+            question: At most `MAX_QUESTION_CHARS` characters.
+            intent: Kind of question, when the caller knows it.
+            known_context: What the caller knows already.
+            constraints: Wishes such as "must include code examples".
+            expansion_budget: Rounds of link following at most; 0 for none, None for the
+                default of the mode.
+            research_mode: `fast` reads the named pages only, `deep` follows their links where
+                the evidence is too thin.
+            retrieval_mode: `chunk` selects passages, `full_context` returns everything stored
+                for the pages, `auto` decides by size.
+            max_pages: Pages obtained at most after the named ones, 0 to 25; None for
+                `MAX_PAGES_PER_RUN`.
+            on_progress: Told what is being done.
+
+        Raises:
+            InputError: The question, a URL, a mode or a number cannot be used.
+            FetchError: The only page named could not be obtained.
+            StorageError: The database failed.
+        """
+        check_question(question)
+        urls = [canonical_url(each) for each in ([url] if isinstance(url, str) else url)]
+        if not urls:
+            raise InputError("No URL was given: name at least one page to start from.")
+        if expansion_budget is not None:
+            checked_count("expansion_budget", expansion_budget, minimum=0)
+        _check_words(known_context, constraints)
+        parts = await self._current_parts()
+        return await parts.engine.run(
+            urls,
+            question,
+            intent=intent,
+            known_context=known_context,
+            constraints=constraints,
+            expansion_budget=expansion_budget,
+            research_mode=research_mode,
+            retrieval_mode=retrieval_mode,
+            max_pages=max_pages,
+            on_progress=on_progress,
+        )
+
+    async def search(
+        self,
+        question: str,
+        *,
+        source_urls: str | Sequence[str] | None = None,
+        sites: str | Sequence[str] | None = None,
+        years: int | Sequence[int] | None = None,
+        fetched_since: datetime | None = None,
+        has: ContentKind | Sequence[ContentKind] = (),
+        intent: QueryType | None = None,
+        top_k: int | None = None,
+        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        on_progress: ProgressCallback | None = None,
+    ) -> OrchestrationResult:
+        """Find evidence in what is stored; nothing is fetched.
+
+        When there was no page to search, a warning of the result says why: nothing is stored, or
+        nothing that the filters leave.
+
+        Args:
+            question: At most `MAX_QUESTION_CHARS` characters.
+            source_urls: Only these pages.
+            sites: Only pages of these hosts (`host` or `host:port`).
+            years: Only pages published in these years; pages without a date are left out.
+            fetched_since: Only pages that their site delivered or confirmed then or later; UTC
+                without a time zone.
+            has: Only passages that hold each of these: `table`, `code`, `math`,
+                `definition_list`, `admonition`, `steps`.
+            intent: Kind of question, when the caller knows it.
+            top_k: Results at most.
+            retrieval_mode: `chunk` selects passages, `full_context` returns everything the
+                filters leave, up to the context budget, `auto` decides by size.
+            on_progress: Told what is being done.
+
+        Raises:
+            InputError: The question, a filter, the mode or `top_k` cannot be used.
+            StorageError: The database failed.
+        """
+        check_question(question)
+        if top_k is not None:
+            checked_count("top_k", top_k, minimum=1)
+        filters = SearchFilters.of(
+            source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
+        )
+        parts = await self._current_parts()
+        result = await parts.engine.search(
+            question,
+            filters=filters,
+            intent=intent,
+            top_k=top_k,
+            retrieval_mode=retrieval_mode,
+            on_progress=on_progress,
+        )
+        if result.corpus_stats.total_parent_chunks:
+            return result
+        stored = (await parts.corpus.status(include_urls=False)).documents
+        warning = _why_nothing_was_searched(stored, filters, self.settings.collection)
+        return result.model_copy(update={"warnings": (*result.warnings, warning)})
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        url: str | Sequence[str] = (),
+        years: Sequence[int] = (),
+        deep: bool = False,
+        on_event: "EventListener | None" = None,
+    ) -> "ManagerResult":
+        """Answer a question in sentences, each with citations that were checked.
+
+        Written by the language model of `ANSWER_LLM_*` when there is one, else made of the best
+        sentences found. Questions that are empty, too long or make no sense end in the state
+        `fail` with a polite reply.
+
+        Args:
+            question: At most `MAX_QUESTION_CHARS` characters.
+            url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
+                stored when there is none.
+            years: Only pages published in these years; any when there are none.
+            deep: Follow the links of `url` where the evidence is too thin.
+            on_event: Told of each step, and of each sentence as soon as it is checked.
+
+        Raises:
+            InputError: A URL or a year cannot be used, or `deep` has no URL to start from.
+            FetchError: None of the pages could be obtained.
+            ProviderError: The question could not be embedded.
+            StorageError: The database failed.
+        """
+        from webrag.answering.planning import answer_request
+
+        request = answer_request(question, url=url, years=years, deep=deep)
+        manager = (await self._current_parts()).manager
+        return await manager.run(request, on_event=on_event)
+
+    def evidence(
+        self, result: OrchestrationResult, *, include_guide: bool = False
+    ) -> "list[EvidenceBlock]":
+        """The passages that `brief` prints when called with the same arguments, in its order."""
+        from webrag.presentation.brief.brief import evidence_blocks
+
+        config = self._brief_config(include_guide)
+        return evidence_blocks(result, config, count_tokens=self._open_parts.count_tokens)
+
+    def brief(
+        self, result: OrchestrationResult, *, include_guide: bool = False, nonce: str | None = None
+    ) -> str:
+        """The result as a readable research brief.
+
+        Takes some milliseconds for a passage, whatever it holds; a server lets a thread of its own
+        do it.
+
+        Args:
+            result: What `answer` or `search` returned.
+            include_guide: Address a model that will write the answer: begin with directions
+                for it and suggest tool calls instead of commands.
+            nonce: Unpredictable token that frames page text; no frames when None.
+        """
+        from webrag.presentation.brief.brief import format_brief
+
+        config = self._brief_config(include_guide)
+        return format_brief(result, config, count_tokens=self._open_parts.count_tokens, nonce=nonce)
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, in the unit of every token budget."""
+        return self._open_parts.count_tokens(text)
+
+    # Pages and sites without a question; these need an open WebRAG.
+
+    async def ingest(
+        self,
+        urls: str | Sequence[str],
+        *,
+        refresh: bool = False,
+        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+    ) -> IngestReport:
+        """Fetch and index pages; each is stored completely or not at all.
+
+        Args:
+            urls: Pages; a page named twice is fetched once.
+            refresh: Ask the site again even when the stored version is fresh.
+            on_page: Told each URL and its outcome as soon as it is known.
+
+        Raises:
+            InputError: A URL cannot be used; nothing was fetched.
+        """
+        wanted = [urls] if isinstance(urls, str) else list(urls)
+        wanted = list(dict.fromkeys(canonical_url(url) for url in wanted))
+        acquirer = (await self._current_parts()).acquirer
+        slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
+
+        async def one(url: str) -> AcquiredPage | WebRAGError:
+            async with slots:
+                try:
+                    outcome: AcquiredPage | WebRAGError = await acquirer.acquire(
+                        url, refresh=refresh
+                    )
+                except WebRAGError as error:
+                    outcome = error
+            if on_page is not None:
+                on_page(url, outcome)
+            return outcome
+
+        notes: dict[str, None] = {}
+        with listening(lambda sentence: notes.update({sentence: None})):
+            results = await all_of(one(url) for url in wanted)
+        outcomes = list(zip(wanted, results, strict=True))
+        return IngestReport(
+            pages=tuple(page for _, page in outcomes if isinstance(page, AcquiredPage)),
+            failed={url: str(error) for url, error in outcomes if isinstance(error, WebRAGError)},
+            degraded=tuple(notes),
+        )
+
+    async def ingest_site(
+        self,
+        url: str,
+        options: CrawlOptions | None = None,
+        *,
+        on_progress: CrawlProgressCallback | None = None,
+    ) -> SiteReport:
+        """Fetch and index the pages of a site, breadth first from `url`.
+
+        Each page is stored completely or not at all, as soon as it is obtained. Cancelling keeps
+        what is stored; the same call then goes on where it was, and a finished crawl that is
+        repeated asks only about pages that are due.
+
+        Args:
+            url: Start page.
+            options: How far to go; at most 500 pages below the start page's folder when None.
+            on_progress: Told after each page.
+
+        Raises:
+            InputError: The URL or a pattern cannot be used.
+            FetchError: The start page could not be obtained.
+            ProviderError: The embedding service fails for every page.
+            StorageError: The database failed.
+        """
+        return await (await self._current_parts()).crawler.crawl(
+            url, options or CrawlOptions(), on_progress=on_progress
+        )
+
+    # What is stored; these need an open WebRAG.
+
+    async def status(
+        self, source_url: str | None = None, *, include_urls: bool = True
+    ) -> CorpusStatus:
+        """Tell what the corpus holds.
+
+        Args:
+            source_url: Only this page.
+            include_urls: List the pages.
+
+        Raises:
+            InputError: The URL cannot be used.
+        """
+        url = None if source_url is None else canonical_url(source_url)
+        parts = self._open_parts
+        status = await parts.corpus.status(url, include_urls=include_urls)
+        others = await self.collections()
+        return status.model_copy(
+            update={
+                "available_embedding_model": parts.other_embedding,
+                "page_source": parts.page_source,
+                "other_collections": tuple(e for e in others if e.name != status.collection),
+            }
+        )
+
+    async def verify(
+        self,
+        citations: Citation | Sequence[Citation],
+        *,
+        live: bool = True,
+        deadline_s: float | None = None,
+        on_checked: Callable[[CitationCheck, int, int], None] | None = None,
+    ) -> list[CitationCheck]:
+        """Check quotations against the stored pages and the live ones; nothing is stored.
+
+        Args:
+            citations: The quotations, each with its page and, if known, its place.
+            live: Also fetch the pages as they are now, each once.
+            deadline_s: Time for that; what is missing then is reported as unchecked.
+            on_checked: Told each result, how many there are now and how many there will be.
+
+        Raises:
+            InputError: A URL, a quotation or its offsets cannot be used; nothing was fetched.
+            StorageError: The database failed.
+        """
+        given = [citations] if isinstance(citations, Citation) else list(citations)
+        if not given:
+            raise InputError("No citation was given: name at least one.")
+        if deadline_s is not None:
+            checked_seconds("deadline_s", deadline_s)
+        verifier = (await self._current_parts()).verifier
+        return await verifier.verify(given, live=live, deadline_s=deadline_s, on_checked=on_checked)
+
+    async def page_text(self, document_id: UUID) -> PageText | None:
+        """A stored page by its stable id; None when it is not stored."""
+        return await read_page(self._open_parts.database, _identity(document_id))
+
+    async def passage_text(self, passage_id: UUID) -> PassageText | None:
+        """A passage of a stored page (its `chunk_id`); None when it is not stored."""
+        return await read_passage(self._open_parts.database, _identity(passage_id))
+
+    async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
+        """Links of stored pages, in page order."""
+        return await self._open_parts.corpus.links([canonical_url(url) for url in urls])
+
+    async def markdown(self, url: str) -> str | None:
+        """Stored text of a page, the string citation offsets refer to; None if not stored."""
+        return await self._open_parts.corpus.markdown(canonical_url(url))
+
+    # Looking after what is stored. Only `import_corpus` and `clear` need an open WebRAG; the others
+    # also work on one that is not open, or cannot be, as the settings do not fit the collection.
+
+    async def forget(
+        self,
+        urls: str | Sequence[str] | None = None,
+        *,
+        site: str | None = None,
+        older_than: timedelta | None = None,
+        confirm: Callable[[Sequence[str]], bool] | bool | None = None,
+        on_progress: Progress | None = None,
+    ) -> ForgetReport:
+        """Delete pages with everything made from them; they can be fetched again.
+
+        Args:
+            urls: These pages, by any URL they are known by; goes with no other condition.
+            site: Pages of this host (`host` or `host:port`).
+            older_than: Pages that their site last delivered or confirmed longer ago than this; a
+                positive time span.
+            confirm: True, or a function that is told the URLs before anything is deleted; nothing
+                is when it says False. Without it more than 20 pages are refused.
+            on_progress: Told how many pages are deleted.
+
+        Raises:
+            InputError: Nothing was named, URLs and conditions were, one cannot be used, or more
+                than 20 pages would go and nothing was said to confirm it; nothing was deleted.
+        """
+        async with self._some_database() as database:
+            return await maintenance.forget(
+                database,
+                urls,
+                site=site,
+                older_than=older_than,
+                confirm=confirm,
+                on_progress=on_progress,
+            )
+
+    async def export_corpus(
+        self, path: Path, *, overwrite: bool = False, on_progress: Progress | None = None
+    ) -> ExportReport:
+        """Write every page, as of one moment, to a portable file; compressed if it ends with .gz.
+
+        Raises:
+            InputError: The file exists, cannot be written, or nothing is stored.
+        """
+        async with self._some_database() as database:
+            return await maintenance.export_pages(
+                database, path, overwrite=overwrite, on_progress=on_progress
+            )
+
+    async def import_corpus(
+        self, path: Path, *, on_progress: Progress | None = None
+    ) -> ImportReport:
+        """Store the pages of a portable file, chunked and embedded here; repeating it is harmless.
+
+        Raises:
+            InputError: The file cannot be read or is no export.
+            ProviderError: Embedding failed; what was stored before is kept.
+        """
+        parts = await self._current_parts()
+        return await maintenance.import_pages(parts, path, on_progress=on_progress)
+
+    async def check_corpus(
+        self, *, everything: bool = False, on_progress: Progress | None = None
+    ) -> CorpusCheck:
+        """Examine the database and what is stored; nothing is changed.
+
+        Args:
+            everything: Verify every page, not a sample.
+            on_progress: Told how many pages are verified.
+        """
+        async with self._some_database() as database:
+            return await maintenance.check(
+                database, self.settings, everything=everything, on_progress=on_progress
+            )
+
+    async def reindex(
+        self, *, force: bool = False, on_progress: Progress | None = None
+    ) -> ReindexReport:
+        """Embed the stored text again with the model that a new collection would get.
+
+        The old vectors serve until the new ones are complete. A call that ends early loses
+        nothing: the next one goes on where it stopped.
+
+        Args:
+            force: Renew the vectors although the model is the same.
+            on_progress: Told how many chunks are done.
+
+        Raises:
+            ConfigurationError: The settings choose no usable model.
+            ProviderError: Embedding failed.
+            StorageError: Another process is reindexing the collection.
+        """
+        async with self._some_database() as database:
+            return await maintenance.reindex(
+                database, self.settings, force=force, on_progress=on_progress
+            )
+
+    async def collections(self) -> list[CollectionSize]:
+        """Every collection of the database with its number of pages, in alphabetical order."""
+        async with self._some_database() as database:
+            return await maintenance.collections(database)
+
+    async def drop_collection(
+        self,
+        collection: str | None = None,
+        *,
+        confirm: Callable[[CollectionSize], bool] | None = None,
+    ) -> bool:
+        """Delete a collection with everything in it; False when there is none, or not confirmed.
+
+        Args:
+            collection: Its name; None is the one in use, and closes this WebRAG.
+            confirm: Told name and size before anything is deleted.
+        """
+        own = self.settings.collection
+        name = own if collection is None else collection
+        async with self._some_database() as database:
+            dropped = await maintenance.drop_collection(database, name, confirm=confirm)
+        if dropped and name == own:
+            await self.close()
+        return dropped
+
+    async def clear(self) -> None:
+        """Delete every page of the collection; it stays open, and empty."""
+        await maintenance.clear(self._open_parts)
+
+    # The parts as LlamaIndex components. These need an open WebRAG; what they give works as long as
+    # that stays open, refuses to read the corpus afterwards, and is not to be closed.
+
+    def retriever(
+        self,
+        *,
+        source_urls: str | Sequence[str] | None = None,
+        sites: str | Sequence[str] | None = None,
+        years: int | Sequence[int] | None = None,
+        fetched_since: datetime | None = None,
+        has: ContentKind | Sequence[ContentKind] = (),
+        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        top_k: int | None = None,
+    ) -> "WebRAGRetriever":
+        """Retrieval without reranking: both legs, fused, children merged into their parents.
+
+        Args:
+            source_urls: Only these pages.
+            sites: Only pages of these hosts.
+            years: Only pages published in these years.
+            fetched_since: Only pages that their site delivered or confirmed then or later.
+            has: Only passages that hold each of these kinds of content.
+            retrieval_mode: As for `WebRAG.search`.
+            top_k: Nodes at most; None gives all that fit the context budget.
+
+        Raises:
+            InputError: A filter, the mode or `top_k` cannot be used.
+        """
+        from webrag.llamaindex.retriever import WebRAGRetriever
+
+        filters = SearchFilters.of(
+            source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
+        )
+        return WebRAGRetriever(
+            self._open_parts.searcher, filters=filters, mode=retrieval_mode, top_k=top_k
+        )
+
+    def query_engine(
+        self,
+        url: str | Sequence[str] | None = None,
+        *,
+        research_mode: Literal["fast", "deep"] = "fast",
+        expansion_budget: int | None = None,
+        max_quotes: int = 3,
+    ) -> "WebRAGQueryEngine":
+        """The whole loop: retrieval, reranking, link following, verbatim quotations.
+
+        Args:
+            url: Pages to start every query from; None searches what is stored.
+            research_mode: As for `WebRAG.answer`.
+            expansion_budget: As for `WebRAG.answer`.
+            max_quotes: Quotations in the response text.
+
+        Raises:
+            InputError: A URL, the mode or a number cannot be used.
+        """
+        from webrag.llamaindex.query_engine import WebRAGQueryEngine
+
+        named = [url] if isinstance(url, str) else url
+        return WebRAGQueryEngine(
+            self._open_parts.engine,
+            urls=None if named is None else [canonical_url(each) for each in named],
+            research_mode=research_mode,
+            expansion_budget=expansion_budget,
+            max_quotes=max_quotes,
+        )
+
+    def vector_store(self) -> "CorpusVectorStore":
+        """The searched chunks, for LlamaIndex's own indexes and pipelines."""
+        from webrag.llamaindex.store import CorpusVectorStore
+
+        parts = self._open_parts
+        return CorpusVectorStore.from_database(
+            parts.database,
+            embed_dim=parts.embedding.dimensions,
+            embedding_model=parts.embedding.name,
+        )
+
+    def vector_index(self) -> "VectorStoreIndex":
+        """An index over `vector_store` with `embed_model`; nothing is embedded."""
+        from llama_index.core import VectorStoreIndex
+
+        return VectorStoreIndex.from_vector_store(
+            self.vector_store(), embed_model=self.embed_model()
+        )
+
+    def embed_model(self) -> "BaseEmbedding":
+        """The embedding model the corpus is made with."""
+        return self._open_parts.embedder.model
+
+    def node_parser(self) -> "NodeParser":
+        """What cuts pages into parents and children."""
+        return self._open_parts.node_parser
+
+    def reranker(self) -> "BaseNodePostprocessor | None":
+        """The reranker in use, as a node postprocessor; None with `RERANKER_PROVIDER=none`."""
+        return self._open_parts.reranker
+
+    @property
+    def engine(self) -> "OrchestratorEngine":
+        """The orchestration engine, for composing it with other LlamaIndex parts."""
+        return self._open_parts.engine
+
+    @property
+    def _open_parts(self) -> "Parts":
+        if self._parts is None:
+            raise InputError("WebRAG is not open: use it in an `async with` block, or call open().")
+        return self._parts
+
+    async def _current_parts(self) -> "Parts":
+        """The parts that fit the collection, which another process may have reindexed."""
+        parts = self._open_parts
+        found = await corpus_embedding(parts.database)
+        if found in (None, (parts.embedding.name, parts.embedding.dimensions)):
+            return parts
+        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
+        async with self._reopening:
+            if self._parts is parts and self._stack is not None:
+                logger.info("The collection was reindexed with another model; opening it again.")
+                # What calls under way use stays open until the end.
+                self._parts = await assembly.assemble(
+                    self.settings,
+                    self._stack,
+                    soft_deadline_s=self._soft_deadline_s,
+                    page_source=self._page_source,
+                    reranker=self._reranker,
+                )
+        return self._open_parts
+
+    @asynccontextmanager
+    async def _some_database(self) -> AsyncIterator[Database]:
+        """The open one, or one for this piece of work."""
+        if self._parts is not None:
+            yield self._parts.database
+            return
+        database = Database(self.settings.database_config())
+        try:
+            yield database
+        finally:
+            await database.close()
+
+    def _brief_config(self, include_guide: bool) -> "BriefConfig":
+        config = self.settings.brief_config(caller="mcp" if include_guide else "cli")
+        return config.model_copy(update={"include_guide": include_guide})
+
+
+def check_question(question: str) -> None:
+    """Refuse what cannot be a question.
+
+    Raises:
+        InputError: It is no text, empty or too long, or holds what is no character.
+    """
+    if not check_text("The question", question).strip():
+        raise InputError("The question is empty: ask something.")
+    if len(question) > MAX_QUESTION_CHARS:
+        raise InputError(
+            f"The question has {len(question):,} characters; "
+            f"at most {MAX_QUESTION_CHARS:,} are allowed."
+        )
+
+
+def _check_words(known_context: str | None, constraints: Sequence[str] | None) -> None:
+    if known_context is not None:
+        check_text("known_context", known_context)
+    for each in constraints or ():
+        check_text("A constraint", each)
+
+
+def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: str) -> str:
+    if not stored:
+        return f"Nothing is stored in the collection {collection!r} yet: fetch a page first."
+    if not filters.description:
+        # The first page was stored between the search and the count.
+        return "No stored page could be searched; `status` lists what is stored."
+    return f"No stored page matches {filters.description}; `status` lists what is stored."
+
+
+def _identity(value: UUID | str) -> UUID:
+    """The id, also where a caller holds it as text.
+
+    Raises:
+        InputError: It is none.
+    """
+    try:
+        return UUID(str(value))
+    except ValueError:
+        raise InputError(f"The id {shown_value(value)} is none; give a UUID.") from None

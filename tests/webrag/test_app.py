@@ -349,3 +349,11 @@ async def test_number_that_makes_no_sense_is_named(
 ) -> None:
     with pytest.raises(InputError, match=named):
         await call(WebRAG(load_settings()))
+
+
+@pytest.mark.parametrize(
+    "name", [each for each in dir(WebRAG) if callable(getattr(WebRAG, each)) and each[0] != "_"]
+)
+def test_unknown_argument_is_refused_in_the_name_of_webrag(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^WebRAG\.{name}\(\) got an unexpected keyword argument"):
+        getattr(WebRAG(load_settings()), name)(no_such_argument=1)

@@ -60,8 +60,7 @@ async def _ask(
     writer: "_Writer",
 ) -> "ManagerResult":
     from webrag.answering.planning import answer_request
-    from webrag.app import WebRAG
-    from webrag.asking import check_question
+    from webrag.app import WebRAG, check_question
 
     # Refuses what cannot be used before anything is started for it.
     check_question(question)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from mcp.server.mcpserver import MCPServer
 
-from webrag.mcp_server.entry import shared_entry
 from webrag.mcp_server.resources import add_prompts, add_resources
-from webrag.mcp_server.runtime import LoadMemory, RunningCalls, Runtime
+from webrag.mcp_server.runtime import LoadMemory, RunningCalls, Runtime, shared_entry
 from webrag.mcp_server.schemas import INSTRUCTIONS
 from webrag.mcp_server.tools import ResearchTools
 from webrag.settings import Settings

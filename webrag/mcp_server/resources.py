@@ -10,10 +10,8 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.prompts.base import Prompt
 
 from webrag.errors import AccessDeniedError, WebRAGError
-from webrag.mcp_server.entry import Entry
-from webrag.mcp_server.replies import new_nonce
-from webrag.mcp_server.runtime import Runtime
-from webrag.presentation.errors import failure_text, input_error_text
+from webrag.mcp_server.replies import failure_text, input_error_text, new_nonce
+from webrag.mcp_server.runtime import Entry, Runtime
 from webrag.presentation.reports import format_page, format_passage, page_uri, passage_uri
 
 if TYPE_CHECKING:
@@ -28,10 +26,7 @@ _MIME_TYPE = "text/plain"
 def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int) -> None:
     """Offer `webrag://page/{id}` and `webrag://passage/{id}`; the ids outlive edits of a page.
 
-    Args:
-        server: Gets the templates.
-        entry: Gives each reading the memory it reads from.
-        token_budget: Longest text of one resource.
+    No text is longer than the token budget.
     """
 
     @server.resource(

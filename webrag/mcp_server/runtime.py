@@ -2,25 +2,32 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
+from mcp.server.mcpserver import Context as CallContext
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = ["LoadMemory", "RunningCalls", "Runtime"]
+__all__ = ["Entry", "LoadMemory", "RunningCalls", "Runtime", "shared_entry"]
+
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 15.0
 
 LoadMemory = Callable[[], AbstractAsyncContextManager["WebRAG"]]
-
 """Imports what is needed and makes the memory, unopened."""
+
+Entry = Callable[[CallContext[Any, Any], str | None], AbstractAsyncContextManager["Runtime"]]
+"""Lets one call in to the memory it works on, given its tool (None for reading a resource).
+
+Raises AccessDeniedError when its caller may not do that, or not now.
+"""
 
 
 class Runtime:
@@ -151,3 +158,13 @@ class RunningCalls:
         with suppress(TimeoutError):
             async with asyncio.timeout(_CANCELLING_S):
                 await self._idle.wait()
+
+
+def shared_entry(runtime: Runtime) -> Entry:
+    """Everybody is let in and works on the same memory, as over stdio there is one caller."""
+
+    @asynccontextmanager
+    async def entered(_context: CallContext[Any, Any], _tool: str | None) -> AsyncIterator[Runtime]:
+        yield runtime
+
+    return entered

@@ -16,13 +16,11 @@ from typing_extensions import override
 
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.mcp_server.arguments import Arguments, described
-from webrag.mcp_server.entry import Entry
 from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.progress import ProgressReporter
-from webrag.mcp_server.replies import Reply
-from webrag.mcp_server.runtime import RunningCalls
+from webrag.mcp_server.replies import Reply, failure_text, input_error_text, timeout_text
+from webrag.mcp_server.runtime import Entry, RunningCalls
 from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, SCHEMAS, TITLES
-from webrag.presentation.errors import failure_text, input_error_text, timeout_text
 
 __all__ = ["ResearchTools", "ask_user"]
 logger = logging.getLogger(__name__)

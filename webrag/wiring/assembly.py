@@ -97,12 +97,8 @@ async def assemble(
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
-    Args:
-        settings: What to assemble.
-        stack: Closes everything, the page source included.
-        soft_deadline_s: Time of one answer; None for all that is configured.
-        page_source: Where pages come from; None for what the settings say.
-        reranker: What ranks and its thresholds; None for what the settings say.
+    The arguments are those of `WebRAG`, a reranker together with its score profile. The stack
+    closes everything, the page source included.
 
     Raises:
         ConfigurationError: Settings contradict each other or the corpus.

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+from webrag.app import IngestReport
 from webrag.crawling.report import SiteReport
-from webrag.ingesting import IngestReport
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.html.display import register_displays
 

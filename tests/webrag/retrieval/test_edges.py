@@ -11,7 +11,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from webrag.answering.planning import answer_request
-from webrag.asking import check_question
+from webrag.app import check_question
 from webrag.errors import InputError
 from webrag.llamaindex.store_filters import filter_condition
 from webrag.mcp_server.arguments import Arguments

@@ -25,10 +25,10 @@ from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError, SourceUnavailableError, WebRAGError
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.mcp_server.replies import failure_text
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
-from webrag.presentation.errors import failure_text
 from webrag.redaction import remember_secrets
 from webrag.wiring.served_language_model import ServedLanguageModel
 

@@ -22,8 +22,7 @@ from webrag.mcp_server.authorization.gate import Admission
 from webrag.mcp_server.authorization.limits import CallLimits, UsageLedger
 from webrag.mcp_server.authorization.memories import Memories
 from webrag.mcp_server.authorization.static_tokens import StaticTokens, read_tokens
-from webrag.mcp_server.entry import Entry
-from webrag.mcp_server.runtime import LoadMemory, Runtime
+from webrag.mcp_server.runtime import Entry, LoadMemory, Runtime
 from webrag.settings import Settings
 
 __all__ = ["Access", "CallerEntry", "authorize"]

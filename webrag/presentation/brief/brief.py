@@ -1,19 +1,43 @@
-"""A result as the bracketed research brief that models and people read."""
+"""A result as the bracketed research brief that models and people read, within a token budget."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from webrag.orchestration.models import OrchestrationResult
-from webrag.presentation.brief.layout import lay_out
+from webrag.presentation.brief.blocks import candidate_blocks, cited, focus_form
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
+from webrag.presentation.brief.sections import (
+    brief_stats,
+    citation_entries,
+    evidence_entry,
+    evidence_notice,
+    follow_ups,
+    guide,
+    image_lines,
+    sources,
+    stats,
+)
+from webrag.presentation.brief.trace import expansion_trace
+from webrag.presentation.untrusted import one_line
 
 __all__ = ["BriefConfig", "EvidenceBlock", "evidence_blocks", "format_brief"]
+
+TokenCounter = Callable[[str], int]
+
+# Headers, blank lines, and the two omission notes that are only known at the end.
+_RESERVE_TOKENS = 80
+# Evidence shorter than this helps nobody; below it the other sections are shortened first.
+_LEAST_EVIDENCE_TOKENS = 200
+_TERSE_BLOCKS = 3
+# As much as the hint of an error may have; filters with many pages would fill the brief.
+_WARNING_CHARS = 400
 
 
 def format_brief(
     result: OrchestrationResult,
     config: BriefConfig,
     *,
-    count_tokens: Callable[[str], int],
+    count_tokens: TokenCounter,
     nonce: str | None = None,
 ) -> str:
     """The brief: sources, evidence, images, trace, citations, figures and what to do next.
@@ -30,7 +54,7 @@ def format_brief(
         nonce: Unpredictable token that frames page text, so that no page can end its own
             frame; None for readers who need no frames.
     """
-    layout = lay_out(result, config, count_tokens=count_tokens, nonce=nonce)
+    layout = _lay_out(result, config, count_tokens=count_tokens, nonce=nonce)
     if layout is not None:
         return layout.text
     notice = (
@@ -40,14 +64,8 @@ def format_brief(
     return _clipped(notice, config.token_budget, count_tokens)
 
 
-def _clipped(text: str, token_budget: int, count_tokens: Callable[[str], int]) -> str:
-    while text and count_tokens(text) > token_budget:
-        text = text[: len(text) // 2]
-    return text
-
-
 def evidence_blocks(
-    result: OrchestrationResult, config: BriefConfig, *, count_tokens: Callable[[str], int]
+    result: OrchestrationResult, config: BriefConfig, *, count_tokens: TokenCounter
 ) -> list[EvidenceBlock]:
     """Exactly the passages `format_brief` prints, in its order and form.
 
@@ -55,5 +73,205 @@ def evidence_blocks(
     page twice, and only what fits the token budget. The first `whole_results` passages are
     whole parent chunks, the others the child that matched best.
     """
-    layout = lay_out(result, config, count_tokens=count_tokens)
+    layout = _lay_out(result, config, count_tokens=count_tokens)
     return list(layout.blocks) if layout else []
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The parts of one brief, chosen so that `text` stays within the budget.
+
+    Attributes:
+        blocks: Passages printed, in order.
+        candidates: Passages there were in all.
+    """
+
+    result: OrchestrationResult
+    config: BriefConfig
+    nonce: str | None
+    is_terse: bool = False
+    blocks: tuple[EvidenceBlock, ...] = ()
+    candidates: int = 0
+    trace: str = ""
+    images: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """The whole brief."""
+        sections = (
+            ("PRESENTATION GUIDE", self._guide()),
+            ("SOURCES", self._sources()),
+            ("EVIDENCE", self._evidence()),
+            ("IMAGES", "\n".join(self.images)),
+            ("EXPANSION TRACE", self.trace),
+            ("CITATIONS", "\n\n".join(citation_entries(self.blocks)) or "(none)"),
+            ("STATS", self._stats()),
+            ("FOLLOW-UP OPTIONS", follow_ups(self.result, self.config)),
+        )
+        return "\n\n".join(f"[{name}]\n{body}" for name, body in sections if body)
+
+    def _guide(self) -> str:
+        if not self.config.include_guide:
+            return ""
+        return guide(self.result) if not self.is_terse else "Cite every claim; add no facts."
+
+    def _sources(self) -> str:
+        only = {block.source_number for block in self.blocks} if self.is_terse else None
+        return sources(self.result.chunks, only=only)
+
+    def _stats(self) -> str:
+        if self.is_terse:
+            return brief_stats(self.result, self.config.token_budget)
+        return "\n".join((stats(self.result), *self.omitted))
+
+    def _evidence(self) -> str:
+        if not self.result.chunks:
+            return self._nothing_found()
+        shown = len(self.blocks)
+        parts = [evidence_notice(self.nonce)]
+        parts += [evidence_entry(block, self.nonce) for block in self.blocks]
+        if shown < self.candidates:
+            parts.append(
+                f"... (showing {shown} of {self.candidates} chunks — remaining "
+                f"{self.candidates - shown} omitted due to response budget)"
+            )
+        return "\n\n".join(part for part in parts if part)
+
+    def _nothing_found(self) -> str:
+        result = self.result
+        if not result.seed_urls and not result.corpus_stats.total_documents:
+            why = (one_line(warning, max_chars=_WARNING_CHARS) for warning in result.warnings)
+            return " ".join(("There was no page to search.", *why))
+        where = "the specified URL" if result.seed_urls else "the corpus"
+        return f"No relevant content was found for this query in {where}."
+
+
+def _lay_out(
+    result: OrchestrationResult,
+    config: BriefConfig,
+    *,
+    count_tokens: TokenCounter,
+    nonce: str | None = None,
+) -> _Layout | None:
+    """Choose what is printed: fixed sections first, then evidence, trace and images.
+
+    Returns:
+        None when the budget does not even hold the shortest form.
+    """
+    budget = config.token_budget
+    layout = _Layout(result, config, nonce)
+    fixed = count_tokens(layout.text) + _RESERVE_TOKENS
+    if fixed + (_LEAST_EVIDENCE_TOKENS if result.chunks else 0) > budget:
+        return _terse(layout, count_tokens)
+    candidates = tuple(candidate_blocks(result, config))
+    layout = replace(layout, candidates=len(candidates))
+    layout = _with_blocks(layout, candidates, budget - fixed, count_tokens)
+    return _reduced(_with_extras(layout, count_tokens), count_tokens)
+
+
+def _terse(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
+    layout = replace(layout, is_terse=True)
+    left = layout.config.token_budget - count_tokens(layout.text) - _RESERVE_TOKENS
+    candidates = tuple(candidate_blocks(layout.result, layout.config))
+    layout = replace(layout, candidates=len(candidates))
+    if left > 0:
+        layout = _with_blocks(layout, candidates[:_TERSE_BLOCKS], left, count_tokens)
+    return _reduced(layout, count_tokens)
+
+
+def _with_blocks(
+    layout: _Layout, candidates: Iterable[EvidenceBlock], left: int, count_tokens: TokenCounter
+) -> _Layout:
+    """Add passages in order until one does not fit; the first is cut rather than left out."""
+    for block in candidates:
+        fitting = _fitting(layout, block, left, count_tokens)
+        if fitting is None:
+            break
+        left -= _cost(fitting, layout.nonce, count_tokens)
+        layout = replace(layout, blocks=(*layout.blocks, fitting))
+        if fitting.is_cut:
+            break
+    return layout
+
+
+def _fitting(
+    layout: _Layout, block: EvidenceBlock, left: int, count_tokens: TokenCounter
+) -> EvidenceBlock | None:
+    block = cited(block, layout.result, layout.config)
+    if _cost(block, layout.nonce, count_tokens) <= left:
+        return block
+    smaller = focus_form(block, layout.result)
+    if smaller is not None:
+        block = cited(smaller, layout.result, layout.config)
+        if _cost(block, layout.nonce, count_tokens) <= left:
+            return block
+    return None if layout.blocks else _cut(block, layout.nonce, left, count_tokens)
+
+
+def _cost(block: EvidenceBlock, nonce: str | None, count_tokens: TokenCounter) -> int:
+    entry = evidence_entry(block, nonce)
+    return count_tokens("\n\n".join((entry, *citation_entries([block])))) + 2
+
+
+def _cut(
+    block: EvidenceBlock, nonce: str | None, left: int, count_tokens: TokenCounter
+) -> EvidenceBlock | None:
+    """The longest beginning of a passage that fits, ending between words."""
+    low, high = 0, len(block.text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _cost(_shortened(block, middle), nonce, count_tokens) <= left:
+            low = middle
+        else:
+            high = middle - 1
+    end = max(block.text.rfind(" ", 0, low), block.text.rfind("\n", 0, low))
+    shortened = _shortened(block, end if end > low // 2 else low)
+    fits = _cost(shortened, nonce, count_tokens) <= left
+    return shortened if shortened.text.strip() and fits else None
+
+
+def _shortened(block: EvidenceBlock, length: int) -> EvidenceBlock:
+    return block.model_copy(update={"text": block.text[:length], "is_cut": True})
+
+
+def _with_extras(layout: _Layout, count_tokens: TokenCounter) -> _Layout:
+    """Add the trace and the images when they still fit, or a line that names what is missing."""
+    budget = layout.config.token_budget
+    trace = expansion_trace(layout.result)
+    if trace:
+        wider = replace(layout, trace=trace)
+        steps = layout.result.total_iterations
+        note = f"[Expansion trace omitted — {steps} iterations, see stats above]"
+        fits = count_tokens(wider.text) <= budget
+        layout = wider if fits else replace(layout, omitted=(*layout.omitted, note))
+    images = tuple(image_lines(layout.blocks, layout.result.chunks))
+    if images:
+        wider = replace(layout, images=images)
+        note = f"[{len(images)} images omitted due to response budget]"
+        fits = count_tokens(wider.text) <= budget
+        layout = wider if fits else replace(layout, omitted=(*layout.omitted, note))
+    return layout
+
+
+def _reduced(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
+    """Take parts away until the whole text fits: counts of parts need not add up exactly."""
+    budget = layout.config.token_budget
+    while count_tokens(layout.text) > budget:
+        if layout.images:
+            layout = replace(layout, images=())
+        elif layout.trace:
+            layout = replace(layout, trace="")
+        elif layout.omitted:
+            layout = replace(layout, omitted=())
+        elif layout.blocks:
+            layout = replace(layout, blocks=layout.blocks[:-1])
+        else:
+            return None if layout.is_terse else _terse(layout, count_tokens)
+    return layout
+
+
+def _clipped(text: str, token_budget: int, count_tokens: TokenCounter) -> str:
+    while text and count_tokens(text) > token_budget:
+        text = text[: len(text) // 2]
+    return text

@@ -64,9 +64,7 @@ def guide(result: OrchestrationResult) -> str:
 def sources(chunks: Sequence[RankedChunk], *, only: set[int] | None = None) -> str:
     """The numbered list of pages with the headings their chunks stand under.
 
-    Args:
-        chunks: All chunks of the result.
-        only: Numbers to list, without headings, for tiny budgets; None for all.
+    For tiny budgets, `only` names the numbers to list, without headings.
     """
     headings: dict[str, dict[str, None]] = {}
     titles: dict[str, str] = {}

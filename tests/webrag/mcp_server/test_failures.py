@@ -7,7 +7,7 @@ from webrag.errors import (
     RefusedAddressError,
     WebRAGError,
 )
-from webrag.presentation.errors import failure_text, input_error_text, timeout_text
+from webrag.mcp_server.replies import failure_text, input_error_text, timeout_text
 
 URL = "https://example.org/x"
 

@@ -3,21 +3,64 @@
 import functools
 import inspect
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from typing_extensions import override
 
 from webrag.concurrency import in_background
+from webrag.corpus.models import AcquiredPage
 from webrag.errors import InputError
+from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.reports import format_ingest
 
-if TYPE_CHECKING:
-    from webrag.app import WebRAG
-
 __all__ = ["WebRAGToolSpec"]
+
+
+class Ingested(Protocol):
+    """What became of the pages that were asked for."""
+
+    @property
+    def pages(self) -> Sequence[AcquiredPage]:
+        """Those that are in the corpus now."""
+        ...
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """URL to the reason it was not obtained."""
+        ...
+
+
+class Research(Protocol):
+    """What the tools need of `WebRAG`."""
+
+    async def answer(
+        self,
+        url: str | Sequence[str],
+        question: str,
+        *,
+        research_mode: Literal["fast", "deep"] = ...,
+    ) -> OrchestrationResult:
+        """Evidence for a question, starting from one or more pages."""
+        ...
+
+    async def search(
+        self, question: str, *, source_urls: str | Sequence[str] | None = ...
+    ) -> OrchestrationResult:
+        """Evidence in what is stored."""
+        ...
+
+    async def ingest(self, urls: str | Sequence[str]) -> Ingested:
+        """Fetch and index pages."""
+        ...
+
+    def brief(
+        self, result: OrchestrationResult, *, include_guide: bool = ..., nonce: str | None = ...
+    ) -> str:
+        """The result as text."""
+        ...
 
 
 def _refusing_wrong_names(
@@ -55,7 +98,7 @@ class WebRAGToolSpec(BaseToolSpec):
 
     spec_functions = ["answer", "search", "ingest"]  # noqa: RUF012  LlamaIndex declares it so
 
-    def __init__(self, rag: "WebRAG") -> None:
+    def __init__(self, rag: Research) -> None:
         self._rag = rag
 
     @override
