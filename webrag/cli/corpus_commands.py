@@ -132,6 +132,8 @@ def reindex_command(ctx: click.Context, force: bool) -> None:
             f"{report.chunks:,} chunks have vectors of {report.model} ({report.dimensions}"
             f" dimensions) in place of {report.previous_model}; {report.embedded:,} were embedded."
         )
+        if report.failed:
+            click.echo(_without_vectors(report), err=True)
 
 
 @with_settings
@@ -230,6 +232,19 @@ def _confirm_drop(collection: "CollectionSize") -> bool:
 
 def _pages(count: int) -> str:
     return "1 page" if count == 1 else f"{count:,} pages"
+
+
+def _without_vectors(report: "ReindexReport") -> str:
+    named = list(report.failed.items())[:_NAMED_PAGES]
+    more = len(report.failed) - len(named)
+    return "\n".join(
+        [
+            f"Warning: {_pages(len(report.failed))} with passages that the model does not take;"
+            " these are found by their words only.",
+            *(f"- {url}: {reason}" for url, reason in named),
+            *([f"... and {more:,} more; --json lists all."] if more else []),
+        ]
+    )
 
 
 def _unknown(report: "ForgetReport") -> str | None:

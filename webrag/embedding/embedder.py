@@ -65,6 +65,9 @@ def plan_batches(
 
 
 _Vectors = Sequence[Sequence[float]]
+_PLAIN_WORD = "water"
+# A key, an address, a limit of calls, a gateway: nothing that a text has to do with.
+_OF_THE_SERVICE = frozenset({401, 402, 403, 404, 408, 409, 425, 429, 502, 503, 504})
 
 
 class Embedder:
@@ -130,6 +133,35 @@ class Embedder:
         plan = plan_batches(sizes, most_texts=self._batch_size, most_tokens=self._limits.tokens)
         batches = [list(texts[part]) for part in plan]
         return np.concatenate(await all_of(embed(batch) for batch in batches))
+
+    async def embed_what_it_takes(
+        self, texts: Sequence[str]
+    ) -> list[NDArray[np.float32] | WebRAGError]:
+        """Embed texts some of which the model may refuse: a vector, or why there is none, for each.
+
+        Raises:
+            ProviderError: It is not a text that fails: the model does not embed a plain word.
+        """
+        try:
+            return list(await self.embed_documents(texts))
+        except InputError as error:
+            failure: WebRAGError = error
+        except ProviderError as error:
+            if error.status in _OF_THE_SERVICE or not await self._is_well():
+                raise
+            failure = error
+        if len(texts) == 1:
+            return [failure]
+        middle = len(texts) // 2
+        first = await self.embed_what_it_takes(texts[:middle])
+        return first + await self.embed_what_it_takes(texts[middle:])
+
+    async def _is_well(self) -> bool:
+        try:
+            await self.embed_documents([_PLAIN_WORD])
+        except ProviderError:
+            return False
+        return True
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed a question, as an array of shape (dimensions,).

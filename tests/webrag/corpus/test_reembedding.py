@@ -16,8 +16,8 @@ from webrag.corpus.maintenance.reembedding import prepare_next, reembed
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.corpus.tables import TABLES
-from webrag.embedding.embedder import Embedder
-from webrag.errors import ConfigurationError, InputError, StorageError
+from webrag.embedding.embedder import Embedder, EmbeddingLimits
+from webrag.errors import ConfigurationError, InputError, ProviderError, StorageError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
@@ -243,6 +243,105 @@ async def test_empty_collection_takes_the_new_model(database: Database) -> None:
     await reembed(database, embedder(), NEW[0])
 
     assert await corpus_embedding(database) == NEW
+
+
+class PickyEmbedding(OtherEmbedding):
+    """Answers as it is told where one of the texts holds a word."""
+
+    word: str = "freezes"
+    answer: Any = None
+
+    def _get_text_embeddings(self, texts: list[str]) -> Any:
+        if any(self.word in text for text in texts):
+            if isinstance(self.answer, Exception):
+                raise self.answer
+            return [self.answer] * len(texts)
+        return super()._get_text_embeddings(texts)
+
+
+def refusal(status: int | None) -> ProviderError:
+    return ProviderError("The text is too much.", provider="other", status=status)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(refusal(400), id="bad-request"),
+        pytest.param(refusal(413), id="too-large"),
+        pytest.param(refusal(500), id="fails-at-it"),
+        pytest.param(refusal(None), id="breaks-off"),
+        pytest.param(RuntimeError("index out of range"), id="bug"),
+        pytest.param([float("nan")] * 8, id="not-finite"),
+        pytest.param([1.0], id="wrong-size"),
+    ],
+)
+async def test_chunk_that_the_model_does_not_take_is_named_and_the_rest_goes_on(
+    database: Database, indexer: Indexer, make_document: MakeDocument, answer: Any
+) -> None:
+    page = await indexer.index(make_document())
+    other = await indexer.index(make_document("https://docs.test/o", markdown="# O\n\nText.\n"))
+    model = PickyEmbedding(model_name="picky", answer=answer)
+
+    report = await reembed(database, Embedder(model, 8), NEW[0])
+
+    rows = await read(database, "select text from {}.data_children where embedding is null")
+    assert (len(rows), "freezes" in rows[0][0]) == (1, True)
+    assert list(report.failed) == ["https://docs.test/guide"]
+    assert report.chunks == page.chunk_count + other.chunk_count == report.embedded + 1
+    assert await corpus_embedding(database) == NEW
+
+
+async def test_chunk_beyond_the_length_a_model_takes_is_named(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    limited = Embedder(
+        OtherEmbedding(model_name="other"),
+        8,
+        limits=EmbeddingLimits(text_tokens=100),
+        count_tokens=lambda text: 101 if "freezes" in text else 5,
+    )
+
+    report = await reembed(database, limited, NEW[0])
+
+    assert "A text of 101 tokens" in report.failed["https://docs.test/guide"]
+
+
+async def test_model_that_recovered_gives_the_missing_vector(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    picky = PickyEmbedding(model_name="picky", answer=refusal(400))
+    await reembed(database, Embedder(picky, 8), NEW[0])
+
+    report = await reembed(database, embedder(), NEW[0], force=True)
+
+    assert report.failed == {}
+    assert await read(database, "select 1 from {}.data_children where embedding is null") == []
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 503])
+async def test_service_that_refuses_everybody_ends_the_reindexing(
+    database: Database, indexer: Indexer, make_document: MakeDocument, status: int
+) -> None:
+    await indexer.index(make_document())
+    before = await corpus_embedding(database)
+    picky = PickyEmbedding(model_name="picky", answer=refusal(status))
+
+    with pytest.raises(ProviderError):
+        await reembed(database, Embedder(picky, 8), NEW[0])
+
+    assert await corpus_embedding(database) == before
+
+
+async def test_model_that_fails_at_every_word_ends_the_reindexing(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    await indexer.index(make_document())
+    broken = PickyEmbedding(model_name="picky", word="", answer=refusal(400))
+
+    with pytest.raises(ProviderError, match="too much"):
+        await reembed(database, Embedder(broken, 8), NEW[0])
 
 
 async def test_collection_that_does_not_exist_is_named(database: Database) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from webrag.corpus.rows import child_row
 from webrag.corpus.schema import corpus_embedding, table
 from webrag.corpus.tables import NEXT_CHILDREN, children_statements
 from webrag.embedding.embedder import Embedder
-from webrag.errors import DatabaseUnavailableError, InputError, StorageError
+from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
 from webrag.postgres.database import Database, lift_timeouts
 
 __all__ = [
@@ -46,14 +46,15 @@ _BUILD_MEMORY = "256MB"
 
 _PENDING = """
 select c.id, c.node_id, c.text, c.metadata_ as metadata, c.ordinal,
-       coalesce(c.text_hash, decode(md5(c.node_id), 'hex')) as text_hash
+       coalesce(c.text_hash, decode(md5(c.node_id), 'hex')) as text_hash,
+       (select d.url from {documents} d where d.id = c.document) as url
 from {children} c where c.id > %s and not exists (select from {next} n where n.id = c.id)
 order by c.id limit %s
 """
 
 _KNOWN = """
 select distinct on (text_hash) text_hash, embedding::halfvec from {next}
-where text_hash = any(%s)
+where text_hash = any(%s) and embedding is not null
 """
 
 # A chunk may have been deleted and stored anew while its vector was made. The lock on its page
@@ -95,6 +96,7 @@ class PendingChunk:
     metadata: dict[str, Any] | None
     ordinal: int
     text_hash: bytes
+    url: str | None
 
 
 async def unfinished_model(connection: _Connection, collection: str) -> tuple[str, int] | None:
@@ -113,6 +115,8 @@ async def prepare_next(connection: _Connection, collection: str, wanted: tuple[s
     create, _ = children_statements(collection, wanted[1])
     for statement in create:
         await connection.execute(statement)
+    # What an interrupted run had no vectors for is tried, and told, again.
+    await connection.execute(_compose(collection, "delete from {next} where embedding is null"))
     value = Jsonb({"model": wanted[0], "dimensions": wanted[1]})
     await connection.execute(
         _compose(
@@ -171,9 +175,9 @@ async def known_vectors(
 async def insert_vectors(
     connection: _Connection,
     collection: str,
-    rows: Sequence[tuple[PendingChunk, NDArray[np.float32]]],
+    rows: Sequence[tuple[PendingChunk, NDArray[np.float32] | None]],
 ) -> None:
-    """Copy chunks with their new vectors; chunks that were deleted meanwhile are left out."""
+    """Copy chunks with their new vectors, or none; those deleted meanwhile are left out."""
     ids = [chunk.id for chunk, _ in rows]
     for statement in _MAKE_ROOM:
         await connection.execute(_compose(collection, statement), (ids,))
@@ -184,7 +188,8 @@ async def insert_vectors(
         columns=sql.SQL(", ").join(map(sql.Identifier, columns)),
         values=sql.SQL(", ").join(sql.Identifier("c", name) for name in columns),
     )
-    await connection.execute(insert, (ids, [HalfVector(vector).to_text() for _, vector in rows]))
+    vectors = [None if vector is None else HalfVector(vector).to_text() for _, vector in rows]
+    await connection.execute(insert, (ids, vectors))
 
 
 async def index_next(connection: _Connection, collection: str, dimensions: int) -> None:
@@ -306,9 +311,11 @@ class ReindexReport(BaseModel):
         model: Model the corpus is made with now.
         dimensions: Its vector size.
         previous_model: Model it was made with before.
-        chunks: Chunks with new vectors.
+        chunks: Chunks of the new index.
         embedded: Chunks embedded by this call; others were done by an interrupted one, or have
             the same text.
+        failed: Pages with chunks that the model does not take, which only their words find now:
+            URL to reason.
         was_current: Nothing had to be done.
     """
 
@@ -319,6 +326,7 @@ class ReindexReport(BaseModel):
     previous_model: str
     chunks: int = 0
     embedded: int = 0
+    failed: dict[str, str] = {}
     was_current: bool = False
 
 
@@ -333,7 +341,8 @@ async def reembed(
     """Give every chunk of the collection a vector of this model, then search by those.
 
     Pages may be searched and added meanwhile. What was embedded is kept when the call ends early,
-    and a later call for the same model goes on from there.
+    and a later call for the same model goes on from there. A chunk that the model does not take
+    has no vector and is named in the report.
 
     Args:
         database: The collection.
@@ -358,7 +367,8 @@ async def reembed(
     async with _only_one(database):
         work = _Reembedding(database, embedder, wanted, on_progress)
         await work.run()
-    return report.model_copy(update={"chunks": work.done, "embedded": work.embedded})
+    done = {"chunks": work.done, "embedded": work.embedded, "failed": work.failed()}
+    return report.model_copy(update=done)
 
 
 class _Reembedding:
@@ -373,6 +383,7 @@ class _Reembedding:
     ) -> None:
         self.done = 0
         self.embedded = 0
+        self._refused: dict[tuple[str, str], str] = {}
         self._database = database
         self._collection = database.config.collection
         self._embedder = embedder
@@ -414,11 +425,34 @@ class _Reembedding:
         hashes = list({chunk.text_hash for chunk in chunks})
         vectors = await self._database.run(lambda each: known_vectors(each, collection, hashes))
         new = {c.text_hash: _text(c) for c in chunks if c.text_hash not in vectors}
-        made = await self._embedder.embed_documents(list(new.values()))
-        vectors |= dict(zip(new, made, strict=True))
-        self.embedded += len(new)
-        rows = [(chunk, vectors[chunk.text_hash]) for chunk in chunks]
+        made = await self._embedder.embed_what_it_takes(list(new.values()))
+        refused: dict[bytes, WebRAGError] = {}
+        for text_hash, each in zip(new, made, strict=True):
+            if isinstance(each, WebRAGError):
+                refused[text_hash] = each
+            else:
+                vectors[text_hash] = each
+        self.embedded += len(new) - len(refused)
+        self._note(chunks, refused)
+        rows = [(chunk, vectors.get(chunk.text_hash)) for chunk in chunks]
         await self._database.run(lambda each: insert_vectors(each, collection, rows))
+
+    def _note(self, chunks: Sequence[PendingChunk], refused: Mapping[bytes, WebRAGError]) -> None:
+        for chunk in chunks:
+            if chunk.text_hash in refused:
+                page = chunk.url or chunk.node_id
+                self._refused[page, chunk.node_id] = str(refused[chunk.text_hash])
+                logger.warning("A chunk of %s has no vector: %s", page, refused[chunk.text_hash])
+
+    def failed(self) -> dict[str, str]:
+        """Pages with chunks that were refused, and why the first one was."""
+        found: dict[str, list[str]] = {}
+        for (page, _), reason in self._refused.items():
+            found.setdefault(page, []).append(reason)
+        return {
+            page: reasons[0] if len(reasons) == 1 else f"{len(reasons):,} chunks: {reasons[0]}"
+            for page, reasons in found.items()
+        }
 
     async def _switched(self) -> bool:
         """Whether the new table serves now; not when chunks are missing from it."""
