@@ -29,6 +29,7 @@ from webrag.retrieval.quotes import finest_quote, quotable_units
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [ROOT / "tests/webrag/ingestion/data/genuine", ROOT / "webrag/demo/site"]
 MOST_CHARS = 12_000
+MOST_ANCHOR_CHARS = 490  # a link's text is cut at 500, before blanks at its end
 MIXED = """<html><head><title>Mixed</title><style>.h{display:none}</style></head><body><main>
 <h1 id=top>Mixed <a class=headerlink href=#top>#</a></h1><p>One <a href=/a>link <b>bold</b></a>, a
 <code>`code`</code> and 10<sup>3</sup>. Второе предложение. 三つ目の文。四つ目の文。</p>
@@ -210,9 +211,9 @@ def _of_links(document: NormalizedDocument) -> Iterator[str]:
 
 
 def _agree(one: str, two: str) -> bool:
-    """Whether texts begin alike; markup and formulas differ between a link and its place."""
-    first, second = (re.sub(r"[\W\d_]", "", text)[:10] for text in (one, two))
-    return first == second
+    """Whether a link's text, which is cut when it is long, and its place hold the same letters."""
+    first, second = (re.sub(r"[\W\d_]", "", text) for text in (one, two))
+    return first == second or (len(one) >= MOST_ANCHOR_CHARS and second.startswith(first))
 
 
 def _of_nodes(document: NormalizedDocument) -> Iterator[str]:

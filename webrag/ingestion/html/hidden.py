@@ -125,6 +125,11 @@ class _Style:
     state: list[tuple[tuple[Any, ...], Declaration]] = field(default_factory=list)
     own: list[Declaration] = field(default_factory=list)
 
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The same for elements with the same declarations."""
+        return (*(id(each) for _, each in self.weighed), 0, *map(id, self.own))
+
     def ordered(self, *, with_state: bool = False) -> list[Declaration]:
         """Every declaration that counts, the weakest first."""
         weighed = [*self.weighed, *(self.state if with_state else [])]
@@ -182,12 +187,16 @@ def _canvas(tree: LexborHTMLParser, sheets: Sheets) -> _Around:
 
 def _styles(elements: Elements, sheets: Sheets) -> dict[int, _Style]:
     styles: defaultdict[int, _Style] = defaultdict(_Style)
+    own: dict[str, list[Declaration]] = {}
     for order, rule in enumerate(sheets.rules):
         _apply(elements, rule, order, styles)
     for at, node in enumerate(elements.nodes):
         attributes = node.attributes
-        if attributes.get("style"):
-            styles[at].own = declarations_of((attributes["style"] or "")[:5_000])
+        text = (attributes.get("style") or "")[:5_000]
+        if text:
+            if text not in own:
+                own[text] = declarations_of(text)
+            styles[at].own = own[text]
         legacy = [
             (name, attributes.get(key))
             for name, key in (
@@ -239,6 +248,8 @@ class _Page:
         self._canvas = canvas
         self._named: set[str] | None = None
         self._guards: set[int] = set()
+        # Most elements with the same declarations lie in the same surroundings.
+        self._known: dict[tuple[tuple[int, ...], int], tuple[_Around, _Around, str]] = {}
 
     def remove(self) -> None:
         """Remove what is hidden."""
@@ -248,6 +259,7 @@ class _Page:
             if not guards:
                 break
             self._guards |= guards
+            self._known.clear()
             gone, mute = self._hidden()
         silent = self._silent(set(mute), list(gone))
         drop([self._elements.nodes[at] for at in sorted({*gone, *silent})])
@@ -303,15 +315,24 @@ class _Page:
         style = self._styles.get(at)
         if style is None:
             return outer, ""
-        ordered = [each for each in style.ordered() if id(each) not in self._guards]
-        inner, reason = self._judged(ordered, node, outer)
         if node.tag in _KEPT:
+            inner, _ = self._judged(self._counting(style), node, outer)
             return _as_seen(inner), ""
+        key = (style.key, id(outer))
+        if key not in self._known:
+            found, reason = self._judged(self._counting(style), node, outer)
+            self._known[key] = (outer, outer if found == outer else found, reason)
+        _, inner, reason = self._known[key]
+        if reason == "opacity" and self._has_scripts:  # depends on the element's attributes as well
+            inner, reason = self._judged(self._counting(style), node, outer)
         if _collapse(inner, reason, outer) in _COLLAPSED and self._is_one_click_away(
             style, node, outer
         ):
             return outer, ""
         return (outer if reason else inner), reason
+
+    def _counting(self, style: _Style) -> list[Declaration]:
+        return [each for each in style.ordered() if id(each) not in self._guards]
 
     def _judged(
         self, ordered: list[Declaration], node: LexborNode, outer: _Around

@@ -14,7 +14,10 @@ __all__ = ["main_content", "presentable", "remove_chrome", "remove_hidden", "rem
 _MACHINERY = [
     *("script", "style", "template", "noscript", "svg", "iframe", "object", "embed", "canvas"),
     *("audio", "video", "select", "datalist", "textarea", "dialog", "link", "meta", "base"),
+    *("noframes", "noembed"),
 ]
+# Written out again, what these hold would be read as markup.
+_UNREAD = "xmp, plaintext, listing"
 
 _CHROME = (
     "nav, header, footer, aside, [role=navigation], [role=search], [role=banner],"
@@ -55,11 +58,17 @@ _STREAMED = "div[hidden][id^='S:']"
 
 
 def remove_machinery(tree: LexborHTMLParser) -> None:
-    """Remove scripts, styles, embedded objects and form controls."""
+    """Remove scripts, styles, embedded objects and form controls; make plain text a `<pre>`."""
     tree.strip_tags(_MACHINERY, recursive=True)
     body = tree.body
     if body is None:
         return
+    for plain in select(body, _UNREAD):
+        block = plain.parser.create_node("pre")
+        plain.insert_before(block, move=True)
+        for child in list(plain.iter(include_text=True)):
+            block.insert_child(child, move=True)
+        plain.decompose()
     boxes = select(body, "input")
     drop(node for node in boxes if attribute(node, "type").lower() != "checkbox")
     drop(node for node in select(body, "button") if not select(node, "h1, h2, h3, h4, h5, h6"))
