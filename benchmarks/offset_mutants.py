@@ -206,14 +206,21 @@ def _of_links(document: NormalizedDocument) -> Iterator[str]:
             continue
         if not 0 <= start < end <= len(text):
             yield f"link {link.url} lies at {start} to {end} of {len(text)}"
-        elif "```" not in text[start:end] and not _agree(link.anchor_text, text[start:end]):
+        elif "```" not in text[start:end] and not _agree(link.anchor_text, text, start, end):
             yield f"link {link.url} reads {text[start:end]!r}, not {link.anchor_text!r}"
 
 
-def _agree(one: str, two: str) -> bool:
-    """Whether a link's text, which is cut when it is long, and its place hold the same letters."""
-    first, second = (re.sub(r"[\W\d_]", "", text) for text in (one, two))
-    return first == second or (len(one) >= MOST_ANCHOR_CHARS and second.startswith(first))
+def _agree(anchor: str, text: str, start: int, end: int) -> bool:
+    """Whether a link's text and its place hold the same letters.
+
+    A long link's text is cut; a link around a table is placed at what comes before the table.
+    """
+    first, second = (re.sub(r"[\W\d_]", "", each) for each in (anchor, text[start:end]))
+    if len(anchor) >= MOST_ANCHOR_CHARS:
+        return second.startswith(first)
+    if text[end:].lstrip(" \n>").startswith("|"):
+        return first.startswith(second)
+    return first == second
 
 
 def _of_nodes(document: NormalizedDocument) -> Iterator[str]:
