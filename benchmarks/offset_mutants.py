@@ -29,6 +29,7 @@ from webrag.retrieval.quotes import finest_quote, quotable_units
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [ROOT / "tests/webrag/ingestion/data/genuine", ROOT / "webrag/demo/site"]
 MOST_CHARS = 12_000
+MOST_ANCHOR_CHARS = 490  # a link's text is cut at 500, before blanks at its end
 MIXED = """<html><head><title>Mixed</title><style>.h{display:none}</style></head><body><main>
 <h1 id=top>Mixed <a class=headerlink href=#top>#</a></h1><p>One <a href=/a>link <b>bold</b></a>, a
 <code>`code`</code> and 10<sup>3</sup>. Второе предложение. 三つ目の文。四つ目の文。</p>
@@ -205,13 +206,20 @@ def _of_links(document: NormalizedDocument) -> Iterator[str]:
             continue
         if not 0 <= start < end <= len(text):
             yield f"link {link.url} lies at {start} to {end} of {len(text)}"
-        elif "```" not in text[start:end] and not _agree(link.anchor_text, text[start:end]):
+        elif "```" not in text[start:end] and not _agree(link.anchor_text, text, start, end):
             yield f"link {link.url} reads {text[start:end]!r}, not {link.anchor_text!r}"
 
 
-def _agree(one: str, two: str) -> bool:
-    """Whether texts begin alike; markup and formulas differ between a link and its place."""
-    first, second = (re.sub(r"[\W\d_]", "", text)[:10] for text in (one, two))
+def _agree(anchor: str, text: str, start: int, end: int) -> bool:
+    """Whether a link's text and its place hold the same letters.
+
+    A long link's text is cut; a link around a table is placed at what comes before the table.
+    """
+    first, second = (re.sub(r"[\W\d_]", "", each) for each in (anchor, text[start:end]))
+    if len(anchor) >= MOST_ANCHOR_CHARS:
+        return second.startswith(first)
+    if text[end:].lstrip(" \n>").startswith("|"):
+        return first.startswith(second)
     return first == second
 
 

@@ -18,8 +18,6 @@ _LINE_NUMBERS = (
     " pre .line-number, [class^=codeLineNumber], .ec-line .gutter, .src-line-numbers,"
     " .line-numbers-wrapper"
 )
-# Shorter code with numbers is an example, read and quoted as one.
-_LEAST_NUMBERED = 3
 _NUMBER = re.compile(r"\s*[0-9]{1,7}[\s:.|]*")
 # Elements that hold one line of code each, some with a line break after them, some without.
 _SECTIONS = frozenset({"article", "body", "html", "main", "section"})
@@ -76,9 +74,8 @@ def _mark_numbered_lines(numbers: Iterable[LexborNode]) -> None:
         if around is not None and _NUMBER.fullmatch(number.text()):
             found[around.mem_id].append(number)
     for inside in found.values():
-        if len(inside) >= _LEAST_NUMBERED:
-            for number in inside[1:]:
-                number.insert_before(LINE_NUMBER)
+        for number in inside[1:]:
+            number.insert_before(LINE_NUMBER)
 
 
 def _outer_pres(root: LexborNode) -> list[LexborNode]:

@@ -1,11 +1,12 @@
 """Removes text that a browser does not show, as far as the page's own styles say.
 
-What cannot be told from them counts as hidden, except that text one click away is shown.
+What they leave open counts as shown, and so do text one click away and text that the page holds
+back only until its scripts have run: losing what a page says is worse than keeping what it hides.
 """
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -34,7 +35,7 @@ from webrag.ingestion.html.css.values import (
 )
 from webrag.ingestion.html.tree import attribute, drop, inline_text, select
 
-__all__ = ["remove_unseen"]
+__all__ = ["remove_unseen", "text_length"]
 
 Tokens = Sequence[Any]
 
@@ -58,6 +59,38 @@ _CONTROL: Final = (
     " a[data-bs-toggle], [aria-controls], [aria-expanded]"
 )
 _NAMING: Final = ("aria-controls", "href", "data-target", "data-bs-target", "data-tab", "onclick")
+# Reasons that the beginning of an animation may give, with what scripts animate elements by.
+_FADING: Final = frozenset(
+    "transition transition-property will-change transform translate animation-name".split()  # noqa: SIM905
+)
+_FADING_ATTRIBUTE: Final = re.compile(r"data-(?:aos|sal|sr|wow|scroll|animat|reveal|framer|w-id)")
+_FADING_CLASS: Final = re.compile(
+    r"(?:^|[\s_-])(?:aos|wow|fade|reveal|appear|animate|scroll)", re.IGNORECASE
+)
+# A guard hides the page until it is complete: what hides more than this share of its text.
+_GUARDED_SHARE: Final = 0.5
+_MOST_GUARDS: Final = 4
+_TEXT: Final = ("visibility", "font", "text-indent", "color", "text-fill-color", "background")
+_PLACES: Final = ("position", "left", "right", "top", "bottom", "inset", "margin", "padding")
+# What the declarations begin with that may bring a reason about.
+_FAMILIES: Final = {
+    "display": ("display", "content-visibility"),
+    "opacity": ("opacity", "filter"),
+    "scale": ("zoom", "scale", "transform"),
+    "place": (*_PLACES, "translate", "transform"),
+    "clip": ("clip",),
+    "box": ("height", "width", "max", "min", "line-height", "overflow", "block", "inline"),
+    "text": _TEXT,
+}
+# Elements that a style sheet from elsewhere seldom colours.
+_PLAIN: Final = frozenset("b big em font i s small span strike strong sub sup u".split())  # noqa: SIM905
+_SPEECHLESS: Final = frozenset({"script", "style", "template", "noscript"})
+# Styles that leave any text where it is and visible are not worth following.
+_MAY_HIDE: Final = re.compile(
+    r"none|hid|coll|opac|filter|font|zoom|scale|trans|rotate|position|inset|-\s*[\d.]|indent|clip"
+    r"|overflow|color|background|fill|anim|height\s*:\s*0|[\\(]|/\*",
+    re.IGNORECASE,
+)
 _MOST_NAMED: Final = 20_000
 _WORD: Final = re.compile(r"[\w-]+")
 
@@ -92,6 +125,11 @@ class _Style:
     state: list[tuple[tuple[Any, ...], Declaration]] = field(default_factory=list)
     own: list[Declaration] = field(default_factory=list)
 
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The same for elements with the same declarations."""
+        return (*(id(each) for _, each in self.weighed), 0, *map(id, self.own))
+
     def ordered(self, *, with_state: bool = False) -> list[Declaration]:
         """Every declaration that counts, the weakest first."""
         weighed = [*self.weighed, *(self.state if with_state else [])]
@@ -109,33 +147,68 @@ def remove_unseen(tree: LexborHTMLParser) -> None:
     sheets = read_sheets(tree)
     if root is None or body is None:
         return
-    if not sheets.rules and body.css_first("[style], [bgcolor], font") is None:
+    if not sheets.rules and not _has_telling_styles(body):
         return
     elements = Elements(root)
     styles = _styles(elements, sheets)
     if styles:
-        _Page(tree, elements, styles, sheets).remove()
+        _Page(elements, styles, sheets, _canvas(tree, sheets)).remove()
+
+
+def text_length(node: LexborNode) -> int:
+    """How many letters and signs an element shows when nothing in it is hidden."""
+    shown = (
+        each.text_content or ""
+        for each in node.traverse(include_text=True)
+        if each.is_text_node and getattr(each.parent, "tag", None) not in _SPEECHLESS
+    )
+    return sum(len(word) for text in shown for word in text.split())
+
+
+def _has_telling_styles(body: LexborNode) -> bool:
+    if body.css_first("[bgcolor], font") is not None:
+        return True
+    return any(_MAY_HIDE.search(attribute(node, "style")) for node in body.css("[style]"))
+
+
+def _canvas(tree: LexborHTMLParser, sheets: Sheets) -> _Around:
+    """What the page begins with: black on white, unless something else may say otherwise."""
+    schemes = [attribute(node, "content") for node in tree.css("meta[name=color-scheme]")]
+    schemes += [
+        tinycss2.serialize(each.value)
+        for rule in sheets.rules
+        for each in rule.declarations
+        if each.name == "color-scheme"
+    ]
+    if sheets.is_complete and not any("dark" in scheme for scheme in schemes):
+        return _Around()
+    return _Around(background=None, color=None)
 
 
 def _styles(elements: Elements, sheets: Sheets) -> dict[int, _Style]:
     styles: defaultdict[int, _Style] = defaultdict(_Style)
+    own: dict[str, list[Declaration]] = {}
     for order, rule in enumerate(sheets.rules):
         _apply(elements, rule, order, styles)
     for at, node in enumerate(elements.nodes):
         attributes = node.attributes
-        if attributes.get("style"):
-            styles[at].own = declarations_of((attributes["style"] or "")[:5_000])
+        text = (attributes.get("style") or "")[:5_000]
+        if text:
+            if text not in own:
+                own[text] = declarations_of(text)
+            styles[at].own = own[text]
         legacy = [
             (name, attributes.get(key))
             for name, key in (
                 ("background-color", "bgcolor"),
+                ("background-image", "background"),
                 ("color", "text"),
                 ("color", "color"),
             )
             if key != "color" or node.tag == "font"
         ]
         for name, value in legacy:
-            if value:
+            if value and value.strip():
                 tokens = tinycss2.parse_component_value_list(value[:100])
                 styles[at].weighed.append(
                     ((False, 0, (0, 0, 0), -1), Declaration(name, tokens, important=False))
@@ -162,51 +235,104 @@ class _Page:
 
     def __init__(
         self,
-        tree: LexborHTMLParser,
         elements: Elements,
         styles: Mapping[int, _Style],
         sheets: Sheets,
+        canvas: _Around,
     ) -> None:
-        self._tree = tree
         self._elements = elements
         self._styles = styles
         self._keyframes = sheets.keyframes
+        self._has_scripts = sheets.has_scripts
+        self._is_complete = sheets.is_complete
+        self._canvas = canvas
         self._named: set[str] | None = None
+        self._guards: set[int] = set()
+        # Most elements with the same declarations lie in the same surroundings.
+        self._known: dict[tuple[tuple[int, ...], int], tuple[_Around, _Around, str]] = {}
 
     def remove(self) -> None:
         """Remove what is hidden."""
+        gone, mute = self._hidden()
+        for _ in range(_MOST_GUARDS if self._has_scripts or not self._is_complete else 0):
+            guards = self._newly_guarded(gone, mute) if gone or mute else set()
+            if not guards:
+                break
+            self._guards |= guards
+            self._known.clear()
+            gone, mute = self._hidden()
+        silent = self._silent(set(mute), list(gone))
+        drop([self._elements.nodes[at] for at in sorted({*gone, *silent})])
+
+    def _hidden(self) -> tuple[dict[int, str], dict[int, int]]:
+        """Elements unseen with all they hold, each with why, and those whose own text is unseen.
+
+        The latter come with the element that makes it so.
+        """
         elements = self._elements
         around: list[_Around] = []
-        gone: list[int] = []
-        mute: set[int] = set()
+        gone: dict[int, str] = {}
+        mute: dict[int, int] = {}
         end = 0
         for at, node in enumerate(elements.nodes):
-            outer = around[elements.parent[at]] if at else _Around()
+            outer = around[elements.parent[at]] if at else self._canvas
             if at < end:  # inside of what is gone
                 around.append(outer)
                 continue
-            inner = self._entered(at, node, outer)
-            if inner is None:
-                gone.append(at)
-                end = elements.end[at]
-                around.append(outer)
-                continue
+            known = outer if self._is_complete else _forgetting(node, outer)
+            inner, reason = self._entered(at, node, known)
             around.append(inner)
-            if elements.parent[at] in mute if inner is outer else _hides_text(inner):
-                mute.add(at)
-        silent = self._silent(mute, gone)
-        drop([elements.nodes[at] for at in sorted({*gone, *silent})])
+            if reason:
+                gone[at] = reason
+                end = elements.end[at]
+            elif elements.parent[at] in mute if inner is outer else _hides_text(inner):
+                mute[at] = mute.get(elements.parent[at], at)
+        return gone, mute
 
-    def _entered(self, at: int, node: LexborNode, outer: _Around) -> _Around | None:
+    def _newly_guarded(self, gone: Mapping[int, str], mute: Mapping[int, int]) -> set[int]:
+        """Declarations that hide so much of the page that they cannot be meant to last."""
+        nodes = self._elements.nodes
+        hidden: Counter[frozenset[int]] = Counter()
+        for at, reason in gone.items():
+            hidden[self._blamed(at, reason)] += text_length(nodes[at])
+        for at, cause in mute.items():
+            hidden[self._blamed(cause, "text")] += _own_text_length(nodes[at])
+        hidden.pop(frozenset(), None)
+        least = text_length(nodes[0]) * _GUARDED_SHARE
+        return {each for blamed, length in hidden.items() if length > least for each in blamed}
+
+    def _blamed(self, at: int, reason: str) -> frozenset[int]:
+        style = self._styles.get(at)
+        declarations = style.ordered() if style is not None else []
+        family = (*_FAMILIES[reason], "animation")
+        blamed = (each for each in declarations if id(each) not in self._guards)
+        return frozenset(
+            id(each) for each in blamed if each.name.removeprefix("-webkit-").startswith(family)
+        )
+
+    def _entered(self, at: int, node: LexborNode, outer: _Around) -> tuple[_Around, str]:
+        """What holds inside an element, and why it is unseen with all it holds."""
         style = self._styles.get(at)
         if style is None:
-            return outer
-        inner, reason = self._judged(style.ordered(), node, outer)
-        if not reason or node.tag in ("html", "body", "head"):
-            return inner
-        if reason in _COLLAPSED and self._is_one_click_away(style, node, outer):
-            return outer
-        return None
+            return outer, ""
+        if node.tag in _KEPT:
+            inner, _ = self._judged(self._counting(style), node, outer)
+            return _as_seen(inner), ""
+        key = (style.key, id(outer))
+        if key not in self._known:
+            found, reason = self._judged(self._counting(style), node, outer)
+            self._known[key] = (outer, outer if found == outer else found, reason)
+        _, inner, reason = self._known[key]
+        if reason == "opacity" and self._has_scripts:  # depends on the element's attributes as well
+            inner, reason = self._judged(self._counting(style), node, outer)
+        if _collapse(inner, reason, outer) in _COLLAPSED and self._is_one_click_away(
+            style, node, outer
+        ):
+            return outer, ""
+        return (outer if reason else inner), reason
+
+    def _counting(self, style: _Style) -> list[Declaration]:
+        return [each for each in style.ordered() if id(each) not in self._guards]
 
     def _judged(
         self, ordered: list[Declaration], node: LexborNode, outer: _Around
@@ -214,7 +340,11 @@ class _Page:
         declared, variables = resolved(ordered, outer.variables)
         declared = self._after_animation(declared, variables)
         inner = _inside(declared, variables, node, outer)
-        return inner, _reason(declared, inner)
+        reason = _reason(declared, inner)
+        if reason == "opacity" and self._has_scripts and _fades_in(declared, node):
+            inner = replace(inner, opacity=outer.opacity)
+            reason = _reason(declared, inner)
+        return inner, reason
 
     def _after_animation(self, declared: Declared, variables: Mapping[str, Tokens]) -> Declared:
         """What an animation leaves, or shows again and again, takes the place of the beginning."""
@@ -230,14 +360,16 @@ class _Page:
         return declared
 
     def _is_one_click_away(self, style: _Style, node: LexborNode, outer: _Around) -> bool:
-        _, own = self._judged(style.own, node, outer)
-        if own:
+        own = _collapse(*self._judged(style.own, node, outer), outer)
+        if own and not self._has_scripts:
             return False  # nothing but a script shows it
         if attribute(node, "role") == "tabpanel":
             return True
+        if own:
+            return attribute(node, "id") in self._names()
         if style.state:
-            _, changed = self._judged(style.ordered(with_state=True), node, outer)
-            if not changed:
+            changed = self._judged(style.ordered(with_state=True), node, outer)
+            if not _collapse(*changed, outer):
                 return True
         return attribute(node, "id") in self._names() or _follows_control(node)
 
@@ -282,6 +414,11 @@ def _has_own_text(node: LexborNode) -> bool:
     return any(child.is_text_node and (child.text_content or "").strip() for child in children)
 
 
+def _own_text_length(node: LexborNode) -> int:
+    texts = (each.text_content or "" for each in node.iter(include_text=True) if each.is_text_node)
+    return sum(len(word) for text in texts for word in text.split())
+
+
 def _remove_own_text(node: LexborNode) -> None:
     for child in list(node.iter(include_text=True)):
         if child.is_text_node:
@@ -318,6 +455,50 @@ def _named_by(control: LexborNode) -> Iterable[str]:
 def _word(declared: Declared, name: str) -> str:
     tokens = declared.get(name, ())
     return str(getattr(tokens[0], "lower_value", "")) if tokens else ""
+
+
+def _collapse(inner: _Around, reason: str, outer: _Around) -> str:
+    """Why an element is unseen, though one inside may be seen; "" when it is seen."""
+    return reason or ("visibility" if outer.is_visible and not inner.is_visible else "")
+
+
+def _as_seen(inner: _Around) -> _Around:
+    """What a guard on the whole page leaves when it is lifted."""
+    is_readable = inner.units.em > _LEAST_FONT
+    seen = replace(
+        inner,
+        units=Units(16.0 if not is_readable else inner.units.em, inner.units.rem or 16.0),
+        opacity=1.0,
+        scale=1.0,
+        is_visible=True,
+        is_indented=False,
+    )
+    return replace(seen, color=None, fill=None) if _hides_text(seen) else seen
+
+
+def _forgetting(node: LexborNode, outer: _Around) -> _Around:
+    """What is still known inside an element that sheets from elsewhere may paint."""
+    is_tiny = outer.units.em <= _LEAST_FONT
+    ink = outer.fill or outer.color
+    is_known = outer.background is not None or (ink is not None and ink.alpha >= _LEAST_OPACITY)
+    if not is_known and not is_tiny:
+        return outer
+    if node.tag in _PLAIN and not node.attributes.get("class") and not node.attributes.get("id"):
+        return outer
+    return replace(
+        outer,
+        units=Units(rem=outer.units.rem) if is_tiny else outer.units,
+        background=None,
+        color=outer.color if outer.color and outer.color.alpha < _LEAST_OPACITY else None,
+        fill=outer.fill if outer.fill and outer.fill.alpha < _LEAST_OPACITY else None,
+    )
+
+
+def _fades_in(declared: Declared, node: LexborNode) -> bool:
+    """Whether the element looks as if a script were to bring it in."""
+    if not _FADING.isdisjoint(declared) or _FADING_CLASS.search(attribute(node, "class")):
+        return True
+    return any(_FADING_ATTRIBUTE.match(name) for name in node.attributes)
 
 
 def _inside(
@@ -423,6 +604,8 @@ def _background(declared: Declared, outer: _Around) -> Color | None:
             background = known[0].over(background)
         elif not known and _word(declared, "background-color") not in ("none", "transparent"):
             background = None
+    elif _word(declared, "position") not in ("", "static"):
+        background = None  # it may lie on a picture or on another box
     return None if "background-image" in declared and _paints(declared) else background
 
 

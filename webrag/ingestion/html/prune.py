@@ -7,14 +7,17 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
-from webrag.ingestion.html.hidden import remove_unseen
+from webrag.ingestion.html.hidden import remove_unseen, text_length
 from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, select
 
 __all__ = ["main_content", "presentable", "remove_chrome", "remove_hidden", "remove_machinery"]
 _MACHINERY = [
     *("script", "style", "template", "noscript", "svg", "iframe", "object", "embed", "canvas"),
     *("audio", "video", "select", "datalist", "textarea", "dialog", "link", "meta", "base"),
+    *("noframes", "noembed"),
 ]
+# Written out again, what these hold would be read as markup.
+_UNREAD = "xmp, plaintext, listing"
 
 _CHROME = (
     "nav, header, footer, aside, [role=navigation], [role=search], [role=banner],"
@@ -47,14 +50,25 @@ _MAIN = "main, [role=main], article"
 _LEAST_SHARE = 0.4
 
 _HIDDEN = "[hidden], [aria-hidden=true], .sr-only, .visually-hidden"
+_BOXES = frozenset({"article", "div", "main", "section"})
+# A smaller element is never most of a page with content.
+_LEAST_GUARDED_CHARS = 200
+# Where a page that arrives in pieces keeps them until its script puts them in place.
+_STREAMED = "div[hidden][id^='S:']"
 
 
 def remove_machinery(tree: LexborHTMLParser) -> None:
-    """Remove scripts, styles, embedded objects and form controls."""
+    """Remove scripts, styles, embedded objects and form controls; make plain text a `<pre>`."""
     tree.strip_tags(_MACHINERY, recursive=True)
     body = tree.body
     if body is None:
         return
+    for plain in select(body, _UNREAD):
+        block = plain.parser.create_node("pre")
+        plain.insert_before(block, move=True)
+        for child in list(plain.iter(include_text=True)):
+            block.insert_child(child, move=True)
+        plain.decompose()
     boxes = select(body, "input")
     drop(node for node in boxes if attribute(node, "type").lower() != "checkbox")
     drop(node for node in select(body, "button") if not select(node, "h1, h2, h3, h4, h5, h6"))
@@ -74,13 +88,27 @@ def remove_hidden(tree: LexborHTMLParser) -> None:
     body = tree.body
     if body is None:
         return
-    for node in select(body, "[role=tabpanel][hidden], [hidden=until-found]"):
+    shown = "[role=tabpanel][hidden], [hidden=until-found]"
+    if any("$RC" in script.text() for script in tree.css("script:not([src])")):
+        shown = f"{shown}, {_STREAMED}"
+    for node in select(body, shown):
         del node.attrs["hidden"]
     # Seen by readers, and read out by the box around it instead.
     for title in select(body, ".starlight-aside__title[aria-hidden]"):
         del title.attrs["aria-hidden"]
     remove_unseen(tree)
-    drop(node for node in select(body, _HIDDEN) if node.tag != "body")
+    can_change = tree.css_first("script") is not None
+    hidden = [node for node in select(body, _HIDDEN) if node.tag != "body"]
+    drop(node for node in hidden if not _is_guarded(node, body, can_change=can_change))
+
+
+def _is_guarded(node: LexborNode, body: LexborNode, *, can_change: bool) -> bool:
+    """Whether it is most of the page, hidden until a script has run or a dialog is closed."""
+    if node.tag not in _BOXES or len(node.text()) < _LEAST_GUARDED_CHARS:
+        return False
+    if "hidden" in node.attributes and not can_change:
+        return False
+    return 2 * text_length(node) > text_length(body)
 
 
 def remove_chrome(body: LexborNode) -> None:

@@ -463,3 +463,214 @@ def test_style_sheets_beyond_every_page_are_named(convert: Convert, css: str, re
 def test_pictures_written_into_a_sheet_do_not_count(convert: Convert) -> None:
     css = f".y{{background:url(data:image/png;base64,{'A' * 3_000_000})}} .x{{display:none}}"
     assert SECRET not in convert(page(css)).markdown
+
+
+OUTSIDE = "<link rel=stylesheet href=/site.css>"
+SCRIPT = "<script src=/main.js></script>"
+# Pages of good faith: by name what their heads say, and what they hold with the text in it.
+HONEST = {
+    "white on what a sheet from elsewhere paints": (OUTSIDE, "<div style='color:#fff'>{}</div>"),
+    "white inside a painted class": (
+        OUTSIDE,
+        "<div style='background:#fff'><p class=card><b style='color:#fff'>{}</b></p></div>",
+    ),
+    "colour of elsewhere on a known background": (
+        OUTSIDE + "<style>.x{background:#000}</style>",
+        "<p class=x>{}</p>",
+    ),
+    "white heading row": (
+        OUTSIDE,
+        "<table style='background:#fff'><tr><th style='color:#fff'>{}<tr><td>1</table>",
+    ),
+    "script that may style": (SCRIPT, "<p class=bg-black style='color:#fff'>{}</p>"),
+    "sheet that is imported": (
+        "<style>@import url(/a.css); .x{color:#fff}</style>",
+        "<p class=x>{}</p>",
+    ),
+    "picture of an old page": ("", "<table background=b.jpg><tr><td><font color=white>{}</table>"),
+    "text over a picture": (
+        "",
+        "<img src=a.jpg><div style='position:absolute;top:9px;color:#fff'>{}</div>",
+    ),
+    "dark scheme": (
+        "<meta name=color-scheme content=dark>",
+        "<p style='color:#fff'>{}</p>",
+    ),
+    "dark scheme of the sheet": (
+        "<style>:root{color-scheme:dark}p{color:#fff}</style>",
+        "<p>{}</p>",
+    ),
+    "blanks between boxes taken out": (OUTSIDE, "<div style='font-size:0'><p>{}</p></div>"),
+    "text in rem of one pixel": (
+        "<style>html{font-size:1px}p{font-size:16rem}</style>",
+        "<p>{}</p>",
+    ),
+    "amp": (
+        "<style amp-boilerplate>body{visibility:hidden;-webkit-animation:-amp-start 8s steps(1,end)"
+        " 0s 1 normal both;animation:-amp-start 8s steps(1,end) 0s 1 normal both}@keyframes"
+        " -amp-start{from{visibility:hidden}to{visibility:visible}}</style><noscript><style>body{"
+        "animation:none}</style></noscript>",
+        "<p style='margin:0'>{}</p>",
+    ),
+    "hidden root": ("<style>html{visibility:hidden}</style>", "<p>{}</p>"),
+    "hidden root without a box": ("<style>html,body{display:none}</style>", "<p>{}</p>"),
+    "faded body": ("<style>body{opacity:0}p{opacity:.9}</style>", "<p>{}</p>"),
+    "shrunk body": ("<style>body{transform:scale(0)}p{zoom:1}</style>", "<p>{}</p>"),
+    "body without size": ("<style>body{font-size:0}p{color:#000}</style>", "<p>{}</p>"),
+    "body without colour": ("<style>body{color:transparent}p{top:0}</style>", "<p>{}</p>"),
+    "body aside": ("<style>body{position:absolute;left:-9999px}</style>", "<p>{}</p>"),
+    "cloaked by an attribute": (
+        SCRIPT + "<style>[v-cloak]{display:none}</style>",
+        "<div v-cloak><p>{}</p></div>",
+    ),
+    "cloaked by a class": (
+        SCRIPT + "<style>.ng-cloak,[ng-cloak]{display:none!important}</style>",
+        "<div class=ng-cloak><p>{}</p></div>",
+    ),
+    "page without scripts": (
+        SCRIPT + "<style>.no-js .x{display:none}</style>",
+        "<div class=no-js><p class=x>{}</p></div>",
+    ),
+    "page with scripts": (
+        SCRIPT + "<style>.js .x{opacity:0}</style>",
+        "<div><p class=x>{}</p></div>",
+    ),
+    "guard around everything": (
+        SCRIPT + "<style>#app{visibility:hidden}</style>",
+        "<div id=app><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div>",
+    ),
+    "guard of the element itself": (
+        SCRIPT,
+        "<main style='display:none'><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</main>",
+    ),
+    "guard lifted by a sheet": (
+        OUTSIDE + "<style>.page{opacity:0}</style>",
+        "<div class=page><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div>",
+    ),
+    "guard of many sections": (
+        SCRIPT + "<style>.s{opacity:0}.s:first-child{margin:0}</style>",
+        "<p class=s>{}</p>" + "<p class=s>More of the page.</p>" * 20,
+    ),
+    "guard by place": (
+        SCRIPT + "<style>.s{position:absolute;left:-9999px}</style>",
+        "<div class=s><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div>",
+    ),
+    "guard of letters": (
+        SCRIPT + "<style>.s{color:transparent}</style>",
+        "<div class=s><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div>",
+    ),
+    "guard inside a guard": (
+        SCRIPT + "<style>.s{opacity:0}.s>div{display:none}</style>",
+        "<div class=s><div><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div></div>",
+    ),
+    "page behind an open dialog": (
+        "",
+        "<div aria-hidden=true><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div>",
+    ),
+    "page shown by its script": (
+        SCRIPT,
+        "<div hidden><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div>",
+    ),
+    "page that arrives in pieces": (
+        "",
+        '<div hidden id="S:0"><p>{}</p></div><script>$RC("B:0","S:0")</script>',
+    ),
+    "fading by attribute": (
+        SCRIPT + "<style>[data-aos]{opacity:0}</style>",
+        "<p data-aos=fade-up>{}</p>",
+    ),
+    "fading by class": (SCRIPT + "<style>.wow{opacity:0}</style>", "<p class=wow>{}</p>"),
+    "fading by transition": (
+        SCRIPT + "<style>.x{opacity:0;transition:opacity 1s}</style>",
+        "<p class=x>{}</p>",
+    ),
+    "fading by movement": (
+        SCRIPT,
+        "<p style='opacity:0;transform:translateY(20px) translateZ(0)'>{}</p>",
+    ),
+    "loaded late": (
+        SCRIPT + "<style>.lazy{visibility:hidden}.lazy.loaded{visibility:visible}</style>",
+        "<p class=lazy>{}</p>",
+    ),
+    "shown by a class of the page": (
+        SCRIPT + "<style>.x{display:none}.ready .x{display:block}</style>",
+        "<p class=x>{}</p>",
+    ),
+    "rendered late": ("<style>.x{content-visibility:auto}</style>", "<p class=x>{}</p>"),
+    "tab that a script hid": (
+        "<script>function show(event, id) {{}}</script>",
+        "<button onclick=\"show(event, 'two')\">Two</button>"
+        "<div id=two style='display:none'>{}</div>",
+    ),
+    "tab panel that a script hid": (
+        SCRIPT,
+        "<div role=tabpanel style='display:none'>{}</div>",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HONEST)
+def test_real_text_of_an_honest_page_is_not_lost(convert: Convert, kind: str) -> None:
+    head, body = HONEST[kind]
+    html = f"<html><head>{head}</head><body><p>{SHOWN}</p>{body.format(SECRET)}</body></html>"
+    assert SECRET in convert(html).markdown
+
+
+STILL_HIDDEN = {
+    "both colours on one element": (OUTSIDE, "<p style='color:#fff;background:#fff'>{}</p>"),
+    "colour inside a plain element": (
+        OUTSIDE,
+        "<p style='background:#eee'><span style='color:#eee'>{}</span></p>",
+    ),
+    "no colour at all": (OUTSIDE, "<div style='color:transparent'><p>{}</p></div>"),
+    "inline": (OUTSIDE + SCRIPT, "<p style='display:none'>{}</p>"),
+    "outside of the page": (SCRIPT, "<p style='position:absolute;left:-9999px'>{}</p>"),
+    "faded for good": (OUTSIDE + SCRIPT, "<p style='opacity:.01'>{}</p>"),
+    "small": (OUTSIDE, "<p style='font-size:1px'>{}</p>"),
+    "rule of the page": (SCRIPT + "<style>.x{display:none}</style>", "<p class=x>{}</p>"),
+    "rule with a class that is worn": (
+        SCRIPT + "<style>.x{display:none}.x.y{display:none}.y.z{opacity:1}</style>",
+        "<p class='x y'>{}</p>",
+    ),
+    "most of a page that nothing changes": (
+        "<style>.x{display:none}</style>",
+        "<div class=x><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div>",
+    ),
+    "hidden attribute of a page that nothing changes": (
+        "",
+        "<div hidden><p>{}</p>" + "<p>More of the page.</p>" * 20 + "</div>",
+    ),
+    "cloak that no script takes away": (
+        "<style>[v-cloak]{display:none}</style>",
+        "<p v-cloak>{}</p>",
+    ),
+    "hidden inside a guard": (
+        SCRIPT + "<style>body{opacity:0}.x{display:none}</style>",
+        "<p class=x>{}</p>",
+    ),
+    "no script": ("", "<button onclick=x>Two</button><p id=x style='display:none'>{}</p>"),
+}
+
+
+@pytest.mark.parametrize("kind", STILL_HIDDEN)
+def test_what_styles_of_the_page_hide_stays_hidden_beside_sheets_and_scripts(
+    convert: Convert, kind: str
+) -> None:
+    head, body = STILL_HIDDEN[kind]
+    shown = f"<p>{SHOWN}</p>" + "<p>Something that everybody sees.</p>" * 10
+    html = f"<html><head>{head}</head><body>{shown}{body.format(SECRET)}</body></html>"
+    document = convert(html)
+    assert (SECRET in document.markdown, SHOWN in document.markdown) == (False, True)
+
+
+def test_value_with_a_variable_is_read_anew_for_each_element(convert: Convert) -> None:
+    css = "p{opacity:calc(var(--o) * 1)}.before{--o:1}.x{--o:0}"
+    document = convert(page(css))
+    assert (SECRET in document.markdown, SHOWN in document.markdown) == (False, True)
+
+
+def test_sheet_that_pages_share_hides_on_each_what_it_says(convert: Convert) -> None:
+    css = "p{opacity:calc(var(--o) * 1)}"
+    hidden = convert(page(css, body=f"<div style='--o:0'><p>{SECRET}</p></div><h2>{SHOWN}</h2>"))
+    shown = convert(page(css, body=f"<div style='--o:1'><p>{SECRET}</p></div><h2>{SHOWN}</h2>"))
+    assert (SECRET in hidden.markdown, SECRET in shown.markdown) == (False, True)

@@ -73,20 +73,23 @@ class Selector:
     is_state: bool = False
 
 
-def read_selectors(prelude: Tokens, state_classes: frozenset[str]) -> list[Selector]:
+def read_selectors(
+    prelude: Tokens, state_classes: frozenset[str], passing: frozenset[str] = frozenset()
+) -> list[Selector]:
     """The selectors of a rule that can concern an element's own text.
 
     Args:
         prelude: What stands before the rule's block.
         state_classes: Classes that a script of the page sets.
+        passing: Classes and attributes that scripts take away as soon as they run.
     """
     found = []
     for tokens in _split(prelude):
         try:
-            selector = _read(tokens, frozenset())
+            selector = _read(tokens, frozenset(), passing)
             found.append(selector)
             if not selector.is_state and state_classes:
-                changed = _read(tokens, state_classes)
+                changed = _read(tokens, state_classes, passing)
                 found += [changed] if changed.is_state else []
         except _NotMeantError:
             continue
@@ -108,10 +111,10 @@ def _split(tokens: Tokens) -> Iterable[list[Any]]:
     yield part
 
 
-def _read(tokens: Tokens, state_classes: frozenset[str]) -> Selector:
+def _read(tokens: Tokens, state_classes: frozenset[str], passing: frozenset[str]) -> Selector:
     if len(tinycss2.serialize(tokens)) > _MOST_SELECTOR_CHARS:
         raise _NotMeantError
-    reader = _Reader(state_classes)
+    reader = _Reader(state_classes, passing)
     for token in tokens:
         reader.feed(token)
     return reader.selector()
@@ -120,8 +123,9 @@ def _read(tokens: Tokens, state_classes: frozenset[str]) -> Selector:
 class _Reader:
     """Reads the tokens of one selector."""
 
-    def __init__(self, state_classes: frozenset[str]) -> None:
+    def __init__(self, state_classes: frozenset[str], passing: frozenset[str]) -> None:
         self._state_classes = state_classes
+        self._passing = passing
         self._compounds = [Compound()]
         self._is_empty = True
         self._combinator = ""
@@ -185,7 +189,7 @@ class _Reader:
         self._counts[1] += 1
         content = [part for part in token.content if part.type not in ("whitespace", "comment")]
         name = getattr(content[0], "lower_value", "") if content else ""
-        if not name:
+        if not name or name in self._passing:
             raise _NotMeantError
         if name in _STATE_ATTRIBUTES and self._state_classes:
             self._is_state = compound.is_state = True
@@ -199,6 +203,8 @@ class _Reader:
     def _named(self, token: Any) -> None:
         before, self._before = self._before, ""
         if before == "." and token.type == "ident":
+            if token.value in self._passing:
+                raise _NotMeantError
             compound = self._begin()
             self._counts[1] += 1
             if token.value in self._state_classes:

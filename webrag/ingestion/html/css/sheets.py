@@ -5,6 +5,7 @@ import binascii
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -38,7 +39,21 @@ _RELEVANT: Final = frozenset(
     overflow-y overflow-inline overflow-block color -webkit-text-fill-color background
     background-color background-image background-clip -webkit-background-clip text-shadow
     -webkit-text-stroke mask mask-image -webkit-mask -webkit-mask-image animation animation-name
-    animation-fill-mode animation-iteration-count""".split()  # noqa: SIM905
+    animation-fill-mode animation-iteration-count transition transition-property will-change
+    color-scheme""".split()  # noqa: SIM905
+)
+# A site's pages share their sheets; the kept rules of one take at most about twice its length.
+_MOST_KEPT_CHARS: Final = 200_000
+_CLASS_IN_SHEET: Final = re.compile(r"\.(-?[A-Za-z_][\w-]{0,60})")
+_IMPORT: Final = re.compile(r"@import\s+(?:url\()?\s*[\"']?(?!data:)[^\s\"')]", re.IGNORECASE)
+_SCRIPTS: Final = (
+    "script[src], script:not([type]), script[type=''], script[type=module],"
+    " script[type*=javascript], body[onload]"
+)
+# What a page bears until its scripts run.
+_PASSING: Final = frozenset(
+    """no-js nojs no_js js-disabled v-cloak ng-cloak x-cloak un-cloak data-cloak cloak async-hide
+    wf-loading preload fouc no-fouc unresolved""".split()  # noqa: SIM905
 )
 _PASSED: Final = frozenset({"supports", "layer", "container", "media", "scope"})
 
@@ -71,10 +86,14 @@ class Sheets:
 
     Attributes:
         keyframes: By name, what an animation ends with.
+        has_scripts: Whether something on the page may change it.
+        is_complete: Whether no sheet or script from elsewhere has a say in how it looks.
     """
 
     rules: list[Rule] = field(default_factory=list)
     keyframes: dict[str, list[Declaration]] = field(default_factory=dict)
+    has_scripts: bool = False
+    is_complete: bool = True
 
 
 def read_sheets(tree: LexborHTMLParser) -> Sheets:
@@ -83,16 +102,45 @@ def read_sheets(tree: LexborHTMLParser) -> Sheets:
     Raises:
         MarkupBomb: They are longer or nested deeper than any page needs.
     """
-    texts = list(_texts(tree))
-    if not texts:
-        return Sheets()
-    shortened = [_DATA.sub("url(x)", text) for text in texts]
-    if sum(map(len, shortened)) > MAX_SHEET_CHARS:
+    shortened = tuple(_DATA.sub("url(x)", text) for text in _texts(tree))
+    length = sum(map(len, shortened))
+    if length > MAX_SHEET_CHARS:
         raise MarkupBomb(f"its style sheets hold more than {MAX_SHEET_CHARS:,} characters")
-    reader = _Reader(_script_words(tree))
-    for text in shortened:
+    has_scripts = tree.css_first(_SCRIPTS) is not None
+    states = _state_classes(tree, shortened) if shortened else frozenset()
+    read = _read_kept if length <= _MOST_KEPT_CHARS else _read
+    said = read(shortened, states, _PASSING if has_scripts else frozenset())
+    is_complete = not any(map(_IMPORT.search, shortened)) and not _is_styled_elsewhere(tree)
+    return Sheets(said.rules, said.keyframes, has_scripts, is_complete)
+
+
+def _read(texts: tuple[str, ...], states: frozenset[str], passing: frozenset[str]) -> Sheets:
+    reader = _Reader(states, passing)
+    for text in texts:
         reader.read(tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True))
     return reader.sheets
+
+
+_read_kept = lru_cache(maxsize=8)(_read)
+
+
+def _state_classes(tree: LexborHTMLParser, texts: Sequence[str]) -> frozenset[str]:
+    """Classes in the sheets that scripts set: they name them, or no element has them at rest."""
+    words = _script_words(tree)
+    loads_scripts = tree.css_first("script[src]") is not None
+    if not words and not loads_scripts:
+        return frozenset()
+    classes = {name for text in texts for name in _CLASS_IN_SHEET.findall(text)}
+    found = {"", *(classes & words)}  # "" as scripts change attributes as well
+    if loads_scripts:
+        nodes = tree.css("[class]")
+        found |= classes.difference(*(attribute(node, "class").split() for node in nodes))
+    return frozenset(found)
+
+
+def _is_styled_elsewhere(tree: LexborHTMLParser) -> bool:
+    found = tree.css("link[rel~=stylesheet][href], link[as=style][href], script[src]")
+    return any(not attribute(node, "href").lstrip().lower().startswith("data:") for node in found)
 
 
 def declarations_of(style: str) -> list[Declaration]:
@@ -107,7 +155,8 @@ def _texts(tree: LexborHTMLParser) -> Iterator[str]:
         if outside or not _is_for_screen(attribute(node, "media")):
             continue
         if node.tag == "link":
-            yield _imported(attribute(node, "href"))
+            sheet = _imported(attribute(node, "href"))
+            yield from [sheet] if sheet else []
         elif attribute(node, "type").strip().lower() in ("", "text/css"):
             yield node.text()
 
@@ -141,9 +190,10 @@ def _imported(address: str) -> str:
 
 
 class _Reader:
-    def __init__(self, state_classes: frozenset[str]) -> None:
+    def __init__(self, state_classes: frozenset[str], passing: frozenset[str]) -> None:
         self.sheets = Sheets()
         self._state_classes = state_classes
+        self._passing = passing
         self._nested = 0
 
     def read(
@@ -190,7 +240,7 @@ class _Reader:
     def _add(self, prelude: Tokens, inner: Tokens, *, layered: bool) -> None:
         declarations = _declarations(inner)
         if declarations:
-            selectors = read_selectors(prelude, self._state_classes)
+            selectors = read_selectors(prelude, self._state_classes, self._passing)
             if selectors:
                 self.sheets.rules.append(Rule(selectors, declarations, layered))
 

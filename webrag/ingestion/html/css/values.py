@@ -1,5 +1,6 @@
 """Reads values of CSS properties: lengths, colours, variables. It knows no elements or rules."""
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,9 +116,9 @@ def _put_in(
         elif token.lower_name == "var":
             made += _put_in(_variable(token.arguments, variables), variables, budget, depth + 1)
         else:
-            # A token of our own parse; nobody else reads it.
-            token.arguments = _put_in(token.arguments, variables, budget, depth + 1)
-            made.append(token)
+            opened = copy.copy(token)  # the rule holds it for other elements and pages
+            opened.arguments = _put_in(token.arguments, variables, budget, depth + 1)
+            made.append(opened)
     return made
 
 
