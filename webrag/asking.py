@@ -1,7 +1,7 @@
 """Questions to WebRAG: what may be asked, who answers it, and the answer as a brief."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from webrag.argument_checks import check_text, checked_count
@@ -244,4 +244,7 @@ def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: s
     if not filters.description:
         # The first page was stored between the search and the count.
         return "No stored page could be searched; `status` lists what is stored."
-    return f"No stored page matches {filters.description}; `status` lists what is stored."
+    since = filters.fetched_since
+    is_to_come = since is not None and since > datetime.now(UTC)
+    remark = ", which is still to come" if is_to_come else ""
+    return f"No stored page matches {filters.description}{remark}; `status` lists what is stored."
