@@ -253,8 +253,11 @@ class ServedEmbedding(OpenAIEmbedding):
     def _get_credential_kwargs(self, is_async: bool = False) -> dict[str, Any]:
         given: dict[str, Any] = super()._get_credential_kwargs(is_async)
         if given["http_client"] is None:
-            kind = openai.DefaultAsyncHttpxClient if is_async else openai.DefaultHttpxClient
-            given["http_client"] = limited_client(kind, self.proxy)
+            given["http_client"] = (
+                limited_client(openai.DefaultAsyncHttpxClient, self.proxy)
+                if is_async
+                else limited_client(openai.DefaultHttpxClient, self.proxy)
+            )
         return given
 
     @override
