@@ -7,7 +7,8 @@ Starts `webrag mcp --transport http` on an embedded database with pages that eac
 Each session asks `search` about a random page again and again; an answer that holds another nonce
 than that page's, or none, counts as mixed up. The server's memory is read every second; the slope
 is that of the second half, when caches are warm. With `cancels` calls are given up by their client
-after a random part of a second instead; the server must answer the next one.
+after a random part of a second instead; the server must answer the next one. Every tenth prints how
+far it is: each call has a session of its own, which takes most of a second.
 """
 
 import asyncio
@@ -37,6 +38,7 @@ PORT = 18768
 URL = f"http://127.0.0.1:{PORT}/mcp"
 QUESTION = "What is the code of the chamber?"
 PAGES = 100
+HANGING_S = 60.0
 NONCE = re.compile(r"nonce[0-9a-f]{12}")
 
 
@@ -165,7 +167,7 @@ async def load(pid: int, nonces: dict[str, str], sessions: int, seconds: float) 
 async def cancel_calls(pid: int, nonces: dict[str, str], calls: int) -> int:
     tally, readings = Tally(), []
     memory = asyncio.create_task(watch_memory(pid, readings))
-    done = 0
+    begun, done = time.monotonic(), 0
     for number in range(calls):
         page = random.choice(list(nonces))
         patience_s = random.random() * 0.5
@@ -182,9 +184,13 @@ async def cancel_calls(pid: int, nonces: dict[str, str], calls: int) -> int:
                 finished, _ = await asyncio.wait({call}, timeout=patience_s)
                 done += bool(finished)
                 call.cancel()
-                await asyncio.wait({call})
+                _, waiting = await asyncio.wait({call}, timeout=HANGING_S)
+                if waiting:
+                    tally.errors.append(f"call {number} had not ended {HANGING_S:g} s after it")
         except Exception as error:  # noqa: BLE001 - counted and printed
             tally.errors.append(repr(error)[:200])
+        if (number + 1) % 10 == 0:
+            print(f"{number + 1} of {calls} after {time.monotonic() - begun:.0f} s", flush=True)
     await guarded(time.monotonic() + 1, nonces, tally)
     await asyncio.sleep(1)
     memory.cancel()

@@ -29,6 +29,7 @@ __all__ = [
     "TooSlow",
     "Use",
     "all_uses",
+    "is_plainly_linear",
     "slow_attack",
     "static_findings",
     "stopped_after",
@@ -217,8 +218,39 @@ def _as_text(pattern: re.Pattern[Any]) -> tuple[str, int]:
     return pattern.pattern, pattern.flags
 
 
+def is_plainly_linear(pattern: re.Pattern[Any]) -> bool:
+    """Whether a pattern can be tried in few ways at each place of a text, whatever the text."""
+    return _ways(sre_parse.parse(*_as_text(pattern))) < _MANY_WAYS
+
+
+# Also what stands for endless; a repeat of more than so many is taken as such.
+_MANY_WAYS = 2_000
+_FEW_REPEATS = 50
+
+
+def _ways(tree: Iterable[_Node]) -> int:
+    """In how many ways a part can match at one place, at most."""
+    found = 1
+    for op, data in tree:
+        inner = [_ways(each) for each in _inner(op, data)]
+        if op is sre_constants.BRANCH:
+            found *= sum(inner)
+        elif op in _REPEATS:
+            if data[1] > _FEW_REPEATS:
+                return _MANY_WAYS
+            found *= sum(inner[0] ** times for times in range(data[1] + 1))
+        else:
+            for each in inner:
+                found *= each
+        if found >= _MANY_WAYS:
+            return _MANY_WAYS
+    return found
+
+
 def slow_attack(use: Use) -> str | None:
     """An attack whose time grows faster than its length, as a sentence; None when there is none."""
+    if is_plainly_linear(use.pattern):
+        return None
     run = use.pattern.match if use.is_anchored else use.pattern.search
     suspects: list[tuple[float, _Attack]] = []
     for attack in _attacks(use.pattern):

@@ -2,7 +2,14 @@ import re
 
 import pytest
 
-from tests.pattern_attacks import PACKAGES, Use, all_uses, slow_attack, static_findings
+from tests.pattern_attacks import (
+    PACKAGES,
+    Use,
+    all_uses,
+    is_plainly_linear,
+    slow_attack,
+    static_findings,
+)
 
 # By part of the product, so that several processes share the measuring.
 PARTS = (
@@ -91,3 +98,16 @@ def test_an_attack_is_found_for_a_pattern_that_can_be_slow(pattern: str | bytes)
 @pytest.mark.parametrize("pattern", LINEAR)
 def test_no_attack_is_found_for_a_linear_pattern(pattern: str) -> None:
     assert slow_attack(use_of(pattern)) is None
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [*QUADRATIC, *WORSE, r"\s++x", r"(?:a|aa){0,30}b", r"(?:a{0,20}){0,20}b", r"(?:x{0,9}y?){9}z"],
+)
+def test_no_pattern_that_can_be_slow_is_taken_for_a_plain_one(pattern: str | bytes) -> None:
+    assert not is_plainly_linear(re.compile(pattern, re.DOTALL))
+
+
+@pytest.mark.parametrize("pattern", [r"\bport\b", r"a|b|c?d", r"[0-9]{1,4}-x?", r"(?<!a)b(?=c)"])
+def test_pattern_without_endless_repeats_need_not_be_measured(pattern: str) -> None:
+    assert is_plainly_linear(re.compile(pattern))

@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -810,7 +810,10 @@ def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: s
     if not filters.description:
         # The first page was stored between the search and the count.
         return "No stored page could be searched; `status` lists what is stored."
-    return f"No stored page matches {filters.description}; `status` lists what is stored."
+    since = filters.fetched_since
+    is_to_come = since is not None and since > datetime.now(UTC)
+    remark = ", which is still to come" if is_to_come else ""
+    return f"No stored page matches {filters.description}{remark}; `status` lists what is stored."
 
 
 def _identity(value: UUID | str) -> UUID:

@@ -5,10 +5,10 @@ import contextvars
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import cache, partial
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["all_of", "ended", "in_background", "settled", "within"]
+__all__ = ["Threads", "all_of", "ended", "in_background", "settled", "within"]
 T = TypeVar("T")
 
 
@@ -77,23 +77,36 @@ async def within(seconds: float | None) -> AsyncIterator[None]:
 
 P = ParamSpec("P")
 
+
+class Threads:
+    """A few threads for one kind of work, none of them the event loop's own.
+
+    In those of the event loop names are looked up: work that takes long there, or never ends,
+    would hold up every request. What waits here holds up nothing but its kind.
+
+    Args:
+        name: Of the threads.
+        count: Work done at once.
+    """
+
+    def __init__(self, name: str, count: int) -> None:
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What a function returns. Work not begun when its caller goes away is never done."""
+        context = contextvars.copy_context()
+        call = partial(context.run, function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+
 # More would not be faster, as they take turns; with one, a long page would hold up everybody.
-_THREADS = 2
+_WORK = Threads("webrag-work", 2)
 
 
 async def in_background(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a function returns, run in one of a few threads kept for such work.
+    """What a function returns, run beside the event loop.
 
     For functions whose time and memory are bounded by the length of their text: nothing can end a
-    thread, so that a caller who goes away leaves it to finish. Not the default executor of the
-    event loop, in which names are looked up: what waits here holds up nothing else. Work that no
-    thread has begun when its caller goes away is never done.
+    thread, so that a caller who goes away leaves it to finish.
     """
-    context = contextvars.copy_context()
-    call = partial(context.run, function, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_threads(), call)
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="webrag-work")
+    return await _WORK.run(function, *args, **kwargs)

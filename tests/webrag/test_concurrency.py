@@ -1,12 +1,13 @@
 import ast
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from webrag.concurrency import all_of, ended, settled, within
+from webrag.concurrency import Threads, all_of, ended, in_background, settled, within
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("webrag", "node_parsers", "postprocessors")
@@ -15,11 +16,31 @@ PACKAGES = ("webrag", "node_parsers", "postprocessors")
 OWNERS = {
     "webrag/corpus/acquirer.py": "a flight, ended by the last caller who leaves",
     "webrag/orchestration/links/expander.py": "the table of running fetches, ended with the round",
+    "webrag/mcp_server/authorization/memories.py": "the memories, whose close waits",
     "webrag/mcp_server/http_server.py": "the server, which ends when the task has",
     "webrag/mcp_server/progress.py": "the reporter, whose flush waits",
     "webrag/mcp_server/runtime.py": "the runtime, whose close waits",
     "webrag/mcp_server/server.py": "nobody: the task ends the process",
     "webrag/mcp_server/tools.py": "the call, which cancels its heartbeat",
+}
+
+# Who may use the threads of the event loop, in which names are looked up: for what is short or
+# done once, never for text of a page.
+BORROWERS = {
+    "node_parsers/llama_index/node_parser/webrag/parent_child.py": "not for WebRAG",
+    "postprocessors/llama_index/postprocessor/webrag/adjacent_context.py": "asks a store",
+    "webrag/cli/demo_command.py": "waits for another demo's lock, in a process of its own",
+    "webrag/corpus/maintenance/exporting.py": "writes a file, batch by batch",
+    "webrag/corpus/maintenance/importing.py": "reads a file, batch by batch",
+    "webrag/embedding/served.py": "closes connections",
+    "webrag/ingestion/firecrawl/client.py": "imports a package",
+    "webrag/lifetime.py": "imports packages",
+    "webrag/operations.py": "loads a model",
+    "webrag/postgres/database.py": "starts and stops the server",
+    "webrag/postgres/server.py": "looks for the server",
+    "webrag/wiring/assembly.py": "loads models",
+    "webrag/wiring/langsmith_tracing.py": "sends what is left, with a limit",
+    "webrag/workers/pool.py": "ends processes",
 }
 
 
@@ -204,3 +225,63 @@ def test_nothing_is_gathered_without_a_group() -> None:
 
 def test_every_task_outside_a_group_has_an_owner() -> None:
     assert {file for file, name, _ in calls() if name == "create_task"} == set(OWNERS)
+
+
+def borrowed(tree: ast.AST) -> bool:
+    """Whether code uses the threads of the event loop."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            first = node.args[0] if node.args else None
+            is_default = isinstance(first, ast.Constant) and first.value is None
+            if called.endswith("run_in_executor") and is_default:
+                return True
+            if called in ("asyncio.to_thread", "to_thread"):
+                return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "code", ["asyncio.to_thread(f)", "to_thread(f)", "loop.run_in_executor(None, f)"]
+)
+def test_use_of_the_event_loop_s_threads_is_found(code: str) -> None:
+    assert borrowed(ast.parse(code))
+
+
+def test_only_short_work_uses_the_threads_in_which_names_are_looked_up() -> None:
+    using = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if borrowed(ast.parse(path.read_text(encoding="utf-8")))
+    }
+
+    assert using == set(BORROWERS), "use webrag.concurrency.in_background"
+
+
+async def test_work_in_the_background_leaves_the_threads_of_names_alone() -> None:
+    names = [await in_background(lambda: threading.current_thread().name) for _ in range(3)]
+
+    assert all(name.startswith("webrag-work") for name in names)
+
+
+async def test_threads_of_one_kind_that_never_return_hold_up_no_other() -> None:
+    stuck, release = Threads("stuck", 1), threading.Event()
+    held = [asyncio.create_task(stuck.run(release.wait, 60)) for _ in range(3)]
+    try:
+        async with asyncio.timeout(30):
+            assert await in_background(len, "text") == 4
+    finally:
+        release.set()
+        await asyncio.gather(*held)
+
+
+async def test_a_caller_with_a_time_limit_gets_away_from_work_that_goes_on() -> None:
+    release = threading.Event()
+    try:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await in_background(release.wait, 60)
+        assert not release.is_set()
+    finally:
+        release.set()

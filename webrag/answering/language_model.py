@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final
 
 from llama_index.core.llms import LLM, ChatMessage, MessageRole
+from llama_index.postprocessor.webrag.service_calls import size_failure
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.answering.citations import Proposal
@@ -88,7 +89,9 @@ def _failed(error: Exception) -> ProviderError:
     kind = type(error).__name__
     # The SDK's message can hold the whole reply of a server, with whatever is in it.
     said = f"failed (HTTP status {status})" if isinstance(status, int) else f"failed ({kind})"
-    if "Timeout" in kind:
+    if large := size_failure(error):
+        said = f"answered with {large}"
+    elif "Timeout" in kind:
         said = "did not answer in time"
     elif "Connect" in kind:
         said = "could not be reached"

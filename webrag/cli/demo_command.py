@@ -14,6 +14,7 @@ from webrag.cli.answer_command import print_result
 from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
+from webrag.concurrency import in_background
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[Evi
             url = urljoin(base_url, START_PAGE)
             await progress("question", QUESTION)
             result = await rag.answer(url, QUESTION, research_mode="deep", on_progress=progress)
-            return result, rag.brief(result), rag.evidence(result)
+            text = await in_background(rag.brief, result)
+            return result, text, await in_background(rag.evidence, result)
 
 
 @asynccontextmanager

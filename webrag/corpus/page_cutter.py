@@ -1,6 +1,5 @@
 """Makes the rows of a page, the expensive part in worker processes; it stores nothing."""
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import Final, Protocol
@@ -9,6 +8,7 @@ from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import Document
 from llama_index.node_parser.webrag import DocumentTooLargeError, ParentChildNodeParser
 
+from webrag.concurrency import in_background
 from webrag.corpus.page_worker import (
     CutRequest,
     CutSetup,
@@ -54,7 +54,7 @@ class LocalCutter:
 
     async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
         """As `PageCutter.rows`."""
-        return await asyncio.to_thread(self._rows, document, depth)
+        return await in_background(self._rows, document, depth)
 
     def _rows(self, document: NormalizedDocument, depth: int) -> PageRows:
         try:
@@ -97,7 +97,7 @@ class WorkerCutter:
                 about=f"{document.url} (cutting it)",
                 timeout_s=self._timeout_s,
             )
-            rows = await asyncio.to_thread(self._rows, document, cut, depth)
+            rows = await in_background(self._rows, document, cut, depth)
             texts = [child.indexed_text for child in rows.children]
             analyzed = await self._workers.run(
                 _ANALYSIS,
@@ -105,7 +105,7 @@ class WorkerCutter:
                 about=f"{document.url} (analysing its words)",
                 timeout_s=self._timeout_s,
             )
-            postings, count = await asyncio.to_thread(read_postings, analyzed)
+            postings, count = await in_background(read_postings, analyzed)
         except PageRefusedError as error:
             raise _refusal(document, error) from error
         except WorkFailedError as error:

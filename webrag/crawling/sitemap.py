@@ -1,6 +1,5 @@
 """The pages a site lists itself, from its sitemaps or its llms.txt; it fetches none of them."""
 
-import asyncio
 import html
 import itertools
 import logging
@@ -13,6 +12,7 @@ from typing import TypeAlias
 
 from ada_url import URL
 
+from webrag.concurrency import in_background
 from webrag.errors import FetchError, InputError
 from webrag.ingestion.addresses import canonical_url, parent_urls, site_of
 from webrag.ingestion.dates import parse_date
@@ -143,14 +143,14 @@ class _Run:
         """Read the links of an llms.txt."""
         body = await self._body(address)
         if body:
-            self._keep(await asyncio.to_thread(self._linked, body, address))
+            self._keep(await in_background(self._linked, body, address))
 
     async def _read_one(self, address: str) -> list[str]:
         body = await self._body(address)
         if not body:
             return []
         # Scanning 20 MB takes a noticeable part of a second, and so do 50,000 addresses.
-        entries, named = await asyncio.to_thread(self._read_sitemap, body, address)
+        entries, named = await in_background(self._read_sitemap, body, address)
         self._keep(entries)
         return named
 

@@ -1,6 +1,5 @@
 """A static embedding model that needs no download, key or server: WordLlama's 256-d weights."""
 
-import asyncio
 import importlib.util
 import re
 import threading
@@ -18,6 +17,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from typing_extensions import override
 
+from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
 
 __all__ = ["BUNDLED_DIMENSIONS", "BUNDLED_MODEL_NAME", "BundledEmbedding", "WordTokens"]
@@ -189,17 +189,17 @@ class BundledEmbedding(BaseEmbedding):
 
     @override
     async def _aget_text_embedding(self, text: str) -> Embedding:
-        return await asyncio.to_thread(self._get_text_embedding, text)
+        return await in_background(self._get_text_embedding, text)
 
     @override
     async def _aget_text_embeddings(self, texts: list[str]) -> list[Embedding]:
-        return await asyncio.to_thread(self._get_text_embeddings, texts)
+        return await in_background(self._get_text_embeddings, texts)
 
     @override
     async def _aget_query_embedding(self, query: str) -> Embedding:
         if _is_loaded():  # then it takes 0.1 ms, less than changing threads
             return self._get_query_embedding(query)
-        return await asyncio.to_thread(self._get_query_embedding, query)
+        return await in_background(self._get_query_embedding, query)
 
 
 class _Model:

@@ -10,11 +10,14 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
 
-from webrag.concurrency import all_of
+from webrag.concurrency import Threads, all_of, in_background
 from webrag.errors import InputError, ProviderError, WebRAGError
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
 __all__ = ["Embedder", "EmbeddingLimits", "PendingVector", "VectorsUnderWay", "plan_batches"]
+
+# Models without a way of waiting: calls to services among them, which can take minutes.
+_MODELS = Threads("webrag-model", 4)
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,7 @@ class Embedder:
         count = self._count_tokens
         if count is None:
             return [0] * len(texts)
-        sizes = await asyncio.to_thread(lambda: [count(text) for text in texts])
+        sizes = await in_background(lambda: [count(text) for text in texts])
         most = self._limits.text_tokens
         if most is not None and max(sizes) > most:
             raise InputError(
@@ -194,7 +197,7 @@ class Embedder:
     async def _embed_batch(self, batch: list[str]) -> _Vectors:
         if self._is_async_text:
             return await self.model.aget_text_embedding_batch(batch)
-        return await asyncio.to_thread(self.model.get_text_embedding_batch, batch)
+        return await _MODELS.run(self.model.get_text_embedding_batch, batch)
 
     async def _checked(
         self, call: Callable[[], Awaitable[_Vectors]], expected: int, timeout_s: float

@@ -14,7 +14,11 @@ import openai
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.openai import OpenAIEmbedding
-from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
+from llama_index.postprocessor.webrag.service_calls import (
+    RetryPolicy,
+    limited_client,
+    size_failure,
+)
 from typing_extensions import override
 
 from webrag.errors import ProviderError
@@ -249,8 +253,11 @@ class ServedEmbedding(OpenAIEmbedding):
     def _get_credential_kwargs(self, is_async: bool = False) -> dict[str, Any]:
         given: dict[str, Any] = super()._get_credential_kwargs(is_async)
         if given["http_client"] is None:
-            kind = openai.DefaultAsyncHttpxClient if is_async else openai.DefaultHttpxClient
-            given["http_client"] = kind(**client_options(self.proxy))
+            given["http_client"] = (
+                limited_client(openai.DefaultAsyncHttpxClient, self.proxy)
+                if is_async
+                else limited_client(openai.DefaultHttpxClient, self.proxy)
+            )
         return given
 
     @override
@@ -282,6 +289,8 @@ class ServedEmbedding(OpenAIEmbedding):
         if isinstance(error, openai.APIStatusError):
             headers = dict(error.response.headers)
             return refused(self._service(), error.status_code, error.body, headers)
+        if large := size_failure(error):
+            return unusable(self._service(), str(large))
         return unreachable(self._service(), error)
 
     def _read(self, body: bytes, expected: int) -> list[Embedding]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
+from webrag.concurrency import Threads
 from webrag.errors import FetchError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.characters import collapse, normalize_characters, storable
@@ -23,6 +24,8 @@ __all__ = ["ReaderSource"]
 ContentKind = Literal["auto", "html", "markdown", "text"]
 
 _MAX_SAID = 200
+# A reader that never returns keeps its thread for good.
+_READERS = Threads("webrag-reader", 8)
 _MAX_FACT_CHARS = 1_000
 
 
@@ -120,14 +123,14 @@ class ReaderSource:
 
     async def _ask(self, url: str) -> Iterable[Document]:
         if self._load is not None:
-            return await asyncio.to_thread(self._load, url)
+            return await _READERS.run(self._load, url)
         if _overrides(self._reader, "aload_data"):
             arguments, named = _arguments(self._reader.aload_data, url)
             return await self._reader.aload_data(*arguments, **named)
         loads = _overrides(self._reader, "load_data")
         method = self._reader.load_data if loads else self._reader.lazy_load_data
         arguments, named = _arguments(method, url)
-        return await asyncio.to_thread(lambda: list(method(*arguments, **named)))
+        return await _READERS.run(lambda: list(method(*arguments, **named)))
 
     def _page(self, url: str, text: str, documents: Sequence[Document]) -> FetchedPage:
         kind = self._kind if self._kind != "auto" else _kind_of(text)

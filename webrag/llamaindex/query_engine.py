@@ -11,6 +11,7 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from typing_extensions import override
 
+from webrag.concurrency import in_background
 from webrag.errors import InputError
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
@@ -92,7 +93,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
             (item for item in result.chunks if not item.is_locality_expanded),
             key=lambda item: -item.reranked_score,
         )
-        quotes = self._quotes(result, matched)
+        quotes = await in_background(self._quotes, result, matched)
         text = "\n\n".join(
             f'[{number}] "{quote.verbatim_text}" ({quote.link})'
             for number, quote in enumerate(quotes, start=1)

@@ -18,6 +18,7 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from sqlalchemy import URL, make_url
 from typing_extensions import override
 
+from webrag.concurrency import in_background
 from webrag.corpus.bulk_load import (
     LEAST_ROWS,
     build_index,
@@ -370,7 +371,7 @@ class CorpusVectorStore(PGVectorStore):
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """As `add`."""
         check_embeddings(nodes, self.embed_dim)
-        pages = await asyncio.to_thread(pages_of_nodes, nodes)
+        pages = await in_background(pages_of_nodes, nodes)
         await self._collection.prepare()
         async with index_deferred(self.client, len(nodes)):
             await self._collection.arun(lambda: add_nodes(self.schema_name, pages))

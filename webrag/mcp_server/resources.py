@@ -9,6 +9,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.prompts.base import Prompt
 
+from webrag.concurrency import in_background
 from webrag.errors import AccessDeniedError, WebRAGError
 from webrag.mcp_server.replies import failure_text, input_error_text, new_nonce
 from webrag.mcp_server.runtime import Entry, Runtime
@@ -41,8 +42,12 @@ def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int
         identity = _identity(uri, id)
         async with _opened(entry, context) as memory:
             text = await _stored(uri, memory.page_text(identity))
-            return format_page(
-                text, token_budget=token_budget, count_tokens=memory.count_tokens, nonce=new_nonce()
+            return await in_background(
+                format_page,
+                text,
+                token_budget=token_budget,
+                count_tokens=memory.count_tokens,
+                nonce=new_nonce(),
             )
 
     @server.resource(
@@ -57,7 +62,7 @@ def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int
         identity = _identity(uri, id)
         async with _opened(entry, context) as memory:
             text = await _stored(uri, memory.passage_text(identity))
-            return format_passage(text, nonce=new_nonce())
+            return await in_background(format_passage, text, nonce=new_nonce())
 
 
 @asynccontextmanager

@@ -57,6 +57,6 @@ def _served(settings: "Settings", base: str, key: "SecretStr | None", model: str
         is_chat_model=True,
         temperature=0.0,
         timeout=_TIMEOUT_S,
-        max_retries=2,
+        max_retries=0,
         proxy=settings.service_proxy,
     )

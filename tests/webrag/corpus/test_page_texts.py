@@ -1,11 +1,13 @@
 import uuid
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from webrag import WebRAG
+from webrag.errors import InputError
 from webrag.settings import load_settings
 
 PARAGRAPH = "The ferry leaves the island at seven, at noon and at five, on every day."
@@ -38,3 +40,35 @@ async def test_result_leads_to_its_passage_and_the_passage_to_its_page(rag: WebR
 async def test_unknown_ids_lead_nowhere(rag: WebRAG) -> None:
     assert await rag.page_text(uuid.uuid4()) is None
     assert await rag.passage_text(uuid.uuid4()) is None
+
+
+NO_IDS = ["", "x", "1", "' or 1=1 --", "\0", "\ud800", "0" * 33, "g" * 32, 5, None, b"0" * 16, ()]
+
+
+@pytest.mark.parametrize("identity", NO_IDS, ids=range(len(NO_IDS)))
+async def test_what_is_no_id_is_refused_in_a_sentence(rag: WebRAG, identity: Any) -> None:
+    for read in (rag.page_text, rag.passage_text):
+        with pytest.raises(InputError) as raised:
+            await read(identity)
+
+        assert str(raised.value).endswith(".")
+        assert str(raised.value).isprintable()
+
+
+async def test_moment_that_is_still_to_come_leaves_no_page_and_the_result_says_why(
+    rag: WebRAG,
+) -> None:
+    for moment in (datetime.now(UTC) + timedelta(days=1), datetime.max.replace(tzinfo=UTC)):
+        result = await rag.search("When does the ferry leave?", fetched_since=moment)
+
+        assert not result.chunks
+        assert "which is still to come" in result.warnings[-1]
+
+
+async def test_moment_that_is_past_is_not_said_to_come(rag: WebRAG) -> None:
+    past = datetime.now(UTC) - timedelta(days=1)
+
+    result = await rag.search("When does the ferry leave?", sites=["b.test"], fetched_since=past)
+
+    assert "No stored page matches" in result.warnings[-1]
+    assert "still to come" not in result.warnings[-1]

@@ -79,6 +79,11 @@ async def test_page_text_is_framed_and_cannot_end_its_frame(read: Read, uri: str
         f"webrag://passage/{uuid.UUID(int=9)}",
         "webrag://page/nonsense",
         "webrag://page/..%2F..%2Fetc",
+        "webrag://passage/%00",
+        "webrag://passage/1",
+        "webrag://page/' or 1=1 --",
+        "webrag://passage/" + "0" * 33,
+        "webrag://page/\u202e" + "0" * 32,
         "webrag://other/1",
     ],
 )

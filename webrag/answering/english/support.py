@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from webrag.ingestion.sentences import sentences
@@ -229,6 +229,11 @@ _OPPOSITES: Final = (
 
 _CONDITION: Final = re.compile(r"\b(?:if|when|unless|where)\b[^,.;]{0,500}+(?:,|$)", re.IGNORECASE)
 
+# Each clause of a sentence is compared with each of its support. Real ones have a tenth of these.
+_MAX_CLAUSES: Final = 40
+_MAX_SUPPORT_CLAUSES: Final = 400
+_MAX_NAMES: Final = 100
+
 
 def is_supported(
     sentence: str,
@@ -242,7 +247,8 @@ def is_supported(
     Every number of the sentence must be in them, with its unit and beside the same words, every
     identifier in them or in their context, most of its words must be theirs, and it must not deny
     what they say, turn it round, widen it or leave its condition out. A sentence that is copied
-    whole is supported.
+    whole is supported. One of more than 40 clauses or 100 identifiers is not, nor is any by
+    quotations of more than 400 clauses.
 
     Args:
         sentence: What is claimed.
@@ -255,6 +261,8 @@ def is_supported(
         return False
     if _squeezed(sentence) in map(_squeezed, sentences(support, rule="statement")):
         return True
+    if _is_endless(sentence, support):
+        return False
     if not numbers(sentence) <= numbers(support):
         return False
     if not identifiers(sentence) <= _names(f"{support}\n{context}", identifiers(sentence)):
@@ -266,6 +274,14 @@ def is_supported(
     if _turns_round(sentence, support) or not _same_polarity(sentence, support):
         return False
     return _says_as_much(sentence, support, context, similarity)
+
+
+def _is_endless(sentence: str, support: str) -> bool:
+    return (
+        len(clauses(sentence)) > _MAX_CLAUSES
+        or len(clauses(support)) > _MAX_SUPPORT_CLAUSES
+        or len(identifiers(sentence)) > _MAX_NAMES
+    )
 
 
 def numbers(text: str) -> set[str]:
@@ -307,13 +323,19 @@ def _names(support: str, wanted: Iterable[str]) -> set[str]:
 
 
 def _turns_round(sentence: str, support: str) -> bool:
-    said, known = set(analyze(sentence)), set(analyze(support))
-    for pair in _OPPOSITES:
-        for one, other in (pair, pair[::-1]):
-            mine, theirs = set(analyze(one)), set(analyze(other))
-            if mine and theirs and mine <= said and not mine <= known and theirs <= known:
-                return True
-    return False
+    said, known = terms_of(sentence), terms_of(support)
+    return any(
+        mine <= said and not mine <= known and theirs <= known for mine, theirs in _opposites()
+    )
+
+
+@cache
+def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """The terms of every pair, both ways; without those that the index leaves out."""
+    pairs = [(terms_of(one), terms_of(other)) for one, other in _OPPOSITES]
+    return tuple(
+        each for one, other in pairs if one and other for each in ((one, other), (other, one))
+    )
 
 
 def _same_polarity(sentence: str, support: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import httpx
 from llama_index.postprocessor.webrag.circuit_breaker import CircuitBreaker
-from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
+from llama_index.postprocessor.webrag.service_calls import RetryPolicy, limited_client
 
 from webrag.errors import FetchError, InputError, ProviderError
 from webrag.ingestion.addresses import canonical_url
@@ -452,11 +452,12 @@ class FirecrawlClient:
         """Give the SDK, which takes no client, one that heeds the environment only if told to."""
         http = self._sdk._v2_client.async_http_client
         stock, proxy = http._client, self.config.proxy
-        http._client = httpx.AsyncClient(
+        http._client = limited_client(
+            httpx.AsyncClient,
+            proxy.get_secret_value() if proxy else None,
             base_url=stock.base_url,
             headers=stock.headers,
             limits=httpx.Limits(max_keepalive_connections=0),
-            **client_options(proxy.get_secret_value() if proxy else None),
         )
         await stock.aclose()
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import httpx
+from llama_index.postprocessor.webrag.service_calls import size_failure
 
 from webrag.ingestion.characters import collapse, normalize_characters
 from webrag.ingestion.http.status import retry_after_s
@@ -55,6 +56,8 @@ def failure_of(error: Exception) -> Failure:
         error: One of Firecrawl's, of its HTTP client, or what its code stumbles over when an
             answer is not what it expects.
     """
+    if large := size_failure(error):
+        return Failure("page", f"Firecrawl answered with {large}, which is more than is read.")
     if isinstance(error, httpx.HTTPError):
         return Failure(
             "service",

@@ -1,11 +1,11 @@
 """Firecrawl as a page source and a site mapper; how it is asked is the client's business."""
 
-import asyncio
 import logging
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from webrag.concurrency import in_background
 from webrag.errors import (
     FetchError,
     InputError,
@@ -208,7 +208,7 @@ class FirecrawlSource:
             _log.info("%s", sentence)
             note(sentence)
         self._refuse_oversize(requested, scraped)
-        text = await asyncio.to_thread(page_content, scraped)
+        text = await in_background(page_content, scraped)
         if not text:
             said = scraped.error or scraped.warning
             because = f": {said}" if said else ""

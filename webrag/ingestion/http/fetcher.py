@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import httpcore2
 from ada_url import URL
 
+from webrag.concurrency import in_background
 from webrag.errors import FetchError, RefusedAddressError, RobotsDisallowedError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.http.answers import (
@@ -207,7 +208,7 @@ class HttpFetcher:
             return NotModified(url=requested, fetched_at=now)
         raise_for_status(answer)
         # Telling the charset of bytes that name none takes up to a second.
-        return await asyncio.to_thread(
+        return await in_background(
             fetched_page, requested, answer, fetched_at=now, source=self.name, agent=self._agent
         )
 
@@ -274,7 +275,7 @@ class HttpFetcher:
         try:
             rules = await self._site_rules(url, budget)
             # A file of 500 kB may hold 15,000 rules with ten wildcards each: 0.3 s.
-            if not await asyncio.to_thread(rules.allows, url):
+            if not await in_background(rules.allows, url):
                 raise RobotsDisallowedError(
                     f"The robots.txt of '{target.host}' does not let WebRAG fetch {url}.", url=url
                 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -10,6 +11,8 @@ from typing import TypeAlias
 
 from protego import Protego
 
+from webrag.concurrency import in_background
+
 __all__ = ["RobotsAnswer", "RobotsCache", "RobotsRules"]
 
 _KEPT_S = 3_600.0
@@ -17,6 +20,10 @@ _KEPT_S = 3_600.0
 _FAILURE_KEPT_S = 60.0
 _REMEMBERED_SITES = 500
 _MAX_SITEMAPS = 100
+# An address is compared with every rule: 150,000 wildcards, which 500 kB can hold, take half a
+# second each time. Files of large shops hold some hundreds.
+_MAX_WILDCARDS = 20_000
+_DIRECTIVE = re.compile(r"\s*+([^\s:#]++)[\s:]*+(.*)")
 
 
 @dataclass(frozen=True)
@@ -85,13 +92,36 @@ class RobotsCache:
             if entry.rules is None or time.monotonic() > entry.expires:
                 answer = await self._fetch(f"{origin}/robots.txt")
                 # Reading 500 kB takes half a second.
-                entry.rules = await asyncio.to_thread(self._parse, answer)
+                entry.rules = await in_background(self._parse, answer)
                 kept = _KEPT_S if answer.failure is None else _FAILURE_KEPT_S
                 entry.expires = time.monotonic() + kept
         return entry.rules
 
     def _parse(self, answer: RobotsAnswer) -> RobotsRules:
-        parsed = Protego.parse(answer.text)
+        parsed = Protego.parse(_with_few_wildcards(answer.text))
         delay = parsed.crawl_delay(self._agent)
         sitemaps = tuple(itertools.islice(parsed.sitemaps, _MAX_SITEMAPS))
         return RobotsRules(answer.failure, delay, sitemaps, parsed, self._agent)
+
+
+def _with_few_wildcards(text: str) -> str:
+    """A robots.txt whose further rules end at their first wildcard: they forbid more, never less.
+
+    Rules that allow are left out there instead.
+    """
+    if text.count("*") <= _MAX_WILDCARDS:
+        return text
+    kept, wildcards = [], 0
+    for line in text.splitlines():
+        wildcards += line.count("*")
+        kept.append(line if wildcards <= _MAX_WILDCARDS or "*" not in line else _widened(line))
+    return "\n".join(kept)
+
+
+def _widened(line: str) -> str:
+    match = _DIRECTIVE.match(line)
+    if match is None or match[1].lower().startswith("user"):
+        return line
+    if match[1].lower() == "allow":
+        return ""
+    return f"{match[1]}: {match[2].partition('*')[0].strip() or '/'}"

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from webrag.concurrency import settled
 from webrag.errors import AccessDeniedError
 from webrag.mcp_server.runtime import LoadMemory, Runtime
 
@@ -74,7 +75,10 @@ class Memories:
         """Close all of them."""
         for name in list(self._open):
             self._begin_closing(name)
-        await asyncio.gather(*self._closing)
+        closing = list(self._closing)
+        await settled(closing)
+        for each in closing:
+            each.result()
 
     async def _entered(self, collection: str) -> _Open:
         while collection not in self._open:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from webrag.concurrency import all_of, ended
+from webrag.concurrency import all_of, ended, in_background
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.mapped_links import MappedLinks
 from webrag.corpus.models import AcquiredPage, LinkCandidate
@@ -334,7 +334,7 @@ class LinkExpander:
         if not links:
             return Frontier(degraded=degraded)
         in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
-        scored = await asyncio.to_thread(self._score, links, queries, seeds, in_degrees, passages)
+        scored = await in_background(self._score, links, queries, seeds, in_degrees, passages)
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration

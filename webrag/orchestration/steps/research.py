@@ -1,11 +1,10 @@
 """Gets pages, candidates and a ranking for one run; others judge it and decide what to do."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from webrag.concurrency import all_of, within
+from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.models import AcquiredPage
 from webrag.corpus.pages import Corpus
@@ -275,7 +274,7 @@ class ResearchRun:
         )
         state.warn(*(w for _, result in retrieved for w in result.warnings))
         with state.clock.timed("merge_ms"):
-            state.merged = await asyncio.to_thread(
+            state.merged = await in_background(
                 merge,
                 state.results,
                 redundancy_ceiling=config.redundancy_ceiling,

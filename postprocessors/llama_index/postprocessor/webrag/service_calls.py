@@ -1,23 +1,38 @@
-"""How services are called, whoever they are: retries, proxies, threads; it makes no call itself."""
+"""How services are called: retries, proxies, size of answers, threads. It makes no call itself."""
 
 import asyncio
 import contextvars
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+import httpx
 import tenacity
 
-__all__ = ["ENVIRONMENT", "RetryPolicy", "client_options", "run_blocking", "session_proxies"]
+__all__ = [
+    "ENVIRONMENT",
+    "MAX_ANSWER_BYTES",
+    "AnswerTooLargeError",
+    "RetryPolicy",
+    "client_options",
+    "limited_client",
+    "run_blocking",
+    "session_proxies",
+    "size_failure",
+]
 
 T = TypeVar("T")
+C = TypeVar("C", httpx.Client, httpx.AsyncClient)
 
 ENVIRONMENT: Final = "environment"
 # A proxy elsewhere cannot reach the servers of this machine.
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "[::1]")
+MAX_ANSWER_BYTES: Final = 32_000_000
+_PIECE_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,92 @@ def client_options(proxy: str | None) -> dict[str, Any]:
         return {"trust_env": proxy is not None}
     direct: dict[str, None] = {f"all://{host}": None for host in _THIS_MACHINE}
     return {"trust_env": False, "proxy": proxy, "mounts": direct}
+
+
+class AnswerTooLargeError(httpx.HTTPError):
+    """A service went on sending after the most that is read of an answer."""
+
+
+def size_failure(error: BaseException | None) -> AnswerTooLargeError | None:
+    """What an SDK's error hides, when the answer was too large for us."""
+    while error is not None and not isinstance(error, AnswerTooLargeError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def limited_client(
+    kind: type[C], proxy: str | None, *, most_bytes: int = MAX_ANSWER_BYTES, **options: Any
+) -> C:
+    """A client whose answers end with `AnswerTooLargeError` where they grow too large.
+
+    The packages of services read any answer to its end, and unpack it: a kilobyte as sent can be a
+    megabyte. Counted is what is unpacked.
+
+    Args:
+        kind: A client of httpx.
+        proxy: As `client_options` takes it.
+        most_bytes: Of one answer.
+        options: Further arguments for the client.
+    """
+
+    def limit(response: httpx.Response) -> None:
+        response.stream = _LimitedStream(response, most_bytes)
+
+    async def limit_async(response: httpx.Response) -> None:
+        limit(response)
+
+    hook = limit_async if issubclass(kind, httpx.AsyncClient) else limit
+    client = kind(**options, **client_options(proxy), event_hooks={"response": [hook]})
+    # Of what the packages would offer, only this can be unpacked piece by piece.
+    client.headers["Accept-Encoding"] = "gzip"
+    return client
+
+
+class _LimitedStream(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """The body of an answer, unpacked, up to a limit."""
+
+    def __init__(self, response: httpx.Response, most_bytes: int) -> None:
+        self._body: Any = response.stream
+        self._most = self._left = most_bytes
+        # What follows gets the body unpacked.
+        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise httpx.DecodingError("an answer in an encoding that was not asked for")
+        is_packed = encoding not in ("", "identity")
+        self._unpacker = zlib.decompressobj(wbits=47) if is_packed else None
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._body:
+            yield from self._pieces(part)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._body:
+            for piece in self._pieces(part):
+                yield piece
+
+    def close(self) -> None:
+        self._body.close()
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+    def _pieces(self, part: bytes) -> Iterator[bytes]:
+        for piece in [part] if self._unpacker is None else self._unpacked(self._unpacker, part):
+            self._left -= len(piece)
+            if self._left < 0:
+                raise AnswerTooLargeError(f"more than {self._most // 1_000_000} MB")
+            yield piece
+
+    def _unpacked(self, unpacker: Any, part: bytes) -> Iterator[bytes]:
+        while True:
+            try:
+                piece = unpacker.decompress(part, _PIECE_BYTES)
+            except zlib.error as error:
+                raise httpx.DecodingError("an answer that cannot be unpacked") from error
+            yield piece
+            part = unpacker.unconsumed_tail
+            if not part and len(piece) < _PIECE_BYTES:
+                return
 
 
 def session_proxies(proxy: str | None) -> tuple[bool, dict[str, str]]:

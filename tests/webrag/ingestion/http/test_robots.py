@@ -1,9 +1,10 @@
 import asyncio
+from typing import Any
 
 import pytest
 
 from tests.pattern_attacks import stopped_after
-from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache
+from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache, RobotsRules
 
 AGENT = "WebRAG/0.1 (+https://example.com)"
 
@@ -87,3 +88,44 @@ async def test_a_large_file_is_read_beside_the_event_loop() -> None:
     other.cancel()
 
     assert turns > 5
+
+
+MANY = "Disallow: /*a*b*c*d*e*f*g*h*i*j{}\n"
+
+
+def wildcards_in(rules: RobotsRules) -> int:
+    rule_set: Any = rules._parsed._get_matching_rule_set(AGENT)
+    return sum(str(rule.value._pattern).count("*") for rule in rule_set._rules)
+
+
+async def test_a_file_full_of_wildcards_is_not_compared_with_all_of_them() -> None:
+    rules = "".join(MANY.format(number) for number in range(15_000))
+    cache, _ = cache_of(RobotsAnswer(text=f"User-agent: *\n{rules}"))
+
+    allowed = await cache.rules("https://a.test")
+
+    assert wildcards_in(allowed) <= 20_000
+    with stopped_after(3):
+        for number in range(10):
+            allowed.allows(f"https://a.test/{number}/" + "abcdefghi" * 200)
+
+
+@pytest.mark.parametrize(
+    ("rule", "url", "is_allowed"),
+    [
+        ("Disallow: /private/*.html", "https://a.test/private/x", False),
+        ("Disallow /private/*.html", "https://a.test/private/x.html", False),
+        ("Disallow: *secret", "https://a.test/any", False),
+        ("Disallow: /private/*.html", "https://a.test/public", True),
+        ("Allow: /public/*", "https://a.test/public/x", True),
+        ("Disallow: /open", "https://a.test/open", False),
+        ("User-agent: other\nDisallow: /", "https://a.test/any", True),
+    ],
+)
+async def test_a_rule_past_the_last_wildcard_forbids_no_less(
+    rule: str, url: str, is_allowed: bool
+) -> None:
+    many = "".join(f"Disallow: /zz{'*z' * 20}{number}\n" for number in range(1_000))
+    cache, _ = cache_of(RobotsAnswer(text=f"User-agent: *\n{many}{rule}\n"))
+
+    assert (await cache.rules("https://a.test")).allows(url) is is_allowed
