@@ -46,9 +46,12 @@ def cut(text: str, html: str | None = None) -> list[Chunk]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    started = time.process_time()
-    work()
-    return time.process_time() - started
+    def once() -> float:
+        started = time.process_time()
+        work()
+        return time.process_time() - started
+
+    return min(once(), once())
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_time_grows_as_the_text_does(make: Callable[[int], str]) -> None:
     ],
 )
 def test_time_grows_as_the_html_does(make: Callable[[int], str]) -> None:
-    short, long = (seconds(lambda n=n: cut("word", make(n))) for n in (4_000, 16_000))
+    short, long = (seconds(lambda n=n: cut("word", make(n))) for n in (16_000, 64_000))
 
     assert long < 4 * 3 * max(short, 0.02)
 

@@ -1,16 +1,19 @@
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import (
     FilterCondition,
     FilterOperator,
     MetadataFilter,
     MetadataFilters,
+    VectorStoreQuery,
 )
 
 from webrag.corpus.schema import drop_collection
@@ -188,3 +191,70 @@ def test_no_filters_select_everything(store: CorpusVectorStore) -> None:
 def test_value_that_does_not_fit_its_operator_is_refused(operator: Any, value: Any) -> None:
     with pytest.raises(InputError, match="The filter on 'lang'"):
         filter_condition(one("lang", operator, value))
+
+
+def nested(depth: int, condition: Any = FilterCondition.AND) -> MetadataFilters:
+    filters = MetadataFilters(filters=[MetadataFilter(key="lang", value="py")])
+    for _ in range(depth):
+        filters = MetadataFilters(filters=[filters], condition=condition)
+    return filters
+
+
+ODD = {
+    "nested": (nested(15), "a"),
+    "nested 3,000 deep": (nested(3_000), InputError),
+    "denied 3,000 deep": (nested(3_000, FilterCondition.NOT), InputError),
+    "a list of 70,000": (one("lang", FilterOperator.IN, [f"v{n}" for n in range(70_000)]), None),
+    "70,000 filters": (
+        MetadataFilters(
+            filters=[MetadataFilter(key="lang", value=f"v{n}") for n in range(70_000)],
+            condition=FilterCondition.OR,
+        ),
+        InputError,
+    ),
+    "infinite": (one("stars", FilterOperator.LT, float("inf")), None),
+    "no number": (one("stars", FilterOperator.GT, float("nan")), None),
+    "beyond the database's numbers": (one("stars", FilterOperator.GT, 10**400), None),
+    "NUL": (one("lang", FilterOperator.EQ, "a\0b"), None),
+    "a lone surrogate": (one("lang", FilterOperator.TEXT_MATCH, "\ud800"), None),
+    "NUL in a key": (one("a\0b", FilterOperator.EQ, "x"), None),
+    "a surrogate in a key": (one("\ud800", FilterOperator.IS_EMPTY), None),
+    "NUL in a list": (one("tags", FilterOperator.ALL, ["x", "\0"]), None),
+    "an id that is none": (one("node_id", FilterOperator.IN, ["x", "\0"]), None),
+}
+
+
+def outcome(ask: Any) -> Any:
+    """Which nodes were found, or InputError where a short sentence says why none can be."""
+    try:
+        return "".join(sorted(ask() or ()))
+    except InputError as refusal:
+        is_sentence = "SQLSTATE" not in str(refusal) and len(str(refusal)) < 500
+        return InputError if is_sentence else refusal
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("case", ODD)
+def test_odd_filters_select_or_are_refused_in_a_sentence(
+    store: CorpusVectorStore, case: str
+) -> None:
+    filters, expected = ODD[case]
+    query = VectorStoreQuery(
+        query_embedding=[1.0, 0.0, 0.0, 0.0], similarity_top_k=5, filters=filters
+    )
+    for ask in (lambda: ids(store, filters), lambda: store.query(query).ids):
+        found = outcome(ask)
+        assert found == expected if expected else isinstance(found, str) or found is InputError
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("case", ODD)
+async def test_odd_filters_reach_no_database_error_through_a_retriever(
+    store: CorpusVectorStore, case: str
+) -> None:
+    index = VectorStoreIndex.from_vector_store(store, embed_model=MockEmbedding(embed_dim=4))
+    retriever = index.as_retriever(filters=ODD[case][0], similarity_top_k=5)
+
+    with contextlib.suppress(InputError):
+        found = await asyncio.to_thread(retriever.retrieve, "py")
+        assert len(found) <= 5
