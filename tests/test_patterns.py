@@ -75,6 +75,8 @@ def test_the_analyser_has_nothing_against_any_pattern() -> None:
     assert not found
 
 
+# A minute and more on a busy machine.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", PARTS)
 def test_twice_the_text_takes_no_pattern_more_than_twice_the_time(part: str) -> None:
     uses = [use for use in all_uses() if part_of(use) == part]

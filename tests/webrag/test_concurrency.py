@@ -27,6 +27,7 @@ OWNERS = {
 # Who may use the threads of the event loop, in which names are looked up: for what is short or
 # done once, never for text of a page.
 BORROWERS = {
+    "webrag/app.py": "imports packages",
     "node_parsers/llama_index/node_parser/webrag/parent_child.py": "not for WebRAG",
     "postprocessors/llama_index/postprocessor/webrag/adjacent_context.py": "asks a store",
     "webrag/cli/demo_command.py": "waits for another demo's lock, in a process of its own",
@@ -34,8 +35,7 @@ BORROWERS = {
     "webrag/corpus/maintenance/importing.py": "reads a file, batch by batch",
     "webrag/embedding/served.py": "closes connections",
     "webrag/ingestion/firecrawl/client.py": "imports a package",
-    "webrag/lifetime.py": "imports packages",
-    "webrag/operations.py": "loads a model",
+    "webrag/maintenance.py": "loads a model",
     "webrag/postgres/database.py": "starts and stops the server",
     "webrag/postgres/server.py": "looks for the server",
     "webrag/wiring/assembly.py": "loads models",

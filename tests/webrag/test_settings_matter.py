@@ -38,8 +38,10 @@ from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
 from webrag.ingestion.notes import received
 from webrag.mcp_server.assembly import assemble_server
+from webrag.mcp_server.authorization.setup import authorize
 from webrag.mcp_server.host_check import allowed_names
 from webrag.mcp_server.http_server import http_app
+from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.server import build_server, serve
 from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.models import OrchestrationResult
@@ -410,6 +412,27 @@ async def refused_to_serve(_: Lab, settings: Settings) -> Any:
             own.setLevel(levels[1])
 
 
+def inside(value: Any) -> Any:
+    """What an object of WebRAG is made of, in a form that can be compared."""
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        items = value.items() if isinstance(value, dict) else value
+        return sorted(map(str, map(inside, items)))
+    if not type(value).__module__.startswith("webrag"):
+        return repr(value) if type(value).__module__ in ("builtins", "pathlib") else type(value)
+    names = [*getattr(value, "__dict__", {}), *getattr(type(value), "__slots__", ())]
+    return [(name, inside(getattr(value, name))) for name in sorted(names)]
+
+
+def access_of(settings: Settings) -> Any:
+    """Who is let in over HTTP, and how much they may do."""
+
+    async def load() -> Any:
+        raise AssertionError("nothing is opened")
+
+    access = authorize(settings, Runtime(load), lambda _: load)
+    return inside((access.admission, access.entry))
+
+
 def command_line_level(settings: Settings) -> str:
     def look() -> None:
         click.echo(logging.getLogger("webrag").getEffectiveLevel())
@@ -428,7 +451,12 @@ def keeps_sessions(settings: Settings) -> bool:
 SPLITTING = built(lambda settings: language_model(settings, choose_orchestration_llm))
 WRITING = built(lambda settings: language_model(settings, choose_answer_llm))
 RERANKING, EMBEDDING = built(reranker_of), built(embedding_of)
+ADMITTING = built(access_of)
 SECURITY = built(lambda settings: allowed_names(settings))
+ISSUER = "https://issuer.example/"
+INTROSPECTING = {"mcp_oauth_issuer": ISSUER, "mcp_oauth_introspection_url": f"{ISSUER}ask",
+                 "mcp_oauth_client_id": "webrag", "mcp_oauth_client_secret": KEY}  # fmt: skip
+TOKEN_FILES = tuple(Path(__file__).parent / "data" / f"tokens_{name}.txt" for name in "ab")
 SERVED = {"embedding_provider": "openai_compatible", "embedding_base_url": "http://127.0.0.1:1/v1",
           "embedding_model": "m", "embedding_dimensions": 8}  # fmt: skip
 ONE_LINK = {"max_candidates_per_iteration": 1, "max_expansion_depth": 1, "max_pages_per_run": 1}
@@ -562,7 +590,23 @@ ROWS = (
     Row("mcp_host", ("127.0.0.1", "192.0.2.1"), SECURITY),
     Row("mcp_port", (8_001, 8_002), refused_to_serve, {"mcp_transport": "streamable-http"}),
     Row("mcp_stateless", (False, True), built(keeps_sessions)),
-    Row("mcp_auth_token", (None, KEY), built(lambda s: assemble_server(s).server.settings.auth)),
+    Row("mcp_auth_token", (None, KEY), ADMITTING),
+    Row("mcp_tokens_file", TOKEN_FILES, ADMITTING),
+    Row("mcp_oauth_issuer", (None, ISSUER), ADMITTING),
+    Row("mcp_oauth_audience", (("a",), ("b",)), ADMITTING, {"mcp_oauth_issuer": ISSUER}),
+    Row("mcp_oauth_jwks_url", (None, f"{ISSUER}keys"), ADMITTING, {"mcp_oauth_issuer": ISSUER}),
+    Row("mcp_oauth_introspection_url", (None, f"{ISSUER}ask"), ADMITTING,
+        {"mcp_oauth_issuer": ISSUER}),
+    Row("mcp_oauth_client_id", ("one", "two"), ADMITTING, INTROSPECTING),
+    Row("mcp_oauth_client_secret", (KEY, f"{KEY}-2"), ADMITTING, INTROSPECTING),
+    Row("collection_claim", ("sub", "team"), ADMITTING, {"mcp_oauth_issuer": ISSUER}),
+    Row("mcp_max_open_collections", (1, 9), ADMITTING),
+    Row("mcp_calls_per_minute", (None, 1), ADMITTING),
+    Row("mcp_calls_per_day", (None, 1), ADMITTING),
+    Row("mcp_pages_per_day", (None, 1), ADMITTING),
+    Row("mcp_bytes_per_day", (None, 1), ADMITTING),
+    # What each client does with it is tried in wiring/test_proxies.py.
+    Row("proxy", (None, "http://proxy.example:8080"), built(lambda s: s.service_proxy)),
     Row("mcp_public_url", (None, "https://rag.example"), SECURITY),
     Row("mcp_allowed_hosts", ((), ("rag.example",)), SECURITY),
     Row("mcp_allowed_origins", ((), ("https://app.example",)), SECURITY),

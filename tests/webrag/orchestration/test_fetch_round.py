@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.errors import FetchError, ProviderError, StorageError
+from webrag.errors import DatabaseUnavailableError, FetchError, ProviderError
 from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier, ScoredCandidate
 from webrag.orchestration.state import PageBudget
 
@@ -134,9 +134,9 @@ async def test_failing_embedding_ends_the_expansion_with_what_is_there() -> None
 
 
 async def test_database_failure_is_raised_and_leaves_nothing_running() -> None:
-    web = Web({target("a"): StorageError("disk full"), target("b"): None})
+    web = Web({target("a"): DatabaseUnavailableError("gone"), target("b"): None})
 
-    with pytest.raises(StorageError):
+    with pytest.raises(DatabaseUnavailableError):
         await followed(web, frontier("a", "b"))
 
     assert web.running == 0

@@ -5,6 +5,7 @@ import pytest
 
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import (
+    DatabaseUnavailableError,
     DeadlineError,
     FetchError,
     InputError,
@@ -92,8 +93,15 @@ async def test_other_pages_make_up_for_one_that_fails() -> None:
 
 
 async def test_database_failure_is_never_only_a_warning() -> None:
-    with pytest.raises(StorageError):
-        await acquired(Acquirer(a=StorageError("disk full"), b=page(B)), A, B)
+    with pytest.raises(DatabaseUnavailableError):
+        await acquired(Acquirer(a=DatabaseUnavailableError("gone"), b=page(B)), A, B)
+
+
+async def test_page_that_could_not_be_stored_is_named_and_the_others_go_on() -> None:
+    seeds = await acquired(Acquirer(a=StorageError("disk full"), b=page(B)), A, B)
+
+    assert [page.url for page in seeds.pages] == [B]
+    assert "disk full" in seeds.warnings[0]
 
 
 async def test_late_page_is_cancelled_and_named() -> None:

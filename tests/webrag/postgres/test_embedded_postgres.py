@@ -501,7 +501,7 @@ def _watchers(folder: Path) -> list[int]:
     listing = subprocess.run(
         ["ps", "-ewwo", "pid=,args="], capture_output=True, text=True, check=True
     ).stdout
-    lines = [line for line in listing.splitlines() if f"postgres_watcher.py {folder} " in line]
+    lines = [line for line in listing.splitlines() if f"watcher.py {folder} " in line]
     return [int(line.split()[0]) for line in lines]
 
 

@@ -41,7 +41,7 @@ _LONGEST_LINE = 40_000_000
 # become an object in memory.
 _MOST_PUNCTUATION = 2_000_000
 _CHECKED_FROM = 1_000_000  # bytes; shorter lines cannot have too much of it
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
 # Texts compress by 3 to 20. What expands more was made to fill a memory.
 _MOST_EXPANSION = 100
 _ALWAYS_EXPANDED = 10_000_000

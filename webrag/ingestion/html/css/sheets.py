@@ -45,7 +45,7 @@ _RELEVANT: Final = frozenset(
 # A site's pages share their sheets; the kept rules of one take at most about twice its length.
 _MOST_KEPT_CHARS: Final = 200_000
 _CLASS_IN_SHEET: Final = re.compile(r"\.(-?[A-Za-z_][\w-]{0,60})")
-_IMPORT: Final = re.compile(r"@import\s+(?:url\()?\s*[\"']?(?!data:)[^\s\"')]", re.IGNORECASE)
+_IMPORT: Final = re.compile(r"@import\s++(?:url\(\s*+)?+[\"']?+(?!data:)[^\s\"')]", re.IGNORECASE)
 _SCRIPTS: Final = (
     "script[src], script:not([type]), script[type=''], script[type=module],"
     " script[type*=javascript], body[onload]"
