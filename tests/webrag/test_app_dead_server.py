@@ -127,14 +127,15 @@ async def test_examination_reports_the_death_of_the_server(
     assert_one_sentence(failed[0].found)
 
 
-async def test_page_that_could_not_be_stored_is_a_named_failure(
+async def test_ingest_without_a_server_ends_in_one_sentence(
     rag: WebRAG, server: DyingServer, site: Any
 ) -> None:
     server.die()
 
-    report = await rag.ingest(f"{site}/{PAGES - 1}")
+    with pytest.raises(StorageError) as caught:
+        await rag.ingest(f"{site}/{PAGES - 1}")
 
-    assert_one_sentence(report.failed[f"{site}/{PAGES - 1}"])
+    assert_one_sentence(str(caught.value))
 
 
 def assert_one_sentence(said: str) -> None:

@@ -116,10 +116,7 @@ _CITATION = _schema(
         "quote": {"type": "string"},
         "char_start": {"type": "integer"},
         "char_end": {"type": "integer"},
-        "addresses_reader": {
-            "type": "boolean",
-            "description": "It gives orders to a model that reads it; they are page text.",
-        },
+        "addresses_reader": {"type": "boolean"},
         "passage_id": {"type": "string"},
     },
     "quote",
