@@ -247,13 +247,18 @@ def _ways(tree: Iterable[_Node]) -> int:
     return found
 
 
+_MOST_ATTACKS = 150
+
+
 def slow_attack(use: Use) -> str | None:
     """An attack whose time grows faster than its length, as a sentence; None when there is none."""
     if is_plainly_linear(use.pattern):
         return None
     run = use.pattern.match if use.is_anchored else use.pattern.search
     suspects: list[tuple[float, _Attack]] = []
-    for attack in _attacks(use.pattern):
+    attacks = list(_attacks(use.pattern))
+    # Patterns of thousands of characters suggest as many attacks; an even sample of them is tried.
+    for attack in attacks[:: -(-len(attacks) // _MOST_ATTACKS)] if attacks else ():
         seconds = _seconds(run, attack.text(_SCREENED_LENGTH))
         if seconds >= _SUSPECT_S:
             suspects.append((seconds, attack))
