@@ -39,7 +39,8 @@ _NO_SECRETS: Final = frozenset(
 )
 _IN_BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=")
 # What stands for the part of a key that is left out: sk-abc***xyz, sk-abc...xyz.
-_LEFT_OUT: Final = re.compile(r"[*•●∙·…█#]{2,}|…|\.{3,}")
+_MARKS_OF_A_GAP: Final = "*•●∙·…█#"
+_LEFT_OUT: Final = re.compile(rf"[{_MARKS_OF_A_GAP}]{{2,}}|…|\.{{3,}}")
 _LEAST_START: Final = 3
 _LEAST_END: Final = 4
 _MOST_CUT_CHARS: Final = 300
@@ -257,8 +258,8 @@ def _without(text: str, spans: list[_Span]) -> str:
 
 
 def _word_start(text: str) -> int:
-    """Where the last word begins; it may go on. Secrets have no other characters than these."""
+    """Where the last word begins; it may go on. Secrets, cut ones too, have only such characters."""
     start = len(text)
-    while start and "!" <= text[start - 1] <= "~":
+    while start and ("!" <= text[start - 1] <= "~" or text[start - 1] in _MARKS_OF_A_GAP):
         start -= 1
     return start

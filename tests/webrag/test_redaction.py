@@ -115,6 +115,17 @@ def test_stream_hides_what_is_cut_anywhere(data: st.DataObject) -> None:
     assert shown == redacted(text)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_stream_hides_a_form_cut_at_any_one_place(form: str) -> None:
+    remember_secrets(KEY)
+    text = f"The key is {FORMS[form]} and more"
+
+    for cut in range(len(text)):
+        stream = RedactingStream()
+        shown = stream.pass_on(text[:cut]) + stream.pass_on(text[cut:]) + stream.rest()
+        assert shown == redacted(text)
+
+
 @given(st.text(), st.lists(st.integers(0, 50), max_size=5))
 def test_stream_loses_nothing(text: str, cuts: list[int]) -> None:
     remember_secrets(KEY)
