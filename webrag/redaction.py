@@ -258,7 +258,7 @@ def _without(text: str, spans: list[_Span]) -> str:
 
 
 def _word_start(text: str) -> int:
-    """Where the last word begins; it may go on. Secrets, cut ones too, have only such characters."""
+    """Where the last word begins; it may go on. Secrets have only such characters, cut ones too."""
     start = len(text)
     while start and ("!" <= text[start - 1] <= "~" or text[start - 1] in _MARKS_OF_A_GAP):
         start -= 1
