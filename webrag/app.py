@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from webrag.orchestration.models import ScoreProfile
     from webrag.presentation.brief.brief import EvidenceBlock
     from webrag.presentation.brief.models import BriefConfig
+    from webrag.retrieval.reading import PageExcerpt
     from webrag.wiring.assembly import Parts
 
 __all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
@@ -496,6 +497,43 @@ class WebRAG:
     async def page_text(self, document_id: UUID) -> PageText | None:
         """A stored page by its stable id; None when it is not stored."""
         return await read_page(self._open_parts.database, _identity(document_id))
+
+    async def read(
+        self,
+        url: str | None = None,
+        *,
+        offset: int | None = None,
+        heading: str | None = None,
+        quote: str | None = None,
+        passage_id: UUID | str | None = None,
+        max_tokens: int = 4_000,
+    ) -> "PageExcerpt":
+        """Read a stored page, from the beginning or from a place; nothing is fetched.
+
+        Args:
+            url: The page, by any address it is known by; may be left out for a passage.
+            offset: Begin at this character, such as the `next_offset` of an excerpt before.
+            heading: Begin at the heading with these words.
+            quote: Begin a little before this quotation.
+            passage_id: Begin with this passage (the `chunk_id` of a result).
+            max_tokens: Tokens of the text at most, from 50.
+
+        Raises:
+            InputError: The page is not stored or holds no such place, or two places are named.
+            StorageError: The database failed.
+        """
+        from webrag.retrieval.reading import ReadingPlace, read_stored
+
+        parts = self._open_parts
+        identity = None if passage_id is None else _identity(passage_id)
+        return await read_stored(
+            parts.database,
+            parts.corpus,
+            url=url,
+            place=ReadingPlace(offset, heading, quote, identity),
+            max_tokens=max_tokens,
+            count_tokens=parts.count_tokens,
+        )
 
     async def passage_text(self, passage_id: UUID) -> PassageText | None:
         """A passage of a stored page (its `chunk_id`); None when it is not stored."""

@@ -10,6 +10,7 @@ from webrag.errors import InputError
 
 __all__ = [
     "FORGOTTEN_UNASKED",
+    "LEAST_READ_TOKENS",
     "check_choice",
     "check_text",
     "checked_count",
@@ -17,9 +18,12 @@ __all__ = [
     "moment_before",
     "shown_value",
 ]
-FORGOTTEN_UNASKED = 20
 
+FORGOTTEN_UNASKED = 20
 """More pages are not forgotten at once without a confirmation."""
+
+LEAST_READ_TOKENS = 50
+"""Fewer tokens of a page are not worth a call."""
 
 
 def checked_count(name: str, value: Any, *, minimum: int) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from webrag.argument_checks import FORGOTTEN_UNASKED
+from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS
 from webrag.concurrency import in_background
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import InputError, WebRAGError
@@ -24,6 +24,7 @@ from webrag.mcp_server.schemas import (
 )
 from webrag.orchestration.models import QueryType
 from webrag.presentation.reports import (
+    format_excerpt,
     format_forget,
     format_ingest,
     format_status,
@@ -35,6 +36,7 @@ from webrag.retrieval.filters import CONTENT_KINDS
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
+    from webrag.retrieval.reading import PageExcerpt
 
 __all__ = ["SEARCHES_AT_ONCE", "AskUser", "Handlers"]
 
@@ -47,6 +49,7 @@ _INTENTS: tuple[QueryType, ...] = get_args(QueryType)
 # Searches keep the processor busy, so more at once only wait for the 10 database connections, and
 # fail after 10 s: with 64 clients on a busy machine 4 of 93 did.
 SEARCHES_AT_ONCE = 5
+_READ_TOKENS = 4_000
 _CITATION_FIELDS = tuple(Citation.model_fields)
 
 
@@ -59,6 +62,7 @@ class Handlers:
         soft_deadline_s: After it `ingest` and `verify` report what is done; the memory keeps its
             own for `answer`.
         structured: Also prepare the answers as JSON.
+        response_tokens: Tokens that a response may have.
         ask: Puts a question to the user of this call's client.
     """
 
@@ -69,12 +73,14 @@ class Handlers:
         *,
         soft_deadline_s: float,
         structured: bool,
+        response_tokens: int,
         ask: AskUser,
     ) -> None:
         self._ask = ask
         self._runtime = runtime
         self._soft_deadline_s = soft_deadline_s
         self._structured = structured
+        self._response_tokens = response_tokens
         self._searches = searches
 
     async def answer(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
@@ -123,6 +129,21 @@ class Handlers:
                 on_progress=progress,
             )
         return await in_background(brief_reply, memory, result, structured=self._structured)
+
+    async def read(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+        """Give a part of a stored page."""
+        max_tokens = arguments.integer("max_tokens", minimum=LEAST_READ_TOKENS)
+        memory = await self._memory(progress)
+        budget = min(max_tokens or _READ_TOKENS, self._response_tokens)
+        excerpt = await memory.read(
+            arguments.optional_text("url"),
+            offset=arguments.integer("offset", minimum=0),
+            heading=arguments.optional_text("heading"),
+            quote=arguments.optional_text("quote"),
+            passage_id=arguments.identity("passage_id"),
+            max_tokens=max(budget, LEAST_READ_TOKENS),
+        )
+        return await in_background(_page_reply, memory, excerpt, budget)
 
     async def status(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Tell what is stored."""
@@ -202,6 +223,23 @@ class Handlers:
         if not self._runtime.is_ready:
             await progress("start", "Starting WebRAG (loading the index and the database)...")
         return await self._runtime.memory()
+
+
+def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:
+    text, shown = format_excerpt(
+        excerpt, token_budget=budget, count_tokens=memory.count_tokens, nonce=new_nonce()
+    )
+    data = {
+        "url": shown.page.url,
+        "title": shown.page.title,
+        "text": shown.text,
+        "char_start": shown.char_start,
+        "char_end": shown.char_end,
+        "page_chars": shown.page_chars,
+        "next_offset": shown.next_offset,
+        "heading_path": shown.heading_path,
+    }
+    return Reply(text, data=data)
 
 
 async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> None:

@@ -1,6 +1,6 @@
 """Stored pages and passages as MCP resources, and the prompts people can choose."""
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -10,44 +10,46 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.prompts.base import Prompt
 
 from webrag.concurrency import in_background
-from webrag.errors import AccessDeniedError, WebRAGError
+from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.mcp_server.replies import failure_text, input_error_text, new_nonce
 from webrag.mcp_server.runtime import Entry, Runtime
-from webrag.presentation.reports import format_page, format_passage, page_uri, passage_uri
+from webrag.presentation.reports import format_excerpt, format_passage, page_uri, passage_uri
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
+    from webrag.corpus.texts import PageText
 
 __all__ = ["add_prompts", "add_resources"]
 T = TypeVar("T")
 
 _MIME_TYPE = "text/plain"
+_OFFSET_DIGITS = 12
 
 
 def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int) -> None:
-    """Offer `webrag://page/{id}` and `webrag://passage/{id}`; the ids outlive edits of a page.
+    """Offer `webrag://page/{id}{?offset}` and `webrag://passage/{id}`.
+
+    The ids outlive edits of a page.
 
     No text is longer than the token budget.
     """
 
     @server.resource(
-        page_uri("{id}"),
+        page_uri("{id}") + "{?offset}",
         name="page",
         title="Stored page",
-        description="The text of a stored page, as offsets count it.",
+        description="The text of a stored page, from a character offset on.",
         mime_type=_MIME_TYPE,
     )
-    async def page(id: str, context: Context[Any, Any]) -> str:
+    async def page(id: str, context: Context[Any, Any], offset: str = "0") -> str:
         uri = page_uri(id)
         identity = _identity(uri, id)
+        if not offset.isdecimal() or len(offset) > _OFFSET_DIGITS:
+            raise ResourceError(f"{uri} has no offset {offset[:20]!r}; give a whole number.")
         async with _opened(entry, context) as memory:
             text = await _stored(uri, memory.page_text(identity))
             return await in_background(
-                format_page,
-                text,
-                token_budget=token_budget,
-                count_tokens=memory.count_tokens,
-                nonce=new_nonce(),
+                _page_part, text, int(offset), token_budget, memory.count_tokens
             )
 
     @server.resource(
@@ -63,6 +65,27 @@ def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int
         async with _opened(entry, context) as memory:
             text = await _stored(uri, memory.passage_text(identity))
             return await in_background(format_passage, text, nonce=new_nonce())
+
+
+def _page_part(
+    page: "PageText", offset: int, token_budget: int, count_tokens: Callable[[str], int]
+) -> str:
+    # Imported here: clients wait for the tool list, and it brings the database's driver.
+    from webrag.retrieval.reading import ReadingPlace, excerpt_at
+
+    try:
+        excerpt = excerpt_at(
+            page,
+            ReadingPlace(offset=offset),
+            max_tokens=token_budget,
+            count_tokens=count_tokens,
+        )
+    except InputError as error:
+        raise ResourceError(str(error)) from error
+    text, _ = format_excerpt(
+        excerpt, token_budget=token_budget, count_tokens=count_tokens, nonce=new_nonce()
+    )
+    return text
 
 
 @asynccontextmanager

@@ -72,12 +72,13 @@ class _PlainTool(Tool):
 
 
 class ResearchTools:
-    """`answer`, `search`, `status`, `ingest`, `verify` and `forget`.
+    """`answer`, `search`, `read`, `status`, `ingest`, `verify` and `forget`.
 
     Args:
         entry: Gives each call the memory it works on.
         timeout_s: Longest call, waiting for the memory included.
         soft_deadline_s: After it a call reports what is done.
+        response_tokens: Tokens that a response may have.
         longest_chars: Characters that a brief may have, told to clients that cut earlier.
         structured: Send structured content beside the text, which stays complete.
         may_forget: Offer `forget`.
@@ -89,6 +90,7 @@ class ResearchTools:
         *,
         timeout_s: float,
         soft_deadline_s: float,
+        response_tokens: int = 20_000,
         longest_chars: int = 100_000,
         structured: bool = False,
         may_forget: bool = False,
@@ -96,6 +98,7 @@ class ResearchTools:
         self.calls = RunningCalls()
         self._timeout_s = timeout_s
         self._structured = structured
+        self._response_tokens = response_tokens
         # Claude Code writes results above 50,000 characters to a file unless a tool says this.
         self._brief_meta = {"anthropic/maxResultSizeChars": longest_chars}
         self._may_forget = may_forget
@@ -110,6 +113,7 @@ class ResearchTools:
         tools = [
             self._tool("answer", Handlers.answer, stores, self._brief_meta),
             self._tool("search", Handlers.search, reads, self._brief_meta),
+            self._tool("read", Handlers.read, reads),
             self._tool("status", Handlers.status, reads),
             self._tool("ingest", Handlers.ingest, stores),
             self._tool("verify", Handlers.verify, _annotations(read_only=True, open_world=True)),
@@ -184,6 +188,7 @@ class ResearchTools:
                     self._searches,
                     soft_deadline_s=self._soft_deadline_s,
                     structured=self._structured,
+                    response_tokens=self._response_tokens,
                     ask=partial(ask_user, context),
                 )
                 return await handler(handlers, arguments, progress)

@@ -14,14 +14,15 @@ from webrag.retrieval.citation_checks import CitationCheck, Finding
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.texts import PageText, PassageText
+    from webrag.retrieval.reading import PageExcerpt
 
 __all__ = [
     "OUTCOMES",
     "counted",
     "ending",
+    "format_excerpt",
     "format_forget",
     "format_ingest",
-    "format_page",
     "format_passage",
     "format_site",
     "format_status",
@@ -356,21 +357,84 @@ def passage_uri(passage_id: object) -> str:
     return f"webrag://passage/{passage_id}"
 
 
-def format_page(
-    page: "PageText", *, token_budget: int, count_tokens: Callable[[str], int], nonce: str
-) -> str:
-    """The whole page; a long one ends where the budget does, and says so."""
-    head = [_title(page.title), f"URL: {page.url}", _state(page)]
-    shown = page.markdown
-    text = _text(head, shown, nonce)
-    while shown and count_tokens(text) > token_budget:
-        shown = shown[: int(len(shown) * min(0.95, token_budget / count_tokens(text)))]
-        cut = (
-            f"Shown: chars 0-{len(shown)} of {len(page.markdown):,}; the response budget ends "
-            "there. `search` with source_urls finds what is further down."
+def format_excerpt(
+    excerpt: "PageExcerpt",
+    *,
+    token_budget: int,
+    count_tokens: Callable[[str], int],
+    nonce: str | None = None,
+) -> "tuple[str, PageExcerpt]":
+    """Part of a page: where it stands, what the page is made of, the text, and how to read on.
+
+    Args:
+        excerpt: Cut further where it does not fit the budget.
+        token_budget: Tokens of all that is printed, at most.
+        count_tokens: In whose unit.
+        nonce: Unpredictable token that frames page text; no frames when None.
+
+    Returns:
+        What is printed, and the excerpt as it was cut.
+    """
+    # Imported here: clients wait for the tool list, and it brings the database's driver.
+    from webrag.retrieval.reading import cut_to_tokens
+
+    shown = excerpt
+    while count_tokens(text := _excerpt(shown, nonce)) > token_budget and shown.text:
+        size = len(shown.text)
+        cut = cut_to_tokens(
+            shown.text,
+            0,
+            max(count_tokens(shown.text) - (count_tokens(text) - token_budget), 1),
+            count_tokens,
         )
-        text = _text([*head, cut], shown, nonce)
-    return text
+        cut = cut if len(cut) < size else cut[: size - 1]
+        end = shown.char_start + len(cut)
+        shown = shown.model_copy(update={"text": cut, "char_end": end})
+    return text, shown
+
+
+def _excerpt(excerpt: "PageExcerpt", nonce: str | None) -> str:
+    page, total = excerpt.page, excerpt.page_chars
+    head = [_title(page.title), f"URL: {_url(page.url)}", _state(page)]
+    more = "" if excerpt.next_offset is None else f"; read on with offset={excerpt.next_offset}"
+    head.append(f"Shown: chars {excerpt.char_start}-{excerpt.char_end} of {total}{more}")
+    if excerpt.note:
+        head.append(f"Note: {excerpt.note}")
+    outline = _outline(excerpt)
+    parts = ["\n".join(["[PAGE]", *head]), frame_notice(nonce)]
+    parts += [f"Outline, with offsets:\n{framed(outline, nonce)}"] if outline else []
+    parts.append(framed(excerpt.text, nonce))
+    return "\n\n".join(part for part in parts if part)
+
+
+_MOST_OUTLINED = 30
+_OUTLINED_CHARS = 80
+
+
+def _outline(excerpt: "PageExcerpt") -> str:
+    """Offsets and headings, as deep as thirty lines allow; nothing where all is shown anyway."""
+    if excerpt.char_start == 0 and excerpt.next_offset is None:
+        return ""
+    headings = excerpt.headings
+    levels = sorted({each.level for each in headings})
+    depth = next(
+        (
+            level
+            for level in reversed(levels)
+            if sum(each.level <= level for each in headings) <= _MOST_OUTLINED
+        ),
+        levels[0] if levels else 0,
+    )
+    kept = [each for each in headings if each.level <= depth]
+    before = sum(each.char_start <= excerpt.char_start for each in kept)
+    first = max(min(before - _MOST_OUTLINED // 3, len(kept) - _MOST_OUTLINED), 0)
+    lines = [
+        f"{'  ' * (each.level - levels[0])}"
+        f"{one_line(each.text, max_chars=_OUTLINED_CHARS)} ({each.char_start})"
+        for each in kept[first : first + _MOST_OUTLINED]
+    ]
+    more = len(headings) - len(lines)
+    return "\n".join([*lines, *([f"({more:,} more headings)"] if more else [])])
 
 
 def format_passage(passage: "PassageText", *, nonce: str) -> str:

@@ -42,6 +42,47 @@ async def test_unknown_ids_lead_nowhere(rag: WebRAG) -> None:
     assert await rag.passage_text(uuid.uuid4()) is None
 
 
+async def test_page_is_read_by_address_by_passage_and_around_a_quotation(rag: WebRAG) -> None:
+    chunk = (await rag.search("When does the ferry leave?")).chunks[0].chunk
+
+    by_address = await rag.read(chunk.source_url)
+    by_passage = await rag.read(passage_id=str(chunk.chunk_id))
+    by_quotation = await rag.read(chunk.source_url, quote="at seven, at noon")
+
+    assert PARAGRAPH in by_address.text
+    assert by_passage.char_start == chunk.char_start
+    assert "at seven, at noon" in by_quotation.text
+
+
+async def test_page_that_is_not_stored_cannot_be_read_and_nothing_is_fetched(
+    rag: WebRAG, static_site: Any
+) -> None:
+    site = static_site({"/": PAGE})
+
+    with pytest.raises(InputError, match="is not stored; fetch it first"):
+        await rag.read(f"{site}/")
+
+    assert site.paths == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "No page was named"),
+        ({"passage_id": uuid.uuid4()}, "is not stored; the page may have changed"),
+        ({"passage_id": "x"}, "give a UUID"),
+        ({"max_tokens": 0}, "max_tokens is 0"),
+        ({"max_tokens": True}, "max_tokens is True"),
+        ({"offset": 1, "heading": "Ferry"}, "offset and heading name more than one place"),
+    ],
+)
+async def test_reading_refuses_what_it_cannot_find(
+    rag: WebRAG, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        await rag.read(**arguments)
+
+
 NO_IDS = ["", "x", "1", "' or 1=1 --", "\0", "\ud800", "0" * 33, "g" * 32, 5, None, b"0" * 16, ()]
 
 

@@ -43,6 +43,7 @@ from webrag.mcp_server.http_server import http_app
 from webrag.orchestration.models import ProgressCallback
 from webrag.presentation.brief.models import EvidenceBlock
 from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
+from webrag.retrieval.reading import PageExcerpt, ReadingPlace, excerpt_at
 from webrag.settings import load_settings
 
 
@@ -105,6 +106,23 @@ class ScriptedMemory:
     async def search(self, question: str, **options: Any) -> Any:
         progress = options.pop("on_progress")
         return await self._work("search", progress, question=question, **options)
+
+    async def read(self, url: str | None, **options: Any) -> PageExcerpt:
+        await self._work("read", None, url=url, **options)
+        page = self.page or PageText(
+            UUID(int=1),
+            str(url),
+            "Title",
+            "# Title\n\nText.",
+            datetime(2026, 1, 1, tzinfo=UTC),
+            None,
+        )
+        return excerpt_at(
+            page,
+            ReadingPlace(options["offset"], options["heading"], options["quote"]),
+            max_tokens=options["max_tokens"],
+            count_tokens=self.count_tokens,
+        )
 
     async def ingest(self, urls: list[str], *, refresh: bool = False, on_page: Any = None) -> Any:
         await self._work("ingest", None, urls=urls, refresh=refresh)

@@ -42,7 +42,7 @@ async def test_templates_are_listed(load: Any) -> None:
         templates = (await client.list_resource_templates()).resource_templates
 
     assert [each.uri_template for each in templates] == [
-        "webrag://page/{id}",
+        "webrag://page/{id}{?offset}",
         "webrag://passage/{id}",
     ]
 
@@ -50,8 +50,25 @@ async def test_templates_are_listed(load: Any) -> None:
 async def test_page_is_read_by_its_id(read: Read) -> None:
     text = await read(f"webrag://page/{PAGE_ID}")
 
-    assert text.startswith(f"Title: Limits of all\nURL: {URL}\nFetched: 2026-11-20 12:00 UTC\n")
+    assert text.startswith(
+        f"[PAGE]\nTitle: Limits of all\nURL: {URL}\nFetched: 2026-11-20 12:00 UTC\n"
+    )
     assert "The limit is 120 seconds." in text
+
+
+async def test_page_is_read_from_an_offset(read: Read) -> None:
+    text = await read(f"webrag://page/{PAGE_ID}?offset={MARKDOWN.index('The limit')}")
+
+    assert text.endswith("\nThe limit is 120 seconds.\n</page-" + text[-9:])
+
+
+@pytest.mark.parametrize("offset", ["-1", "1e3", "x", "9" * 40, "99999"])
+async def test_offset_that_is_not_on_the_page_is_refused(
+    read: Read, load: Any, offset: str
+) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        with pytest.raises(MCPError, match="offset"):
+            await client.read_resource(f"webrag://page/{PAGE_ID}?offset={offset}")
 
 
 async def test_passage_tells_its_place_and_page(read: Read) -> None:

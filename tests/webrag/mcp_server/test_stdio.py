@@ -106,7 +106,10 @@ async def test_quotation_of_an_answer_can_be_verified_and_its_passage_read(
         verified = await client.call_tool("verify", {"citations": [citation]})
         link = next(block for block in answer.content if isinstance(block, ResourceLink))
         passage = (await client.read_resource(link.uri)).contents[0]
+        around = {"url": f"{site}/config", "quote": quote, "max_tokens": 300}
+        page = await client.call_tool("read", around)
 
+    assert quote in text_of(page)
     assert isinstance(passage, TextResourceContents)
     assert quote in passage.text
     assert "1 of 1 are verbatim in the stored version." in text_of(verified)

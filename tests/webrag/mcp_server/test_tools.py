@@ -47,11 +47,12 @@ async def tools(load: Load) -> list[Tool]:
 async def test_tools_are_listed_with_their_annotations(tools: list[Tool]) -> None:
     by_name = {tool.name: tool for tool in tools}
 
-    assert list(by_name) == ["answer", "search", "status", "ingest", "verify"]
+    assert list(by_name) == ["answer", "search", "read", "status", "ingest", "verify"]
     hints = {name: tool.annotations for name, tool in by_name.items()}
     assert {n: h.read_only_hint for n, h in hints.items() if h} == {
         "answer": False,
         "search": True,
+        "read": True,
         "status": True,
         "ingest": False,
         "verify": True,
@@ -59,6 +60,7 @@ async def test_tools_are_listed_with_their_annotations(tools: list[Tool]) -> Non
     assert {n: h.open_world_hint for n, h in hints.items() if h} == {
         "answer": True,
         "search": False,
+        "read": False,
         "status": False,
         "ingest": True,
         "verify": True,
@@ -80,7 +82,7 @@ async def test_known_context_promises_only_what_a_language_model_does(tools: lis
 
 
 async def test_tools_offer_no_structured_output(tools: list[Tool]) -> None:
-    assert [tool.output_schema for tool in tools] == [None] * 5
+    assert [tool.output_schema for tool in tools] == [None] * 6
 
 
 async def test_descriptions_and_schemas_stay_small(tools: list[Tool]) -> None:
@@ -125,6 +127,39 @@ async def test_answer_is_text_with_guide_and_a_nonce_of_its_own(call: Call) -> N
     assert re.fullmatch(r"brief of 0 guide=True nonce=[0-9a-f]{8}", text_of(first))
     assert text_of(first) != text_of(second)
     assert first.structured_content is None
+
+
+async def test_read_passes_its_place_on(call: Call, memory: Any) -> None:
+    await call("read", {"url": URL, "heading": "Title", "max_tokens": 300})
+
+    place = {"offset": None, "heading": "Title", "quote": None, "passage_id": None}
+    assert memory.calls == [("read", {"url": URL, **place, "max_tokens": 300})]
+
+
+async def test_read_gives_the_text_framed_by_a_nonce_of_its_own(call: Call) -> None:
+    first, second = [text_of(await call("read", {"url": URL})) for _ in range(2)]
+
+    assert re.search(r"<page-([0-9a-f]{8})>\n# Title\n\nText\.\n</page-\1>\Z", first)
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"url": URL, "offset": -1}, "offset is -1"),
+        ({"url": URL, "max_tokens": 10}, "max_tokens is 10"),
+        ({"url": URL, "passage_id": "7"}, "passage_id is '7'"),
+        ({"url": URL, "section": "x"}, "read has no argument"),
+        ({"url": URL, "heading": "Nowhere"}, "no heading 'Nowhere'"),
+    ],
+)
+async def test_read_refuses_what_names_no_place(
+    call: Call, arguments: dict[str, Any], said: str
+) -> None:
+    result = await call("read", arguments)
+
+    assert result.is_error
+    assert said in text_of(result)
 
 
 async def test_search_passes_every_parameter_on(call: Call, memory: Any) -> None:

@@ -1,3 +1,4 @@
+import re
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -5,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from webrag.corpus.texts import PageText
-from webrag.presentation.reports import format_page, page_uri, passage_uri
+from webrag.presentation.reports import format_excerpt, page_uri, passage_uri
+from webrag.retrieval.reading import ReadingPlace, excerpt_at
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 IDENTITY = uuid.UUID(int=1)
@@ -17,31 +19,63 @@ def page(markdown: str) -> PageText:
     return PageText(IDENTITY, "https://docs.example.org/", "Title", markdown, AT, None)
 
 
+def printed(markdown: str, budget: int, count_tokens: Counter, offset: int = 0) -> str:
+    excerpt = excerpt_at(
+        page(markdown),
+        ReadingPlace(offset=offset),
+        max_tokens=budget,
+        count_tokens=count_tokens,
+    )
+    text, shown = format_excerpt(
+        excerpt, token_budget=budget, count_tokens=count_tokens, nonce="0badc0de"
+    )
+    assert markdown[shown.char_start : shown.char_end] == shown.text
+    return text
+
+
 @pytest.mark.parametrize("budget", [150, 400, 2000])
-def test_long_page_ends_where_the_budget_does_and_says_so(
+def test_long_page_ends_where_the_budget_does_and_says_how_to_read_on(
     count_tokens: Counter, budget: int
 ) -> None:
-    text = format_page(
-        page("Words of a page. " * 5000),
-        token_budget=budget,
-        count_tokens=count_tokens,
-        nonce="0badc0de",
-    )
+    text = printed("Words of a page. " * 5000, budget, count_tokens)
 
     assert count_tokens(text) <= budget
-    assert "of 85,000; the response budget ends there" in text
+    assert re.search(r"^Shown: chars 0-(\d+) of 85000; read on with offset=\1$", text, re.M)
     assert text.endswith("</page-0badc0de>")
 
 
-def test_short_page_is_whole(count_tokens: Counter) -> None:
-    text = format_page(
-        page("# Short\n\nAll of it."),
-        token_budget=2000,
-        count_tokens=count_tokens,
-        nonce="0badc0de",
-    )
+def test_short_page_is_whole_and_needs_no_outline(count_tokens: Counter) -> None:
+    text = printed("# Short\n\nAll of it.", 2000, count_tokens)
 
     assert text.endswith("<page-0badc0de>\n# Short\n\nAll of it.\n</page-0badc0de>")
+    assert "Outline" not in text
+
+
+def test_part_of_a_page_comes_with_an_outline(count_tokens: Counter) -> None:
+    markdown = "# One\n\n" + "A. " * 300 + "\n\n## Two\n\n" + "B. " * 300 + "\n\n# Three\n\nC."
+
+    text = printed(markdown, 250, count_tokens)
+
+    two, three = markdown.index("## Two"), markdown.index("# Three")
+    assert f"<page-0badc0de>\nOne (0)\n  Two ({two})\nThree ({three})\n</page-0badc0de>" in text
+
+
+def test_outline_of_many_headings_shows_the_upper_ones(count_tokens: Counter) -> None:
+    section = "## Deep\n\nWords.\n\n" * 20
+    markdown = "".join(f"# Part {number}\n\n{section}" for number in range(10))
+
+    text = printed(markdown, 600, count_tokens)
+
+    assert text.count("\nPart ") >= 10
+    assert "(200 more headings)" in text
+
+
+def test_heading_that_imitates_a_brief_is_marked_in_the_outline(count_tokens: Counter) -> None:
+    markdown = "# One\n\n# [STATS]\n\n" + "A. " * 3000
+
+    text = printed(markdown, 300, count_tokens)
+
+    assert "\n(page text) [STATS] (7)\n" in text
 
 
 def test_addresses_are_made_of_ids() -> None:

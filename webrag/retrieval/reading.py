@@ -1,0 +1,354 @@
+"""Reads on in a stored page: from an offset, a heading, a passage or around a quotation."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from webrag.argument_checks import LEAST_READ_TOKENS, check_text, checked_count, shown_value
+from webrag.concurrency import in_background
+from webrag.corpus.pages import Corpus
+from webrag.corpus.texts import PageText, read_page, read_passage
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url
+from webrag.postgres.database import Database
+from webrag.retrieval.markup import plain_text
+from webrag.retrieval.verification import find_quote
+
+__all__ = [
+    "Heading",
+    "PageExcerpt",
+    "ReadingPlace",
+    "cut_to_tokens",
+    "excerpt_at",
+    "headings_of",
+    "read_stored",
+]
+
+TokenCounter = Callable[[str], int]
+
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
+_FENCE: Final = re.compile(r" {0,3}(?:>[ \t]?|[-*+][ \t]+)*(`{3,}|~{3,})(.*)")
+_LEAST_QUOTED: Final = 0.5
+# A page of nothing but headings has hundreds of thousands; nobody looks further.
+_MOST_HEADINGS: Final = 5_000
+_HEADING_CHARS: Final = 200
+# What stands before a quotation says what it is about: a third of the excerpt.
+_SHARE_BEFORE_QUOTE: Final = 1 / 3
+# Dense code has some two characters a token, prose more than four; cutting begins with more than
+# can fit, whatever the page is.
+_MOST_CHARS_PER_TOKEN: Final = 12
+# An excerpt ends where a paragraph does, when that costs no more than this share of it.
+_GIVEN_UP_SHARE: Final = 0.3
+
+
+class Heading(BaseModel):
+    """A heading of a stored page.
+
+    Attributes:
+        level: From 1 to 6.
+        text: Without markup.
+        char_start: Offset of its line.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    level: int
+    text: str
+    char_start: int
+
+
+class PageExcerpt(BaseModel):
+    """Part of a stored page.
+
+    Attributes:
+        text: `markdown[char_start:char_end]` of the page, exactly.
+        page_chars: Length of the whole page.
+        headings: All headings of the page, in order; of a page with thousands the first.
+        note: What a reader must know of the place, a sentence; empty when there is nothing.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    page: PageText
+    text: str
+    char_start: int
+    char_end: int
+    page_chars: int
+    headings: tuple[Heading, ...] = ()
+    note: str = ""
+
+    @property
+    def next_offset(self) -> int | None:
+        """Where the rest of the page begins; None at its end."""
+        return self.char_end if self.char_end < self.page_chars else None
+
+    @property
+    def heading_path(self) -> tuple[str, ...]:
+        """Headings above the first character, outermost first."""
+        path: list[Heading] = []
+        before = bisect_right([each.char_start for each in self.headings], self.char_start)
+        for each in self.headings[:before]:
+            while path and path[-1].level >= each.level:
+                path.pop()
+            path.append(each)
+        return tuple(each.text for each in path)
+
+    def __repr__(self) -> str:
+        return (
+            f"<PageExcerpt chars {self.char_start}-{self.char_end} of {self.page_chars}, "
+            f"{self.page.url}>"
+        )
+
+    def __str__(self) -> str:
+        """The text."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingPlace:
+    """Where to read; at most one of the fields is set, none is the beginning.
+
+    Attributes:
+        offset: From this character on.
+        heading: From the heading with these words on.
+        quote: Around this quotation.
+        passage_id: From the beginning of this passage on; names the page, too.
+    """
+
+    offset: int | None = None
+    heading: str | None = None
+    quote: str | None = None
+    passage_id: UUID | None = None
+
+    def check(self) -> None:
+        """Refuse what names no place.
+
+        Raises:
+            InputError: Two places are named, or one that cannot be.
+        """
+        named = {
+            "offset": self.offset,
+            "heading": self.heading,
+            "quote": self.quote,
+            "passage_id": self.passage_id,
+        }
+        given = [name for name, value in named.items() if value is not None]
+        if len(given) > 1:
+            raise InputError(
+                f"{' and '.join(given)} name more than one place to read; give one of them."
+            )
+        if self.offset is not None:
+            checked_count("offset", self.offset, minimum=0)
+        for name, text in (("heading", self.heading), ("quote", self.quote)):
+            if text is not None and not check_text(name, text).strip():
+                raise InputError(f"{name} is empty; give words of the page, or leave it out.")
+
+
+async def read_stored(
+    database: Database,
+    corpus: Corpus,
+    *,
+    url: str | None,
+    place: ReadingPlace,
+    max_tokens: int,
+    count_tokens: TokenCounter,
+) -> PageExcerpt:
+    """Part of a stored page; nothing is fetched.
+
+    Args:
+        database: Where the corpus is.
+        corpus: Knows pages by every address they have.
+        url: The page; None when the place is a passage.
+        place: Where to begin.
+        max_tokens: Of the text, from 50.
+        count_tokens: Tokens of a text.
+
+    Raises:
+        InputError: The page is not stored, or holds no such place.
+        StorageError: The database failed.
+    """
+    place.check()
+    checked_count("max_tokens", max_tokens, minimum=LEAST_READ_TOKENS)
+    page, offset = await _located(database, corpus, url, place)
+
+    def work() -> PageExcerpt:
+        return excerpt_at(
+            page,
+            ReadingPlace(offset=offset) if offset is not None else place,
+            max_tokens=max_tokens,
+            count_tokens=count_tokens,
+        )
+
+    return await in_background(work)
+
+
+async def _located(
+    database: Database, corpus: Corpus, url: str | None, place: ReadingPlace
+) -> tuple[PageText, int | None]:
+    """The page, and the offset of the passage when one was named."""
+    if place.passage_id is not None:
+        passage = await read_passage(database, place.passage_id)
+        page = None if passage is None else await read_page(database, passage.document_id)
+        if passage is None or page is None:
+            raise InputError(
+                f"The passage {place.passage_id} is not stored; the page may have changed since. "
+                "Search again for the ids of today."
+            )
+        return page, passage.char_start
+    if url is None:
+        raise InputError("No page was named: give its URL or the id of a passage.")
+    address = canonical_url(url)
+    stored = await corpus.page(address)
+    page = None if stored is None else await read_page(database, UUID(stored.document_id))
+    if page is None:
+        raise InputError(f"{address} is not stored; fetch it first, then it can be read.")
+    return page, None
+
+
+def excerpt_at(
+    page: PageText, place: ReadingPlace, *, max_tokens: int, count_tokens: TokenCounter
+) -> PageExcerpt:
+    """The text of a page from a place on, ending with a paragraph where one ends.
+
+    Raises:
+        InputError: The page holds no such place.
+    """
+    markdown = page.markdown
+    headings = headings_of(markdown)
+    start, note = _start(page, place, headings, max_tokens=max_tokens, count_tokens=count_tokens)
+    text = cut_to_tokens(markdown, start, max_tokens, count_tokens)
+    return PageExcerpt(
+        page=page,
+        text=text,
+        char_start=start,
+        char_end=start + len(text),
+        page_chars=len(markdown),
+        headings=headings,
+        note=note,
+    )
+
+
+def _start(
+    page: PageText,
+    place: ReadingPlace,
+    headings: Sequence[Heading],
+    *,
+    max_tokens: int,
+    count_tokens: TokenCounter,
+) -> tuple[int, str]:
+    markdown = page.markdown
+    if place.heading is not None:
+        return _named(headings, place.heading, page.url).char_start, ""
+    if place.quote is not None:
+        found = find_quote(markdown, place.quote)
+        if found.char_start is None or found.similarity < _LEAST_QUOTED:
+            raise InputError(
+                f"{page.url} holds nothing like {shown_value(place.quote)}; give the words as they "
+                "stand there, a heading or an offset."
+            )
+        is_changed = found.state == "changed"
+        note = "The page has only a passage similar to the quotation." if is_changed else ""
+        before = int(max_tokens * _SHARE_BEFORE_QUOTE)
+        return _start_before(markdown, found.char_start, before, count_tokens), note
+    start = place.offset or 0
+    if start and start >= len(markdown):
+        raise InputError(
+            f"offset is {start}; {page.url} has {len(markdown):,} characters, so it must be below "
+            "that."
+        )
+    return start, ""
+
+
+def _named(headings: Sequence[Heading], wanted: str, url: str) -> Heading:
+    """The heading meant: the same words, else the first that holds them."""
+    words = _folded(wanted)
+    texts = [_folded(each.text) for each in headings]
+    for fits in (lambda text: text == words, lambda text: words in text):
+        for each, text in zip(headings, texts, strict=True):
+            if fits(text):
+                return each
+    raise InputError(f"{url} has no heading {shown_value(wanted)}.{_guess(headings, texts, words)}")
+
+
+def _guess(headings: Sequence[Heading], texts: Sequence[str], words: str) -> str:
+    near = get_close_matches(words, texts, n=3, cutoff=0.5)
+    shown = [headings[texts.index(text)].text for text in near] or [e.text for e in headings[:5]]
+    if not shown:
+        return " It has none at all: give an offset."
+    kind = "Near to it" if near else "Its first"
+    return f" {kind}: {'; '.join(map(shown_value, shown))}."
+
+
+def _folded(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold())) or text.casefold().strip()
+
+
+def headings_of(markdown: str) -> tuple[Heading, ...]:
+    """Headings that begin with number signs, outside fenced code; linear in the text."""
+    found: list[Heading] = []
+    fence = ""
+    for start, line in _lines(markdown):
+        mark = _FENCE.match(line)
+        if fence:
+            is_end = mark is not None and mark[1].startswith(fence) and not mark[2].strip()
+            fence = "" if is_end else fence
+        elif mark:
+            fence = mark[1]
+        elif (heading := _HEADING.match(line)) is not None:
+            text = plain_text(heading[2][:_HEADING_CHARS].rstrip("# \t")).strip()
+            found.append(Heading(level=len(heading[1]), text=text, char_start=start))
+            if len(found) == _MOST_HEADINGS:
+                break
+    return tuple(found)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        # Neither a heading nor a fence is longer than this.
+        yield start, text[start : min(end, start + _HEADING_CHARS * 2)]
+        start = end + 1
+
+
+def cut_to_tokens(text: str, start: int, max_tokens: int, count_tokens: TokenCounter) -> str:
+    """The text from an offset on, as much as fits; never empty where text is left.
+
+    It ends after a paragraph, else a line, else a word, where one ends near the limit.
+    """
+    part = text[start : start + max_tokens * _MOST_CHARS_PER_TOKEN]
+    whole = start + len(part) == len(text)
+    while (tokens := count_tokens(part)) > max_tokens and len(part) > 1:
+        whole = False
+        part = part[: max(int(len(part) * min(0.95, max_tokens / tokens)), 1)]
+    return part if whole else _tidy(part)
+
+
+def _tidy(part: str) -> str:
+    least = len(part) * (1 - _GIVEN_UP_SHARE)
+    for separator in ("\n\n", "\n", " "):
+        end = part.rfind(separator)
+        if end >= least:
+            return part[: end + len(separator)]
+    return part
+
+
+def _start_before(text: str, place: int, tokens: int, count_tokens: TokenCounter) -> int:
+    """Start of the first paragraph before a place from which on no more than that is read."""
+    start = max(place - tokens * _MOST_CHARS_PER_TOKEN, 0)
+    while start < place and (counted := count_tokens(text[start:place])) > tokens:
+        start = place - int((place - start) * min(0.95, tokens / counted))
+    if start == 0:
+        return 0
+    for separator in ("\n\n", "\n"):
+        found = text.find(separator, start - len(separator), place)
+        if found >= 0:
+            return found + len(separator)
+    return place
