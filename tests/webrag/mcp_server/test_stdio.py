@@ -86,7 +86,14 @@ async def test_server_answers_searches_and_reports_over_stdio(
         search = await client.call_tool("search", {"query": "How is Kiln installed?"})
         status = await client.call_tool("status", {})
 
-    assert [tool.name for tool in tools] == ["answer", "search", "status", "ingest", "verify"]
+    assert [tool.name for tool in tools] == [
+        "answer",
+        "search",
+        "read",
+        "status",
+        "ingest",
+        "verify",
+    ]
     assert "The default is 120 seconds." in text_of(answer).split("\n[CITATIONS]\n")[1]
     assert FRAME.search(text_of(answer))
     assert progress == sorted(set(progress))
