@@ -187,6 +187,7 @@ class WebRAG:
         url: str | Sequence[str],
         question: str,
         *,
+        wordings: str | Sequence[str] | None = None,
         intent: QueryType | None = None,
         known_context: str | None = None,
         constraints: Sequence[str] | None = None,
@@ -201,6 +202,9 @@ class WebRAG:
         Args:
             url: Page, or pages, to start from; fetched and indexed when the corpus lacks them.
             question: At most `MAX_QUESTION_CHARS` characters.
+            wordings: At most 5 other wordings, each of at most 500 characters: words that
+                the page may use, names of options or functions, a sentence one expects there.
+                Guesses may be wrong; the question itself counts double.
             intent: Kind of question, when the caller knows it.
             known_context: What the caller knows already.
             constraints: Wishes such as "must include code examples".
@@ -230,6 +234,7 @@ class WebRAG:
         return await parts.engine.run(
             urls,
             question,
+            wordings=wordings,
             intent=intent,
             known_context=known_context,
             constraints=constraints,
@@ -244,6 +249,7 @@ class WebRAG:
         self,
         question: str,
         *,
+        wordings: str | Sequence[str] | None = None,
         source_urls: str | Sequence[str] | None = None,
         sites: str | Sequence[str] | None = None,
         years: int | Sequence[int] | None = None,
@@ -261,6 +267,7 @@ class WebRAG:
 
         Args:
             question: At most `MAX_QUESTION_CHARS` characters.
+            wordings: As for `answer`.
             source_urls: Only these pages.
             sites: Only pages of these hosts (`host` or `host:port`).
             years: Only pages published in these years; pages without a date are left out.
@@ -287,6 +294,7 @@ class WebRAG:
         parts = await self._current_parts()
         result = await parts.engine.search(
             question,
+            wordings=wordings,
             filters=filters,
             intent=intent,
             top_k=top_k,
@@ -303,6 +311,7 @@ class WebRAG:
         self,
         question: str,
         *,
+        wordings: str | Sequence[str] | None = None,
         url: str | Sequence[str] = (),
         years: Sequence[int] = (),
         deep: bool = False,
@@ -316,6 +325,7 @@ class WebRAG:
 
         Args:
             question: At most `MAX_QUESTION_CHARS` characters.
+            wordings: As for `answer`.
             url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
                 stored when there is none.
             years: Only pages published in these years; any when there are none.
@@ -330,7 +340,7 @@ class WebRAG:
         """
         from webrag.answering.planning import answer_request
 
-        request = answer_request(question, url=url, years=years, deep=deep)
+        request = answer_request(question, wordings=wordings, url=url, years=years, deep=deep)
         manager = (await self._current_parts()).manager
         return await manager.run(request, on_event=on_event)
 

@@ -11,10 +11,13 @@ from webrag.errors import InputError
 __all__ = [
     "FORGOTTEN_UNASKED",
     "LEAST_READ_TOKENS",
+    "MAX_WORDINGS",
+    "MAX_WORDING_CHARS",
     "check_choice",
     "check_text",
     "checked_count",
     "checked_seconds",
+    "checked_wordings",
     "moment_before",
     "shown_value",
 ]
@@ -24,6 +27,11 @@ FORGOTTEN_UNASKED = 20
 
 LEAST_READ_TOKENS = 50
 """Fewer tokens of a page are not worth a call."""
+
+MAX_WORDINGS = 5
+"""Other wordings of a question that count; each costs a search and a ranking."""
+
+MAX_WORDING_CHARS = 500
 
 
 def checked_count(name: str, value: Any, *, minimum: int) -> None:
@@ -104,6 +112,41 @@ def check_text(subject: str, value: object) -> str:
     if any("\ud800" <= char <= "\udfff" for char in value):
         raise InputError(f"{subject} holds half of a surrogate pair, which is no character.")
     return value
+
+
+def checked_wordings(question: str, wordings: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Other wordings of a question, without empty ones and without repetitions.
+
+    Args:
+        question: A wording that repeats it is left out.
+        wordings: What a caller gave; a text alone is one wording.
+
+    Raises:
+        InputError: One is no text or too long, or too many are left.
+    """
+    given = [wordings] if isinstance(wordings, str) else wordings or ()
+    if not isinstance(given, Sequence):
+        raise InputError(f"wordings is of type {type(given).__name__}; give a list of texts.")
+    distinct = {_folded(question): ""}
+    for position, each in enumerate(given, start=1):
+        text = check_text(f"Wording {position}", each).strip()
+        if len(text) > MAX_WORDING_CHARS:
+            raise InputError(
+                f"Wording {position} has {len(text):,} characters; at most {MAX_WORDING_CHARS} are"
+                " allowed."
+            )
+        if any(char.isprintable() and not char.isspace() for char in text):
+            distinct.setdefault(_folded(text), text)
+        if len(distinct) > MAX_WORDINGS + 1:
+            raise InputError(
+                f"More than {MAX_WORDINGS} different wordings were given; at most {MAX_WORDINGS}"
+                " are allowed."
+            )
+    return tuple(distinct.values())[1:]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(" ?.!")
 
 
 def shown_value(value: object, *, max_chars: int = 60) -> str:

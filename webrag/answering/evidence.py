@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from llama_index.postprocessor.webrag.selection import age_s
 
@@ -16,16 +16,22 @@ from webrag.errors import FetchError
 from webrag.ingestion.notes import listening
 from webrag.orchestration.confidence import confidence, coverage, quality
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.models import RankedChunk, ScoreProfile
-from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
+from webrag.orchestration.ranking.merger import union
+from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
-if TYPE_CHECKING:
-    from uuid import UUID
-
-__all__ = ["Evidence", "EvidenceFinder", "Gathered", "NamedPages", "boosted", "freshness"]
+__all__ = [
+    "Candidates",
+    "Evidence",
+    "EvidenceFinder",
+    "Gathered",
+    "NamedPages",
+    "boosted",
+    "freshness",
+]
 _YEAR_S: Final = 365.25 * 86_400
 
 
@@ -95,13 +101,21 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leg:
-    """One need of the question with what was found for it."""
+class Candidates:
+    """What the retrieve step found, before it is reranked.
 
-    query: str
-    result: RetrievalResult
-    ranked: tuple[RankedChunk, ...]
-    degraded: str | None
+    Attributes:
+        parts: Each need of the question with what was retrieved for it, the whole question first.
+        years: Publication years that were asked for.
+    """
+
+    parts: tuple[tuple[str, RetrievalResult], ...]
+    years: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Distinct chunks."""
+        return len({chunk.chunk_id for _, result in self.parts for chunk in result.chunks})
 
 
 class EvidenceFinder:
@@ -126,15 +140,21 @@ class EvidenceFinder:
         self._retrieval = retrieval
         self._config = config
 
-    async def find(
-        self, plan: ExecutionPlan, *, urls: Sequence[str] | None, years: Sequence[int]
-    ) -> Gathered:
-        """The best passages for a plan.
+    async def retrieve(
+        self,
+        plan: ExecutionPlan,
+        *,
+        urls: Sequence[str] | None,
+        years: Sequence[int],
+        wordings: Sequence[str] = (),
+    ) -> Candidates:
+        """Candidates for each need of a plan.
 
         Args:
             plan: A coherent one.
             urls: Only these pages; None for all.
             years: Only pages published in them; empty for any.
+            wordings: Other wordings of the whole question.
 
         Raises:
             ProviderError: The question could not be embedded.
@@ -144,32 +164,40 @@ class EvidenceFinder:
             source_urls=None if urls is None else tuple(urls), years=tuple(years) or None
         )
         queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
-        legs = await all_of(self._leg(query, filters) for query in queries)
-        failed = any(leg.degraded for leg in legs)
-        profile = self._reranker.fallback_profile if failed else self._reranker.profile
-        found = self._evidence(legs, profile)
-        kept = found[: self._config.evidence_passages]
+        results = await all_of(
+            self._searcher.retrieve(query, wordings=() if place else wordings, filters=filters)
+            for place, query in enumerate(queries)
+        )
+        return Candidates(tuple(zip(queries, results, strict=True)), tuple(years))
+
+    async def rank(self, plan: ExecutionPlan, candidates: Candidates) -> Gathered:
+        """The best passages for a plan, ranked and merged as the engine does it.
+
+        Args:
+            plan: What the candidates were retrieved for.
+            candidates: From `retrieve`.
+        """
+        ranked, degraded = await rank_parts(self._reranker, candidates.parts)
+        profile = self._reranker.fallback_profile if degraded else self._reranker.profile
+        parts = tuple(
+            SubQueryResult(sub_query=query, retrieval=result, ranked=chunks)
+            for (query, result), chunks in zip(candidates.parts, ranked, strict=True)
+        )
+        kept = self._evidence(parts, profile)[: self._config.evidence_passages]
         return Gathered(
             evidence=kept,
-            term_idf=legs[0].result.term_idf,
-            step=self._step(plan, legs, kept, years, profile),
-            degraded=tuple(dict.fromkeys(leg.degraded for leg in legs if leg.degraded)),
+            term_idf=parts[0].retrieval.term_idf,
+            step=self._step(plan, candidates, parts, kept, profile),
+            degraded=(degraded,) if degraded else (),
         )
 
-    async def _leg(self, query: str, filters: SearchFilters) -> _Leg:
-        result = await self._searcher.retrieve(query, filters=filters)
-        ranked, degraded = await self._reranker.rerank(query, result)
-        return _Leg(query, result, ranked, degraded)
-
-    def _evidence(self, legs: Sequence[_Leg], profile: ScoreProfile) -> tuple[Evidence, ...]:
-        now = datetime.now(UTC)
-        best: dict[UUID, tuple[RankedChunk, str]] = {}
-        for leg in legs:
-            for item in leg.ranked:
-                known = best.get(item.chunk.chunk_id)
-                if known is None or item.reranked_score > known[0].reranked_score:
-                    best[item.chunk.chunk_id] = (item, leg.query)
-        found = [self._one(item, query, profile, now) for item, query in best.values()]
+    def _evidence(
+        self, parts: Sequence[SubQueryResult], profile: ScoreProfile
+    ) -> tuple[Evidence, ...]:
+        now, whole = datetime.now(UTC), parts[0].sub_query
+        found = [
+            self._one(item, item.source_sub_query or whole, profile, now) for item in union(parts)
+        ]
         # Of equal passages the one that retrieval put first stays first.
         ordered = sorted(found, key=lambda each: (-each.order, -each.chunk.score))
         return tuple(replace(each, number=n) for n, each in enumerate(ordered, start=1))
@@ -186,39 +214,38 @@ class EvidenceFinder:
     def _step(
         self,
         plan: ExecutionPlan,
-        legs: Sequence[_Leg],
+        candidates: Candidates,
+        parts: Sequence[SubQueryResult],
         kept: Sequence[Evidence],
-        years: Sequence[int],
         profile: ScoreProfile,
     ) -> RetrieveStep:
-        idf, searched = legs[0].result.term_idf, legs[0].result.corpus_stats
-        chunks = {chunk.chunk_id for leg in legs for chunk in leg.result.chunks}
+        idf, searched = parts[0].retrieval.term_idf, parts[0].retrieval.corpus_stats
         left_out = [span.kind for evidence in kept for span in evidence.unquotable]
         return RetrieveStep(
-            year_mode="explicit" if years else "none",
-            requested_years=tuple(years),
+            year_mode="explicit" if candidates.years else "none",
+            requested_years=candidates.years,
             recent_year_window=self._config.recent_year_window,
             fusion_method=self._retrieval.fusion_method,
             documents=searched.total_documents,
-            candidates=len(chunks),
+            candidates=candidates.count,
             passages=len(kept),
             excluded_instructions=left_out.count("instruction"),
             excluded_secrets=left_out.count("secret"),
             coverage=coverage(idf, map(_passage, kept[:_COVERED_PASSAGES])) if kept else 0.0,
             confidence=confidence(
                 (RankedChunk(chunk=each.chunk, reranked_score=each.relevance) for each in kept),
-                top_score=_top_score(plan, legs),
+                top_score=_top_score(plan, parts),
                 term_idf=idf,
                 profile=profile,
             ),
         )
 
 
-def _top_score(plan: ExecutionPlan, legs: Iterable[_Leg]) -> float:
+def _top_score(plan: ExecutionPlan, parts: Iterable[SubQueryResult]) -> float:
     """Best score, of the weakest part where the question has several."""
-    tops = {leg.query: max((r.reranked_score for r in leg.ranked), default=0.0) for leg in legs}
-    parts = [tops[query] for query in plan.sub_queries if query in tops]
-    return min(parts) if len(parts) > 1 else max(tops.values(), default=0.0)
+    tops = {p.sub_query: max((r.reranked_score for r in p.ranked), default=0.0) for p in parts}
+    needs = [tops[query] for query in plan.sub_queries if query in tops]
+    return min(needs) if len(needs) > 1 else max(tops.values(), default=0.0)
 
 
 def _passage(evidence: Evidence) -> str:
@@ -269,7 +296,9 @@ class NamedPages:
             return error
 
     async def _deep(self, request: AnswerRequest) -> tuple[Sequence[str], tuple[str, ...]]:
-        found = await self._engine.run(request.urls, request.query, research_mode="deep")
+        found = await self._engine.run(
+            request.urls, request.query, wordings=request.wordings, research_mode="deep"
+        )
         matched = [ranked.chunk.source_url for ranked in found.chunks]
         urls = dict.fromkeys((*found.seed_urls, *found.urls_fetched, *matched))
         return list(urls), found.degraded

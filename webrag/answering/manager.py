@@ -10,7 +10,7 @@ from llama_index_instrumentation import get_dispatcher
 
 from webrag.answering.citations import CitationDesk
 from webrag.answering.english.conflicts import find_conflicts
-from webrag.answering.evidence import EvidenceFinder, Gathered
+from webrag.answering.evidence import Candidates, EvidenceFinder, Gathered
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, Guardrail, check_stage
 from webrag.answering.judging import (
     Band,
@@ -363,8 +363,16 @@ class Manager:
         run.note(problem)
         if plan.coherence == "incoherent":
             return incoherent_result(run)
+        candidates = await self._tracer.step(
+            "retrieve",
+            lambda: self._retrieve(run, plan),
+            {"query": plan.revised_query, "wordings": list(request.wordings)},
+        )
+        run.step("rerank")
         gathered = await self._tracer.step(
-            "retrieve", lambda: self._gather(run, plan), {"query": plan.revised_query}
+            "rerank",
+            lambda: self._rank(run, plan, candidates),
+            {"query": plan.revised_query, "candidates": candidates.count},
         )
         desk = await self._desk(run, gathered)
         run.step("synthesize")
@@ -383,16 +391,21 @@ class Manager:
         stored = await self._stored_pages(gathered.step)
         return self._answered(run, desk, draft, conflicts, reflection, stored)
 
-    async def _gather(self, run: Run, plan: ExecutionPlan) -> Gathered:
+    async def _retrieve(self, run: Run, plan: ExecutionPlan) -> Candidates:
         request = run.request
         if request.urls:
             run.step("read pages")
         urls, problems = await self._scope(request)
         run.step("retrieve")
-        gathered = await self._finder.find(plan, urls=urls, years=request.requested_years)
-        run.gathered = gathered
-        run.note(*problems, *gathered.degraded)
-        check_stage("retrieval", Checked(request.query, gathered.evidence), self._guardrails)
+        run.note(*problems)
+        return await self._finder.retrieve(
+            plan, urls=urls, years=request.requested_years, wordings=request.wordings
+        )
+
+    async def _rank(self, run: Run, plan: ExecutionPlan, candidates: Candidates) -> Gathered:
+        gathered = run.gathered = await self._finder.rank(plan, candidates)
+        run.note(*gathered.degraded)
+        check_stage("retrieval", Checked(run.request.query, gathered.evidence), self._guardrails)
         return gathered
 
     async def _desk(self, run: Run, gathered: Gathered) -> CitationDesk:

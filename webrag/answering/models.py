@@ -78,12 +78,14 @@ class AnswerRequest(_Frozen):
     """What the manager is asked.
 
     Attributes:
+        wordings: Other wordings of the question, to search with.
         urls: Canonical addresses of the pages to answer from; empty for all that is stored.
         requested_years: Publication years to answer from; empty for any.
         deep: Follow links of `urls` where the evidence is too thin.
     """
 
     query: str
+    wordings: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
     requested_years: tuple[int, ...] = ()
     deep: bool = False

@@ -7,7 +7,7 @@ from typing import Final
 
 from webrag.answering.english.coherence import incoherence
 from webrag.answering.models import AnswerRequest, ExecutionPlan
-from webrag.argument_checks import check_text, shown_value
+from webrag.argument_checks import check_text, checked_wordings, shown_value
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
 from webrag.orchestration.question.analyzer import QueryAnalyzer
@@ -98,6 +98,7 @@ _MAX_URLS: Final = 20
 def answer_request(
     question: str,
     *,
+    wordings: str | Sequence[str] | None = None,
     url: str | Sequence[str] = (),
     years: int | Sequence[int] = (),
     deep: bool = False,
@@ -107,8 +108,8 @@ def answer_request(
     The question itself is left to the guardrails and the planner, which answer politely.
 
     Raises:
-        InputError: The question is no text, an address or a year cannot be used, or `deep` has no
-            page to start from.
+        InputError: The question is no text, a wording, an address or a year cannot be used, or
+            `deep` has no page to start from.
     """
     check_text("The question", question)
     named = [url] if isinstance(url, str) else list(url)
@@ -125,5 +126,9 @@ def answer_request(
                 f"The year {shown_value(year)} cannot be used; give years up to {latest}."
             )
     return AnswerRequest(
-        query=question, urls=urls, requested_years=tuple(sorted(set(wanted))), deep=deep
+        query=question,
+        wordings=checked_wordings(question, wordings),
+        urls=urls,
+        requested_years=tuple(sorted(set(wanted))),
+        deep=deep,
     )

@@ -46,6 +46,11 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     help="whole: ingest the sites, then search. seed: answer from each question's seed page.",
 )
 @click.option("--deep", is_flag=True, help="With seed: follow links where evidence is too thin.")
+@click.option(
+    "--wordings",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="JSON Lines with id and phrasings: other wordings, asked together with each question.",
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Ask the first so many questions only.")
 @click.option(
     "--max-pages",
@@ -73,6 +78,7 @@ def eval_command(
     base_url: str | None,
     setting: str,
     deep: bool,
+    wordings: Path | None,
     limit: int | None,
     max_pages: int,
     out: Path,
@@ -80,13 +86,14 @@ def eval_command(
 ) -> None:
     """Ask every question in QUESTIONS and report how good the evidence was.
 
-    QUESTIONS is JSON Lines: id, query, site, seed_url, and gold quotes where you know them.
+    QUESTIONS is JSON Lines: id, query, site, seed_url, and gold quotes where you know them;
+    wordings, a list, is asked together with the query.
     """
     from webrag.cli.output import print_figures
     from webrag.cli.progress import evaluation_progress
     from webrag.evaluation.metrics import score_question
     from webrag.evaluation.page_text import gold_warnings
-    from webrag.evaluation.questions import load_questions
+    from webrag.evaluation.questions import load_questions, with_wordings
     from webrag.evaluation.report import figures, figures_by_type, render_report
 
     if (site_root is None) == (base_url is None):
@@ -94,6 +101,8 @@ def eval_command(
     if deep and setting != "seed":
         raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
     asked = load_questions(questions, limit=limit)
+    if wordings is not None:
+        asked = with_wordings(asked, wordings)
     with (
         _sites(asked, site_root, base_url) as sites,
         _run_file(out) as file,
@@ -105,11 +114,21 @@ def eval_command(
         warnings = [*gold_warnings(asked, pages), *warnings]
     scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
     print_figures(figures(scores), figures_by_type(scores))
+    click.echo(_wordings_used(asked, wordings))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     if report is not None:
         title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}"
         write_text(report, render_report(title, asked, records, scores, warnings))
+
+
+def _wordings_used(asked: "Sequence[Question]", file: Path | None) -> str:
+    """Which figures these are: with other wordings of the questions, or without any."""
+    count = sum(bool(question.wordings) for question in asked)
+    if not count:
+        return "Asked without other wordings."
+    source = "the questions file" if file is None else str(file)
+    return f"Asked with other wordings: {count} of {len(asked)} questions, from {source}."
 
 
 async def _run(

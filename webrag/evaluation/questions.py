@@ -1,22 +1,27 @@
 """Questions to judge WebRAG with, read from a JSON Lines file."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from webrag.errors import InputError
 
-__all__ = ["EXAMPLE_LINE", "Gold", "Question", "load_questions"]
+__all__ = ["EXAMPLE_LINE", "Gold", "Question", "load_questions", "with_wordings"]
 
 EXAMPLE_LINE: Final = (
     '{"id": "q1", "site": "handbook", "query": "Who approves travel?", "gold": [{"page":'
     ' "travel.html", "quote": "the head of department approves"}]}'
 )
 _HINT: Final = f"A line looks like this: {EXAMPLE_LINE}"
+_WORDINGS_HINT: Final = (
+    'A line looks like this: {"id": "q1", "phrasings": ["approval of business trips"]}'
+)
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Lenient(BaseModel):
@@ -55,6 +60,7 @@ class Question(_Lenient):
         gold: Evidence; None when the question is only asked, empty when the site does not
             answer it.
         type: Free label; results are reported by it.
+        wordings: Other wordings of the query, asked together with it.
     """
 
     id: str = Field(min_length=1)
@@ -62,6 +68,7 @@ class Question(_Lenient):
     site: str = ""
     seed_url: str = ""
     type: str = "all"
+    wordings: tuple[str, ...] = ()
     gold: tuple[Gold, ...] | None = None
 
 
@@ -75,15 +82,9 @@ def load_questions(path: Path, *, limit: int | None = None) -> list[Question]:
     Raises:
         InputError: The file cannot be read, a line is not a question, or an id occurs twice.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The questions file {path} cannot be read: {error}.") from error
     questions: dict[str, Question] = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        question = _parse(line, f"{path.name} line {number}")
+    for number, line in _lines(path, "questions"):
+        question = _parse(Question, line, f"{path.name} line {number}", _HINT)
         if question.id in questions:
             raise InputError(f"{path.name} line {number}: the id {question.id!r} occurs twice.")
         questions[question.id] = question
@@ -92,13 +93,49 @@ def load_questions(path: Path, *, limit: int | None = None) -> list[Question]:
     return list(questions.values())[:limit]
 
 
-def _parse(line: str, where: str) -> Question:
+def with_wordings(questions: Sequence[Question], path: Path) -> list[Question]:
+    """Questions with the wordings that a file has for them in place of their own.
+
+    Args:
+        questions: Those the file says nothing of stay as they are.
+        path: JSON Lines with `id` and `phrasings`; ids that no question has are left out.
+
+    Raises:
+        InputError: The file cannot be read, a line is not as it should be, or no id is known.
+    """
+    known = {question.id for question in questions}
+    found: dict[str, tuple[str, ...]] = {}
+    for number, line in _lines(path, "wordings"):
+        each = _parse(_Phrasings, line, f"{path.name} line {number}", _WORDINGS_HINT)
+        found[each.id] = each.phrasings
+    if not known & set(found):
+        raise InputError(f"The wordings file {path} has none for any of the questions.")
+    return [
+        question.model_copy(update={"wordings": found.get(question.id, question.wordings)})
+        for question in questions
+    ]
+
+
+class _Phrasings(_Lenient):
+    id: str = Field(min_length=1)
+    phrasings: tuple[str, ...]
+
+
+def _lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
     try:
-        return Question.model_validate(json.loads(line))
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The {name} file {path} cannot be read: {error}.") from error
+    yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+
+
+def _parse(kind: type[_Model], line: str, where: str, hint: str) -> _Model:
+    try:
+        return kind.model_validate(json.loads(line))
     except json.JSONDecodeError as error:
-        raise InputError(f"{where} is not JSON: {error.msg}.", hint=_HINT) from error
+        raise InputError(f"{where} is not JSON: {error.msg}.", hint=hint) from error
     except ValidationError as error:
-        raise InputError(f"{where}: {_told(error.errors()[0])}", hint=_HINT) from error
+        raise InputError(f"{where}: {_told(error.errors()[0])}", hint=hint) from error
 
 
 def _told(error: ErrorDetails) -> str:
@@ -110,6 +147,8 @@ def _told(error: ErrorDetails) -> str:
         return f"the field {field!r} is missing."
     if error["type"] == "string_too_short":
         return f"the field {field!r} is empty."
+    if place in (("wordings",), ("phrasings",)):
+        return f"the field {field!r} must be a list of texts."
     if place[0] == "gold" and error["type"] != "string_type":
         wanted = "a list" if len(place) in (1, 3) else "an object with 'page' and 'quote'"
         return f"the field {field!r} must be {wanted}."

@@ -54,12 +54,17 @@ class Researcher(Protocol):
         url: str | Sequence[str],
         question: str,
         *,
+        wordings: Sequence[str] | None = None,
         research_mode: Literal["fast", "deep"] = "fast",
     ) -> OrchestrationResult:
         """Answer from a page."""
 
     async def search(
-        self, question: str, *, sites: Sequence[str] | None = None
+        self,
+        question: str,
+        *,
+        wordings: Sequence[str] | None = None,
+        sites: Sequence[str] | None = None,
     ) -> OrchestrationResult:
         """Search what is stored."""
 
@@ -140,7 +145,9 @@ class Evaluation:
                 await self._ingest(researcher, name, max_pages)
             for done, question in enumerate(questions, start=1):
                 site = self._sites[question.site]
-                ask = researcher.search(question.query, sites=[site_of(site.base_url)])
+                ask = researcher.search(
+                    question.query, wordings=question.wordings, sites=[site_of(site.base_url)]
+                )
                 records.append(await self._record(researcher, question, ask))
                 self._on_progress("questions", done, len(questions))
         return records
@@ -162,6 +169,7 @@ class Evaluation:
                 ask = researcher.answer(
                     urljoin(site.base_url, question.seed_url),
                     question.query,
+                    wordings=question.wordings,
                     research_mode="deep" if deep else "fast",
                 )
                 records.append(await self._record(researcher, question, ask))

@@ -81,6 +81,7 @@ class OrchestratorEngine:
         url: str | Sequence[str],
         query: str,
         *,
+        wordings: str | Sequence[str] | None = None,
         intent: QueryType | None = None,
         known_context: str | None = None,
         constraints: Sequence[str] | None = None,
@@ -99,6 +100,7 @@ class OrchestratorEngine:
         Args:
             url: Pages to start from, at most 20; those the corpus lacks are fetched.
             query: The question.
+            wordings: Other wordings of it, at most 5 of at most 500 characters each.
             intent: Kind of question, when the caller knows it.
             known_context: What the caller knows already.
             constraints: Wishes such as "must include code examples".
@@ -122,6 +124,7 @@ class OrchestratorEngine:
         request = RunRequest.answer(
             url,
             query,
+            wordings=wordings,
             intent=intent,
             known_context=known_context,
             constraints=constraints,
@@ -138,6 +141,7 @@ class OrchestratorEngine:
         url: str | Sequence[str],
         query: str,
         *,
+        wordings: str | Sequence[str] | None = None,
         research_mode: Literal["fast", "deep"] = "fast",
         expansion_budget: int | None = None,
     ) -> WorkflowHandler:
@@ -151,6 +155,7 @@ class OrchestratorEngine:
         Args:
             url: As in `run`.
             query: As in `run`.
+            wordings: As in `run`.
             research_mode: As in `run`.
             expansion_budget: As in `run`.
 
@@ -160,6 +165,7 @@ class OrchestratorEngine:
         request = RunRequest.answer(
             url,
             query,
+            wordings=wordings,
             intent=None,
             known_context=None,
             constraints=None,
@@ -193,6 +199,7 @@ class OrchestratorEngine:
         self,
         query: str,
         *,
+        wordings: str | Sequence[str] | None = None,
         filters: SearchFilters = NO_FILTERS,
         intent: QueryType | None = None,
         top_k: int | None = None,
@@ -203,6 +210,7 @@ class OrchestratorEngine:
 
         Args:
             query: The question.
+            wordings: As in `run`.
             filters: What may be returned; see `SearchFilters.of`.
             intent: Kind of question, when the caller knows it.
             top_k: Chunks at most, from 1; None for what the token budget holds. Of no effect where
@@ -217,7 +225,12 @@ class OrchestratorEngine:
             DeadlineError: Time ran out.
         """
         request = RunRequest.search(
-            query, filters=filters, intent=intent, top_k=top_k, retrieval_mode=retrieval_mode
+            query,
+            wordings=wordings,
+            filters=filters,
+            intent=intent,
+            top_k=top_k,
+            retrieval_mode=retrieval_mode,
         )
         return await self._execute(request, on_progress)
 

@@ -93,6 +93,9 @@ class RankedChunk(_Frozen):
         confidence: Given by some rerankers only.
         is_locality_expanded: Neighbour of a strong chunk, not itself matched.
         source_sub_query: Sub-query that found it, when there were several.
+        wording_scores: Scores of the focus under the question and under each other wording of it;
+            empty when the caller gave none.
+        best_wording: The wording under which the focus scored best; None for the question itself.
     """
 
     chunk: RetrievedChunk
@@ -100,6 +103,8 @@ class RankedChunk(_Frozen):
     confidence: float | None = None
     is_locality_expanded: bool = False
     source_sub_query: str | None = None
+    wording_scores: tuple[float, ...] = ()
+    best_wording: str | None = None
 
 
 class SubQueryResult(_Frozen):
@@ -207,6 +212,7 @@ class OrchestrationResult(_Frozen):
         chunks: Grouped by source, reading order within; adjacent context in its reading place.
         citations: One full-chunk span per chunk.
         term_idf: Weights of the query terms, for choosing quotations.
+        wordings: Other wordings of the question, each with the weights of its terms.
         confidence: Probability-like, [0, 1], that the evidence answers the question.
         confidence_band: `none` means that the corpus seems not to hold the answer.
         degraded: Sentences naming each component that did not work as configured.
@@ -231,6 +237,7 @@ class OrchestrationResult(_Frozen):
     final_decision: ExpansionDecision
     final_signals: EvaluationSignals | None = None
     term_idf: dict[str, float] = Field(default_factory=dict)
+    wordings: dict[str, dict[str, float]] = Field(default_factory=dict)
     total_iterations: int = 0
     total_urls_ingested: int = 0
     urls_fetched: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from webrag.argument_checks import check_choice
+from webrag.argument_checks import check_choice, checked_wordings
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
 from webrag.orchestration.config import ExpansionConfig
@@ -24,6 +24,7 @@ class RunRequest:
 
     Attributes:
         urls: Canonical addresses to start from; empty for a search of what is stored.
+        wordings: Other wordings of the question.
         max_iterations: Rounds of expansion; 0 for none.
         max_pages: Pages that may be obtained after the named ones.
         filters: For a search: what may be returned.
@@ -34,6 +35,7 @@ class RunRequest:
 
     query: str
     urls: tuple[str, ...] = ()
+    wordings: tuple[str, ...] = ()
     intent: QueryType | None = None
     known_context: str | None = None
     constraints: tuple[str, ...] = ()
@@ -52,6 +54,7 @@ class RunRequest:
         urls: str | Sequence[str],
         query: str,
         *,
+        wordings: str | Sequence[str] | None = None,
         intent: QueryType | None,
         known_context: str | None,
         constraints: Sequence[str] | None,
@@ -76,6 +79,7 @@ class RunRequest:
         return cls(
             query=_checked_query(query),
             urls=seeds,
+            wordings=checked_wordings(query, wordings),
             intent=intent,
             known_context=known_context,
             constraints=tuple(constraints or ()),
@@ -91,6 +95,7 @@ class RunRequest:
         cls,
         query: str,
         *,
+        wordings: str | Sequence[str] | None = None,
         filters: SearchFilters,
         intent: QueryType | None,
         top_k: int | None,
@@ -106,6 +111,7 @@ class RunRequest:
         _check_words(intent, retrieval_mode)
         return cls(
             query=_checked_query(query),
+            wordings=checked_wordings(query, wordings),
             intent=intent,
             filters=filters,
             top_k=top_k,

@@ -234,6 +234,10 @@ class RunState:
         whole = (self.request.query,) if len(parts) > 1 or is_reworded else ()
         return tuple(dict.fromkeys((*parts, *whole, *self.extra_queries)))
 
+    def wordings_of(self, query: str) -> tuple[str, ...]:
+        """Other wordings of one of `queries`: the caller's are wordings of the whole question."""
+        return self.request.wordings if query == self.request.query else ()
+
     @property
     def searched_urls(self) -> tuple[str, ...] | None:
         """Pages to search; None for all of `searched_sites`."""

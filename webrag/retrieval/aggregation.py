@@ -6,8 +6,9 @@ from typing import Literal, TypeVar
 from uuid import UUID
 
 from llama_index.postprocessor.webrag.selection import within_budget
+from llama_index.postprocessor.webrag.wordings import wordings_score
 
-from webrag.retrieval.models import RetrievedChunk
+from webrag.retrieval.models import RetrievedChunk, WordingScores
 
 __all__ = [
     "HTML_PREFERRED_FLAGS",
@@ -47,6 +48,7 @@ class Candidate:
         lexical: BM25 of the child.
         page_lexical: BM25 of the page relative to the best page.
         fused: The scores together.
+        wordings: The same under each other wording of the question.
     """
 
     key: int
@@ -59,11 +61,17 @@ class Candidate:
     lexical: float
     page_lexical: float
     fused: float
+    wordings: tuple[WordingScores, ...] = ()
+
+    @property
+    def merit(self) -> float:
+        """Fused score, with other wordings the weighted mean of all."""
+        return wordings_score((self.fused, *(each.fused for each in self.wordings)))
 
     @property
     def score(self) -> float:
-        """Fused score times the depth multiplier: what parents are ordered by."""
-        return self.fused * self.depth_weight
+        """The merit times the depth multiplier: what parents are ordered by."""
+        return self.merit * self.depth_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,7 @@ def group_by_parent(candidates: Iterable[Candidate]) -> list[ParentHit]:
     for candidate in candidates:
         members.setdefault(candidate.parent_id, []).append(candidate)
     hits = [
-        ParentHit(parent_id, tuple(sorted(children, key=lambda child: -child.fused)))
+        ParentHit(parent_id, tuple(sorted(children, key=lambda child: -child.merit)))
         for parent_id, children in members.items()
     ]
     return sorted(hits, key=lambda hit: -hit.score)

@@ -18,6 +18,8 @@ __all__ = [
     "RetrievedChunk",
     "TermStatistics",
     "TimingInfo",
+    "Wording",
+    "WordingScores",
 ]
 
 TermStatistics = Literal["corpus", "filtered"]
@@ -64,6 +66,15 @@ class RetrievalConfig(_Frozen):
     statistics: TermStatistics = "filtered"
 
 
+class WordingScores(_Frozen):
+    """What another wording of the question says of a child; as the fields of `ChildMatch`."""
+
+    similarity: float
+    lexical: float
+    page_lexical: float
+    fused: float
+
+
 class ChildMatch(_Frozen):
     """A child chunk that matched, with every score it has.
 
@@ -76,6 +87,8 @@ class ChildMatch(_Frozen):
         lexical: BM25 of the child, >= 0.
         page_lexical: BM25 of the whole page divided by the best page's, [0, 1].
         fused: The score candidates were ordered by; only comparable within one retrieval.
+        wordings: The same of each other wording of the question, in the order of
+            `RetrievalResult.wordings`.
     """
 
     node_id: str
@@ -87,6 +100,7 @@ class ChildMatch(_Frozen):
     lexical: float
     page_lexical: float
     fused: float
+    wordings: tuple[WordingScores, ...] = ()
 
 
 class RetrievedChunk(_Frozen):
@@ -96,7 +110,8 @@ class RetrievedChunk(_Frozen):
         text: The parent's markdown, `document.markdown[char_start:char_end]`.
         selected_text: What to present: `text`, or the aligned HTML when flags say that
             markdown is lossy.
-        score: Best child's fused score times the depth multiplier; 1.0 in full-context mode.
+        score: Best child's fused score times the depth multiplier, with other wordings the
+            weighted mean of all; 1.0 in full-context mode.
         raw_similarity: Best cosine among the matched children; None in full-context mode.
         matches: Children that matched, best first; empty in full-context mode.
         images: Images of the chunk: url, alt, caption, position.
@@ -171,6 +186,20 @@ class TimingInfo(_Frozen):
     total_ms: float = 0.0
 
 
+class Wording(_Frozen):
+    """Another wording of the question, as it was searched for.
+
+    Attributes:
+        text: What the caller gave.
+        embedding: Of the text.
+        term_idf: Weights of its terms, as `RetrievalResult.term_idf` of the question's.
+    """
+
+    text: str
+    embedding: tuple[float, ...]
+    term_idf: dict[str, float]
+
+
 class RetrievalResult(_Frozen):
     """Everything orchestration needs to judge and use one retrieval.
 
@@ -178,7 +207,8 @@ class RetrievalResult(_Frozen):
         chunks: Grouped by source, groups by best score, reading order within a group.
         query_embedding: Empty in full-context mode.
         term_idf: Inverse document frequency of each query term over the searched children.
-        truncated: Results were cut by the child limit or the token budget.
+        wordings: Other wordings of the question that were searched for at the same time.
+        truncated: What the question itself found was cut by the child limit or the token budget.
         warnings: Sentences for the user, for example a clamped setting.
     """
 
@@ -186,6 +216,7 @@ class RetrievalResult(_Frozen):
     chunks: tuple[RetrievedChunk, ...]
     query_embedding: tuple[float, ...] = ()
     term_idf: dict[str, float] = Field(default_factory=dict)
+    wordings: tuple[Wording, ...] = ()
     truncated: bool = False
     warnings: tuple[str, ...] = ()
     corpus_stats: CorpusStats

@@ -1,8 +1,9 @@
 """What a search reads, step by step; it runs nothing itself."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any, TypeVar
 
 import numpy as np
 from llama_index.postprocessor.webrag.selection import depth_weight
@@ -27,10 +28,11 @@ from webrag.retrieval.aggregation import (
     fit_budget,
     group_by_parent,
 )
-from webrag.retrieval.models import RetrievalConfig, TermStatistics
+from webrag.retrieval.models import RetrievalConfig, TermStatistics, WordingScores
 from webrag.retrieval.statements import CHUNK_KEY, PARENT_COLUMNS, Queries
 
 __all__ = [
+    "Asked",
     "Found",
     "best_by_words",
     "find_chunks",
@@ -44,6 +46,24 @@ __all__ = [
 # many where a kind of content is rare.
 _FIRST_LOOK = 4
 
+# Place of the question's cosine in a row of `Queries.candidates`; those of wordings follow.
+_FIRST_COSINE = 6
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A wording of the question in the forms a search needs.
+
+    Attributes:
+        terms: Distinct index terms.
+        vector: Its embedding; all zeros when it has no meaning the model knows.
+    """
+
+    terms: Sequence[str]
+    vector: Sequence[float]
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -54,6 +74,7 @@ class Found:
         hits: Matched parents by id; empty when everything was read.
         texts: Child key to node id, offsets, text and heading path.
         idf: Weight of each term of the question.
+        wording_idf: The same of each other wording of it.
         is_cut: Something that matched was left out.
     """
 
@@ -62,6 +83,7 @@ class Found:
     hits: dict[Any, ParentHit] = field(default_factory=dict)
     texts: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     idf: dict[str, float] = field(default_factory=dict)
+    wording_idf: tuple[dict[str, float], ...] = ()
     is_cut: bool = False
 
 
@@ -93,6 +115,7 @@ def find_chunks(
     budget: int,
     limit: int,
     statistics: TermStatistics = "filtered",
+    wordings: Sequence[Asked] = (),
 ) -> Steps[Found]:
     """The parents of the children that match best by meaning and by words.
 
@@ -104,21 +127,33 @@ def find_chunks(
         budget: Tokens of parents at most.
         limit: Children taken from each leg, and kept after fusion.
         statistics: Where it is counted how rare a term is and how long a chunk.
+        wordings: Other wordings of the question; what they find comes on top of what the question
+            finds, at most as much again.
     """
-    totals, words, dense_keys = yield from _both_legs(
-        queries, config, terms=terms, vector=vector, limit=limit, statistics=statistics
+    asked = (Asked(terms, vector), *wordings)
+    totals, legs = yield from _both_legs(
+        queries, config, asked=asked, limit=limit, statistics=statistics
     )
-    lexical_keys = yield from best_by_words(queries, words.chunks, limit)
-    keys = list(dict.fromkeys([*lexical_keys, *dense_keys]))
+    idf = tuple(leg.words.idf for leg in legs)
+    found_keys = []
+    for leg in legs:
+        by_words = yield from best_by_words(queries, leg.words.chunks, limit)
+        found_keys.append(dict.fromkeys([*by_words, *leg.nearest]))
+    keys = list(dict.fromkeys(key for each in found_keys for key in each))
     if not keys:
-        return Found(totals, idf=words.idf)
+        return Found(totals, idf=idf[0], wording_idf=idf[1:])
 
-    rows = yield from alone(queries.candidates([split_key(key) for key in keys], vector))
-    candidates = _candidates(rows, words, config)
-    kept = candidates[:limit]
-    hits, is_trimmed = fit_budget(group_by_parent(kept), lambda hit: hit.tokens, budget)
+    rows = yield from alone(
+        queries.candidates([split_key(key) for key in keys], [each.vector for each in asked])
+    )
+    words = [leg.words for leg in legs]
+    candidates = _question_candidates(rows, found_keys[0], words[0], config)
+    own, extra = candidates[:limit], []
+    if wordings:
+        own, extra = _with_wordings(rows, words, found_keys, own, config, limit)
+    hits, is_trimmed = _hits(own, extra, budget)
     if not hits:
-        return Found(totals, idf=words.idf)
+        return Found(totals, idf=idf[0], wording_idf=idf[1:])
 
     children = [split_key(match.key) for hit in hits for match in hit.matches]
     text_rows, parent_rows = yield from together(
@@ -130,9 +165,27 @@ def find_chunks(
         _parents(parent_rows),
         {hit.parent_id: hit for hit in hits},
         {child_key(row[0], row[1]): row[2:] for row in text_rows},
-        words.idf,
+        idf[0],
+        idf[1:],
         is_cut=is_trimmed or len(candidates) > limit,
     )
+
+
+def _hits(
+    own: Sequence[Candidate], extra: Sequence[Candidate], budget: int
+) -> tuple[list[ParentHit], bool]:
+    """Parents within the budget, and whether it cut some; those of wordings have as much again.
+
+    What the question alone finds is never left out for what another wording finds.
+    """
+    kept, is_trimmed = fit_budget(group_by_parent(own), lambda hit: hit.tokens, budget)
+    if not extra:
+        return kept, is_trimmed
+    named = {hit.parent_id for hit in kept}
+    grouped = group_by_parent([*own, *extra])
+    others = [hit for hit in grouped if hit.parent_id not in named]
+    added, _ = fit_budget(others, lambda hit: hit.tokens, budget)
+    return [hit for hit in grouped if hit.parent_id in named] + added, is_trimmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,38 +197,53 @@ class _Words:
     idf: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class _Legs:
+    """What both legs say of one wording: BM25, and the keys of the nearest chunks."""
+
+    words: _Words
+    nearest: list[int]
+
+
 def _both_legs(
     queries: Queries,
     config: RetrievalConfig,
     *,
-    terms: Sequence[str],
-    vector: Sequence[float],
+    asked: Sequence[Asked],
     limit: int,
     statistics: TermStatistics,
-) -> Steps[tuple[CorpusTotals, _Words, list[int]]]:
-    """Size of the scope, BM25, and the keys of the nearest chunks, in one round trip if it can."""
+) -> Steps[tuple[CorpusTotals, list[_Legs]]]:
+    """Size of the scope, and both legs of each wording, in one round trip if it can."""
     few = config.exact_scan_limit
     is_apart = statistics == "corpus" and queries.scope.restricts_pages
+    terms = list(dict.fromkeys(term for each in asked for term in each.terms))
+    vectors = [each.vector for each in asked if any(each.vector)]
     batch = [
         queries.totals(),
         queries.lexical(terms),
         queries.search_settings(config.hnsw_ef_search),
     ]
     batch += [queries.sizes(), queries.frequencies(terms)] if is_apart else []
-    if any(vector):
-        batch.append(_first_try(queries, vector, limit, few))
+    batch += [_first_try(queries, vector, limit, few) for vector in vectors]
     totals_rows, lexical_rows, _, *others = yield from together(*batch)
     totals = totals_of(totals_rows)
-    words = _score_words(
-        *term_postings(terms, lexical_rows),
-        *((totals_of(others[0]), others[1]) if is_apart else (totals, None)),
-    )
-    if not any(vector):
-        return totals, words, []
-    nearest = others[-1]
-    if queries.scope.restricts and _are_too_many(nearest, few):
-        nearest = yield from alone(queries.nearest_in_graph(vector, limit))
-    return totals, words, [child_key(*row[:2]) for row in nearest]
+    nearest = others[len(others) - len(vectors) :]
+    if queries.scope.restricts and any(_are_too_many(rows, few) for rows in nearest):
+        nearest = yield from together(
+            *(queries.nearest_in_graph(vector, limit) for vector in vectors)
+        )
+    by_vector = iter(nearest)
+    postings, lengths = term_postings(terms, lexical_rows)
+    by_term = {entry.term: entry for entry in postings}
+    counted = (totals_of(others[0]), others[1]) if is_apart else (totals, None)
+    legs = [
+        _Legs(
+            _score_words([by_term[term] for term in each.terms], lengths, *counted),
+            [child_key(*row[:2]) for row in next(by_vector)] if any(each.vector) else [],
+        )
+        for each in asked
+    ]
+    return totals, legs
 
 
 def _score_words(
@@ -251,35 +319,119 @@ def best_by_words(queries: Queries, scores: LexicalScores, limit: int) -> Steps[
     return kept[:limit]
 
 
-def _candidates(rows: Rows, words: _Words, config: RetrievalConfig) -> list[Candidate]:
-    """Scored candidates, best first, each text once."""
-    keys = np.array([child_key(row[0], row[1]) for row in rows], dtype=np.int64)
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What one wording says of each row."""
+
+    similarity: NDArray[np.float64]
+    lexical: NDArray[np.float64]
+    pages: NDArray[np.float64]
+    fused: NDArray[np.float64]
+    is_eligible: NDArray[np.bool_]
+
+    def at(self, place: int) -> WordingScores:
+        return WordingScores(
+            similarity=float(self.similarity[place]),
+            lexical=float(self.lexical[place]),
+            page_lexical=float(self.pages[place]),
+            fused=float(self.fused[place]),
+        )
+
+
+def _columns(rows: Rows, words: _Words, place: int, config: RetrievalConfig) -> _Columns:
+    keys = np.array([_key(row) for row in rows], dtype=np.int64)
     lexical = words.chunks.at(keys)
     pages = words.pages.at(keys >> 16)
     # A vector without length has no direction: pgvector answers NaN.
-    similarity = np.nan_to_num(np.array([row[6] for row in rows], dtype=np.float64))
+    cosines = np.array([row[_FIRST_COSINE + place] for row in rows], dtype=np.float64)
+    similarity = np.nan_to_num(cosines)
     eligible = (lexical > 0) | (similarity >= config.similarity_floor)
     fused = np.zeros(len(rows))
     fused[eligible] = _fuse(lexical[eligible], similarity[eligible], pages[eligible], config)
+    return _Columns(similarity, lexical, pages, fused, eligible)
+
+
+def _question_candidates(
+    rows: Rows, found: Mapping[int, None], words: _Words, config: RetrievalConfig
+) -> list[Candidate]:
+    """Scored candidates of the question itself, best first, each text once."""
+    # What only another wording found must not change what the scores are relative to.
+    own = [row for row in rows if _key(row) in found]
+    columns = _columns(own, words, 0, config)
     scored = [
-        Candidate(
-            key=int(keys[i]),
-            document=row[0],
-            parent_id=row[2],
-            parent_tokens=row[5],
-            text_hash=row[3],
-            depth_weight=depth_weight(
-                row[4], rate=config.depth_decay_rate, floor=config.depth_floor
-            ),
-            similarity=float(similarity[i]),
-            lexical=float(lexical[i]),
-            page_lexical=float(pages[i]),
-            fused=float(fused[i]),
-        )
-        for i, row in enumerate(rows)
-        if eligible[i]
+        _candidate(row, columns.at(place), config)
+        for place, row in enumerate(own)
+        if columns.is_eligible[place]
     ]
     return drop_repeated_texts(sorted(scored, key=lambda each: (-each.fused, each.key)))
+
+
+def _candidate(row: Sequence[Any], scores: WordingScores, config: RetrievalConfig) -> Candidate:
+    return Candidate(
+        key=_key(row),
+        document=row[0],
+        parent_id=row[2],
+        parent_tokens=row[5],
+        text_hash=row[3],
+        depth_weight=depth_weight(row[4], rate=config.depth_decay_rate, floor=config.depth_floor),
+        similarity=scores.similarity,
+        lexical=scores.lexical,
+        page_lexical=scores.page_lexical,
+        fused=scores.fused,
+    )
+
+
+def _with_wordings(
+    rows: Rows,
+    words: Sequence[_Words],
+    found: Sequence[Mapping[int, None]],
+    own: Sequence[Candidate],
+    config: RetrievalConfig,
+    limit: int,
+) -> tuple[list[Candidate], list[Candidate]]:
+    """The question's candidates, all of them, and what its other wordings add, at most `limit`.
+
+    The wordings take turns, each with its best candidate left; no text is there twice.
+    """
+    told = [_columns(rows, each, place, config) for place, each in enumerate(words)]
+    places = {_key(row): place for place, row in enumerate(rows)}
+    added: dict[int, None] = {}
+    texts = {each.text_hash for each in own} - {None}
+    known = {each.key for each in own}
+    for place in _in_turn([_best_of(told[i], places, found[i]) for i in range(1, len(words))]):
+        key, text = _key(rows[place]), rows[place][3]
+        if key in known or text in texts:
+            continue
+        if len(added) == limit:
+            break
+        added[place] = None
+        known.add(key)
+        texts |= {text} - {None}
+
+    def complete(candidate: Candidate, place: int) -> Candidate:
+        return replace(candidate, wordings=tuple(each.at(place) for each in told[1:]))
+
+    extra = (_candidate(rows[place], told[0].at(place), config) for place in added)
+    return (
+        [complete(each, places[each.key]) for each in own],
+        [complete(each, place) for each, place in zip(extra, added, strict=True)],
+    )
+
+
+def _best_of(columns: _Columns, places: Mapping[int, int], found: Mapping[int, None]) -> list[int]:
+    """Places of the rows that a wording found itself, best first."""
+    own = [places[key] for key in found if columns.is_eligible[places[key]]]
+    return sorted(own, key=lambda place: -columns.fused[place])
+
+
+def _in_turn(rankings: Sequence[Sequence[T]]) -> Iterator[T]:
+    """The first of each ranking, then the second of each, and so on."""
+    for group in zip_longest(*rankings, fillvalue=None):
+        yield from (each for each in group if each is not None)
+
+
+def _key(row: Sequence[Any]) -> int:
+    return child_key(row[0], row[1])
 
 
 def _fuse(

@@ -1,6 +1,7 @@
 """Checks what a caller of retrieval asks for; it searches nothing."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -13,7 +14,7 @@ from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import TERM_STATISTICS, RetrievalConfig, TermStatistics
 from webrag.retrieval.statements import Queries
 
-__all__ = ["RETRIEVAL_MODES", "RetrievalMode", "RetrievalRequest", "check_request"]
+__all__ = ["RETRIEVAL_MODES", "RetrievalMode", "RetrievalRequest", "SearchText", "check_request"]
 
 RetrievalMode = Literal["chunk", "full_context", "auto"]
 
@@ -27,12 +28,31 @@ _MAX_TERMS = 64
 
 
 @dataclass(frozen=True, slots=True)
+class SearchText:
+    """A question or another wording of it, within limits.
+
+    Attributes:
+        text: No NUL, no half of a surrogate pair.
+        terms: Distinct index terms.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "SearchText":
+        """What is searched for when somebody gives a text; it may be empty."""
+        kept = storable(text.replace("\0", " "))[:_MAX_QUERY_CHARS].strip()
+        return cls(kept, tuple(query_terms(kept)[:_MAX_TERMS]))
+
+
+@dataclass(frozen=True, slots=True)
 class RetrievalRequest:
     """What is asked, within limits.
 
     Attributes:
-        query: Not empty, no NUL, no half of a surrogate pair.
-        terms: Distinct index terms.
+        question: Not empty.
+        wordings: Other wordings of it, none empty.
         budget: Tokens of parents at most.
         limit: Children at most.
         statistics: Where term weights and lengths are counted.
@@ -41,8 +61,8 @@ class RetrievalRequest:
         started: Clock reading, for timing.
     """
 
-    query: str
-    terms: tuple[str, ...]
+    question: SearchText
+    wordings: tuple[SearchText, ...]
     queries: Queries
     mode: RetrievalMode
     budget: int
@@ -56,6 +76,7 @@ class RetrievalRequest:
 def check_request(
     query: str,
     *,
+    wordings: Sequence[str] = (),
     collection: str,
     config: RetrievalConfig,
     filters: SearchFilters,
@@ -73,8 +94,8 @@ def check_request(
     check_choice("mode", mode, RETRIEVAL_MODES)
     if statistics is not None:
         check_choice("statistics", statistics, TERM_STATISTICS)
-    text = storable(query.replace("\0", " "))[:_MAX_QUERY_CHARS].strip()
-    if not text:
+    question = SearchText.of(query)
+    if not question.text:
         raise InputError("The query is empty; it must hold at least one visible character.")
     budget = _positive("context_budget", context_budget, config.context_budget)
     threshold = min(config.full_context_threshold, budget)
@@ -84,8 +105,8 @@ def check_request(
         f" budget of {budget} tokens; the budget is used in its place."
     )
     return RetrievalRequest(
-        query=text,
-        terms=tuple(query_terms(text)[:_MAX_TERMS]),
+        question=question,
+        wordings=tuple(each for each in map(SearchText.of, wordings) if each.text),
         queries=Queries(collection, Scope.of(filters)),
         mode=mode,
         budget=budget,

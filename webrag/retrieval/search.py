@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from webrag.concurrency import all_of
 from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError
 from webrag.postgres.database import Database
@@ -27,8 +28,9 @@ from webrag.retrieval.models import (
     RetrievedChunk,
     TermStatistics,
     TimingInfo,
+    Wording,
 )
-from webrag.retrieval.plans import Found, find_chunks, read_totals, read_whole
+from webrag.retrieval.plans import Asked, Found, find_chunks, read_totals, read_whole
 from webrag.retrieval.request import RetrievalMode, RetrievalRequest, check_request
 
 __all__ = ["Searcher", "matched_result", "whole_result"]
@@ -49,9 +51,17 @@ def whole_result(found: Found, request: RetrievalRequest) -> RetrievalResult:
 
 
 def matched_result(
-    found: Found, request: RetrievalRequest, vector: Sequence[float], embed_ms: float
+    found: Found, request: RetrievalRequest, vectors: Sequence[Sequence[float]], embed_ms: float
 ) -> RetrievalResult:
-    """The parents that matched, grouped by page, each with its matching children."""
+    """The parents that matched, grouped by page, each with its matching children.
+
+    Args:
+        found: Rows of the plan.
+        request: What was asked.
+        vectors: Embedding of the question, then of each other wording.
+        embed_ms: Time they took.
+    """
+    wordings = zip(request.wordings, vectors[1:], found.wording_idf, strict=True)
     chunks = group_by_source(
         _matched_chunk(row, found.hits[row["chunk_id"]], found.texts) for row in found.parents
     )
@@ -59,8 +69,12 @@ def matched_result(
     return RetrievalResult(
         mode="chunk",
         chunks=chunks,
-        query_embedding=tuple(vector),
+        query_embedding=tuple(vectors[0]),
         term_idf=found.idf,
+        wordings=tuple(
+            Wording(text=each.text, embedding=tuple(vector), term_idf=idf)
+            for each, vector, idf in wordings
+        ),
         truncated=found.is_cut,
         warnings=request.warnings,
         corpus_stats=_stats(found, chunks),
@@ -91,6 +105,7 @@ def _match(candidate: Candidate, row: tuple[Any, ...]) -> ChildMatch:
         lexical=candidate.lexical,
         page_lexical=candidate.page_lexical,
         fused=candidate.fused,
+        wordings=candidate.wordings,
     )
 
 
@@ -156,6 +171,7 @@ class Searcher:
         self,
         query: str,
         *,
+        wordings: Sequence[str] = (),
         filters: SearchFilters = NO_FILTERS,
         mode: RetrievalMode = "chunk",
         context_budget: int | None = None,
@@ -166,6 +182,8 @@ class Searcher:
 
         Args:
             query: The question; only its beginning counts when it is very long.
+            wordings: Other wordings of it. What they find comes on top of what the question finds,
+                and every match says how well it fits each; empty ones are left out.
             filters: What may be returned.
             mode: `chunk` searches, `full_context` reads everything up to the budget, `auto` reads
                 everything when it fits the full-context threshold.
@@ -183,21 +201,26 @@ class Searcher:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        request = self._check(query, filters, mode, context_budget, children_limit, statistics)
+        request = self._check(
+            query, wordings, filters, mode, context_budget, children_limit, statistics
+        )
         if request.mode != "chunk":
             whole = await self._run(lambda: _read_whole(request))
             if whole is not None:
                 return whole_result(whole, request)
         started = time.perf_counter()
-        vector = (await self._embedder.embed_query(request.query)).tolist()
+        texts = [each.text for each in (request.question, *request.wordings)]
+        arrays = await all_of(self._embedder.embed_query(text) for text in texts)
+        vectors = [array.tolist() for array in arrays]
         embed_ms = (time.perf_counter() - started) * 1000
-        found = await self._run(lambda: _search(request, self._config, vector))
-        return matched_result(found, request, vector, embed_ms)
+        found = await self._run(lambda: _search(request, self._config, vectors))
+        return matched_result(found, request, vectors, embed_ms)
 
     def retrieve_sync(
         self,
         query: str,
         *,
+        wordings: Sequence[str] = (),
         filters: SearchFilters = NO_FILTERS,
         mode: RetrievalMode = "chunk",
         context_budget: int | None = None,
@@ -205,20 +228,23 @@ class Searcher:
         statistics: TermStatistics | None = None,
     ) -> RetrievalResult:
         """As `retrieve`; needs no event loop and uses none, it blocks the calling thread."""
-        request = self._check(query, filters, mode, context_budget, children_limit, statistics)
+        request = self._check(
+            query, wordings, filters, mode, context_budget, children_limit, statistics
+        )
         if request.mode != "chunk":
             whole = self._run_sync(lambda: _read_whole(request))
             if whole is not None:
                 return whole_result(whole, request)
         started = time.perf_counter()
-        vector = self._embed_sync(request.query)
+        vectors = [self._embed_sync(each.text) for each in (request.question, *request.wordings)]
         embed_ms = (time.perf_counter() - started) * 1000
-        found = self._run_sync(lambda: _search(request, self._config, vector))
-        return matched_result(found, request, vector, embed_ms)
+        found = self._run_sync(lambda: _search(request, self._config, vectors))
+        return matched_result(found, request, vectors, embed_ms)
 
     def _check(
         self,
         query: str,
+        wordings: Sequence[str],
         filters: SearchFilters,
         mode: RetrievalMode,
         context_budget: int | None,
@@ -227,6 +253,7 @@ class Searcher:
     ) -> RetrievalRequest:
         request = check_request(
             query,
+            wordings=wordings,
             collection=self._database.config.collection,
             config=self._config,
             filters=filters,
@@ -273,13 +300,15 @@ def _read_whole(request: RetrievalRequest) -> Steps[Found | None]:
 
 
 def _search(
-    request: RetrievalRequest, config: RetrievalConfig, vector: Sequence[float]
+    request: RetrievalRequest, config: RetrievalConfig, vectors: Sequence[Sequence[float]]
 ) -> Steps[Found]:
+    others = zip(request.wordings, vectors[1:], strict=True)
     return find_chunks(
         request.queries,
         config,
-        terms=request.terms,
-        vector=vector,
+        terms=request.question.terms,
+        vector=vectors[0],
+        wordings=[Asked(each.terms, vector) for each, vector in others],
         budget=request.budget,
         limit=request.limit,
         statistics=request.statistics,

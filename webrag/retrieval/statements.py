@@ -138,17 +138,24 @@ class Queries:
             **_places(children),
         )
 
-    def candidates(self, children: Sequence[tuple[int, int]], vector: Sequence[float]) -> Execute:
-        """What ordering needs of each (page, ordinal); the text comes later, for the best."""
+    def candidates(
+        self, children: Sequence[tuple[int, int]], vectors: Sequence[Sequence[float]]
+    ) -> Execute:
+        """What ordering needs of each (page, ordinal); the text comes later, for the best.
+
+        The last columns are the cosines with each of the vectors.
+        """
+        names = [f"vector_{place}" for place in range(len(vectors))]
+        cosines = ", ".join(f"1 - (c.embedding <=> %({name})s)" for name in names)
         return self._statement(
             f"""
             select c.document, c.ordinal, c.parent_id, c.text_hash, d.depth,
-                   p.token_end - p.token_start, 1 - (c.embedding <=> %(vector)s)
+                   p.token_end - p.token_start, {cosines}
             from {_PLACES}
             join {{parents}} p on p.id = c.parent_id
             join {{documents}} d on d.id = c.document
             """,
-            vector=HalfVector(list(vector)),
+            **{name: HalfVector(list(each)) for name, each in zip(names, vectors, strict=True)},
             **_places(children),
         )
 

@@ -255,7 +255,7 @@ async def test_page_that_changed_after_retrieval_is_not_cited(desk: Any) -> None
 class Unfindable:
     """Neither a retriever nor pages: a test that gets here fails."""
 
-    async def find(self, *_: Any, **__: Any) -> Any:
+    async def retrieve(self, *_: Any, **__: Any) -> Any:
         pytest.fail("something was retrieved")
 
     async def __call__(self, *_: Any) -> Any:

@@ -74,4 +74,4 @@ async def test_events_name_every_step_in_order(
             on_event=lambda event: told.append(event.detail) if event.kind == "step" else None,
         )
 
-    assert told == ["plan", "read pages", "retrieve", "synthesize", "reflect"]
+    assert told == ["plan", "read pages", "retrieve", "rerank", "synthesize", "reflect"]

@@ -1,19 +1,27 @@
 """Scores retrieved chunks with any LlamaIndex postprocessor; it does not decide what they mean."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.postprocessor.webrag.wordings import best_wording, wordings_score
 from pydantic import SecretStr
 
+from webrag.concurrency import all_of
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import RankedChunk, ScoreProfile
 from webrag.redaction import redacted_failure, remember_secrets
-from webrag.retrieval.models import ChildMatch, RetrievalResult, RetrievedChunk
+from webrag.retrieval.models import (
+    ChildMatch,
+    RetrievalResult,
+    RetrievedChunk,
+    Wording,
+    WordingScores,
+)
 
-__all__ = ["ChunkReranker", "child_nodes"]
+__all__ = ["ChunkReranker", "child_nodes", "rank_parts"]
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +73,9 @@ class ChunkReranker:
     ) -> tuple[tuple[RankedChunk, ...], str | None]:
         """The chunks best first, at most `top_n`, and a sentence when the scorer failed.
 
-        With a sentence, the scores are raw similarities and belong to `fallback_profile`.
+        With a sentence, the scores are raw similarities and belong to `fallback_profile`. Where the
+        result was retrieved for other wordings of the question as well, each scores every chunk,
+        and a chunk counts as `wordings_score` says.
 
         Args:
             query: What the chunks were retrieved for.
@@ -75,19 +85,22 @@ class ChunkReranker:
         """
         if self._postprocessor is None:
             return self.passthrough(result, top_n=top_n), None
-        nodes = child_nodes(result)
-        if not nodes:
+        if result.is_empty:
             return (), None
+        postprocessor = _with_instruction(self._postprocessor, instruction)
+        texts = (query, *(wording.text for wording in result.wordings))
         try:
-            postprocessor = _with_instruction(self._postprocessor, instruction)
-            scored = await postprocessor.apostprocess_nodes(
-                nodes, query_bundle=QueryBundle(query_str=query)
+            scored = await all_of(
+                postprocessor.apostprocess_nodes(
+                    child_nodes(result, wording=place), query_bundle=QueryBundle(query_str=text)
+                )
+                for place, text in enumerate(texts)
             )
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
         except Exception as error:  # noqa: BLE001
             cause = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
             return self._without_scores(result, f"failed ({cause})", top_n)
-        outside = next((item.score for item in scored if not _is_usable(item.score)), None)
+        outside = next((n.score for each in scored for n in each if not _is_usable(n.score)), None)
         if outside is not None:
             cause = f"gave a score of {outside:g}, which is not between 0 and 1 (see ScaledScores)"
             return self._without_scores(result, cause, top_n)
@@ -105,52 +118,128 @@ class ChunkReranker:
         self, result: RetrievalResult, *, top_n: int | None = None
     ) -> tuple[RankedChunk, ...]:
         """The chunks by raw similarity, at most `top_n`; 0.0 where there is none."""
+        scores = {
+            match.node_id: tuple(map(_unit, _similarities(match)))
+            for chunk in result.chunks
+            for match in chunk.matches
+            if result.wordings
+        }
         ranked = (
-            RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
+            _rank_one(chunk, scores, {}, result.wordings)
+            if scores
+            else RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
             for chunk in result.chunks
         )
         return _best(ranked, top_n or self._top_n)
 
     def _ranked(
-        self, result: RetrievalResult, scored: Sequence[NodeWithScore], top_n: int
+        self, result: RetrievalResult, scored: Sequence[Sequence[NodeWithScore]], top_n: int
     ) -> tuple[RankedChunk, ...]:
-        by_id = {item.node.node_id: item for item in scored if item.score is not None}
+        tables = [
+            {item.node.node_id: _unit(item.score) for item in each if item.score is not None}
+            for each in scored
+        ]
+        # Some rerankers keep the best only: what one leaves out fits its wording badly.
+        scores = {
+            node_id: tuple(table.get(node_id, 0.0) for table in tables)
+            for node_id in dict.fromkeys(key for table in tables for key in table)
+        }
+        confidences = {
+            item.node.node_id: float(found)
+            for each in reversed(scored)
+            for item in each
+            if (found := item.node.metadata.get(self._confidence_key)) is not None
+        }
         ranked = (
-            self._rank_one(chunk, by_id)
+            _rank_one(chunk, scores, confidences, result.wordings)
             for chunk in result.chunks
-            if any(match.node_id in by_id for match in chunk.matches)
+            if any(match.node_id in scores for match in chunk.matches)
         )
         return _best(ranked, top_n)
 
-    def _rank_one(self, chunk: RetrievedChunk, by_id: dict[str, NodeWithScore]) -> RankedChunk:
-        def order(match: ChildMatch) -> tuple[bool, float]:
-            item = by_id.get(match.node_id)
-            return item is None, -(item.get_score() if item else match.fused)
 
-        matches = tuple(sorted(chunk.matches, key=order))
-        best = by_id[matches[0].node_id]
-        confidence = best.node.metadata.get(self._confidence_key)
-        return RankedChunk(
-            chunk=chunk.model_copy(update={"matches": matches}),
-            reranked_score=_unit(best.get_score()),
-            confidence=None if confidence is None else float(confidence),
-        )
+async def rank_parts(
+    reranker: ChunkReranker,
+    retrieved: Iterable[tuple[str, RetrievalResult]],
+    *,
+    instruction: str | None = None,
+    top_n: int | None = None,
+) -> tuple[list[tuple[RankedChunk, ...]], str | None]:
+    """Every part's chunks, best first, and a sentence when the scorer failed for one of them.
+
+    With a sentence, all are ranked by raw similarity: scores of two scorers must not meet in one
+    ranking.
+
+    Args:
+        reranker: Scores them.
+        retrieved: Parts of a question with what was retrieved for each.
+        instruction: As for `ChunkReranker.rerank`.
+        top_n: As for `ChunkReranker.rerank`.
+    """
+    parts = list(retrieved)
+    outcomes = await all_of(
+        reranker.rerank(query, result, instruction=instruction, top_n=top_n)
+        for query, result in parts
+    )
+    notes = [note for _, note in outcomes if note]
+    if not notes:
+        return [ranked for ranked, _ in outcomes], None
+    return [reranker.passthrough(result, top_n=top_n) for _, result in parts], notes[0]
 
 
-def child_nodes(result: RetrievalResult) -> list[NodeWithScore]:
+def _rank_one(
+    chunk: RetrievedChunk,
+    scores: Mapping[str, tuple[float, ...]],
+    confidences: Mapping[str, float],
+    wordings: Sequence[Wording],
+) -> RankedChunk:
+    """A chunk as good as its best child; one of its children at least has scores."""
+
+    def order(match: ChildMatch) -> tuple[bool, float]:
+        own = scores.get(match.node_id)
+        return own is None, -(match.fused if own is None else wordings_score(own))
+
+    matches = tuple(sorted(chunk.matches, key=order))
+    best = scores[matches[0].node_id]
+    place = best_wording(best)
+    return RankedChunk(
+        chunk=chunk.model_copy(update={"matches": matches}),
+        reranked_score=wordings_score(best),
+        confidence=confidences.get(matches[0].node_id),
+        wording_scores=best if wordings else (),
+        best_wording=wordings[place - 1].text if place else None,
+    )
+
+
+def _similarities(match: ChildMatch) -> tuple[float, ...]:
+    return (match.similarity, *(each.similarity for each in match.wordings))
+
+
+def child_nodes(result: RetrievalResult, *, wording: int = 0) -> list[NodeWithScore]:
     """A result's matched children as nodes, with every number a reranker may want as metadata.
 
     Title and heading path are part of what a reranker reads; the other keys are excluded from
     every rendering of the text.
+
+    Args:
+        result: A retrieval.
+        wording: Whose numbers: 0 for the question's, then those of the result's wordings.
     """
-    return [
-        NodeWithScore(node=_node(chunk, match, result.term_idf), score=match.fused)
-        for chunk in result.chunks
-        for match in chunk.matches
-    ]
+    term_idf = result.wordings[wording - 1].term_idf if wording else result.term_idf
+    nodes = []
+    for chunk in result.chunks:
+        for match in chunk.matches:
+            told = match.wordings[wording - 1] if wording else match
+            nodes.append(NodeWithScore(node=_node(chunk, match, told, term_idf), score=told.fused))
+    return nodes
 
 
-def _node(chunk: RetrievedChunk, match: ChildMatch, term_idf: dict[str, float]) -> TextNode:
+def _node(
+    chunk: RetrievedChunk,
+    match: ChildMatch,
+    told: ChildMatch | WordingScores,
+    term_idf: dict[str, float],
+) -> TextNode:
     metadata: dict[str, Any] = {
         "title": chunk.title or "",
         # As text: rerankers read the metadata as it prints.
@@ -158,9 +247,9 @@ def _node(chunk: RetrievedChunk, match: ChildMatch, term_idf: dict[str, float]) 
         "source_url": chunk.source_url,
         "document_id": str(chunk.document_id),
         "depth": chunk.depth,
-        "similarity": match.similarity,
-        "lexical": match.lexical,
-        "page_lexical": match.page_lexical,
+        "similarity": told.similarity,
+        "lexical": told.lexical,
+        "page_lexical": told.page_lexical,
         "term_idf": term_idf,
     }
     hidden = [key for key in metadata if key not in _SHOWN_KEYS]

@@ -23,7 +23,7 @@ from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.merger import Merged, merge
-from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
@@ -230,6 +230,7 @@ class ResearchRun:
         try:
             found = await self.components.searcher.retrieve(
                 query,
+                wordings=state.wordings_of(query),
                 filters=state.filters,
                 context_budget=config.context_budget * factor,
                 children_limit=config.recall_children_limit if state.wants_recall else None,
@@ -289,17 +290,16 @@ class ResearchRun:
         top_n *= self.components.config.recall_factor if state.wants_recall else 1
         if not state.scorer_failed:
             instruction = _instruction(state)
-            outcomes = await all_of(
-                reranker.rerank(query, result, instruction=instruction, top_n=top_n)
-                for query, result in retrieved
+            ranked, failure = await rank_parts(
+                reranker, retrieved, instruction=instruction, top_n=top_n
             )
-            notes = [note for _, note in outcomes if note]
-            if not notes:
-                return [ranked for ranked, _ in outcomes]
-            state.note_degraded(notes[0])
+            if failure is None:
+                return ranked
+            state.note_degraded(failure)
             state.scorer_failed = True
+            # Nor may scores of two scorers meet in a comparison with the last ranking.
             state.signals = None
-        # Scores of two scorers must not meet in one ranking, nor in a comparison with the last.
+            return ranked
         return [reranker.passthrough(result, top_n=top_n) for _, result in retrieved]
 
 

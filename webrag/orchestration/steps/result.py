@@ -140,6 +140,11 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         final_decision=state.decision,
         final_signals=state.signals,
         term_idf=question_weights(state),
+        wordings={
+            wording.text: wording.term_idf
+            for part in state.results
+            for wording in part.retrieval.wordings
+        },
         total_iterations=max((step.iteration for step in state.steps), default=0),
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),
