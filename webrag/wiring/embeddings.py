@@ -9,6 +9,7 @@ from webrag.embedding.known_models import (
     known_dimensions,
 )
 from webrag.errors import ConfigurationError
+from webrag.settings.values import OPENAI_EMBEDDING_MODEL, OPENAI_URL
 from webrag.wiring.local_embeddings import LOCAL_PROVIDERS, choose_local
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["choose_embedding"]
 
-_OPENAI_DEFAULT_MODEL = "text-embedding-3-small"
-# Given even so: LlamaIndex would take another one from the environment.
-_OPENAI_URL = "https://api.openai.com/v1"
 _SERVED_PROVIDERS = frozenset({"openai", "openai_compatible"})
 
 
@@ -58,7 +56,7 @@ def choose_embedding(
     model = settings.embedding_model
     if provider in LOCAL_PROVIDERS:
         return choose_local(settings, provider, model, existing)
-    return _served(settings, provider, model or _OPENAI_DEFAULT_MODEL)
+    return _served(settings, provider, model or OPENAI_EMBEDDING_MODEL)
 
 
 def _bundled(bundled: "BundledEmbedding") -> EmbeddingChoice:
@@ -106,7 +104,8 @@ def _served(
         return ServedEmbedding(
             model,
             api_key=secret.get_secret_value() if secret else "none",
-            api_base=settings.embedding_base_url or _OPENAI_URL,
+            # Given even so: LlamaIndex would take another one from the environment.
+            api_base=settings.embedding_base_url or OPENAI_URL,
             dimensions=requested,
             embed_batch_size=limits.texts,
             as_base64=is_openai,
