@@ -120,10 +120,7 @@ class OrchestratorEngine:
         business: `await handler.cancel_run()` ends the run. `handler.ctx.to_dict()` can be kept,
         at any moment, for `resume`.
 
-        Args:
-            url: As in `run`.
-            query: As in `run`.
-            options: See `AnswerOptions`.
+        The arguments are those of `run`.
 
         Raises:
             InputError: A value cannot be used.
