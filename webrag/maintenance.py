@@ -6,7 +6,7 @@ that they also work where the settings do not fit the collection and WebRAG cann
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,16 +30,13 @@ from webrag.corpus.schema import (
     update_schema,
 )
 from webrag.corpus.schema import drop_collection as drop_tables
-from webrag.embedding.bundled import BundledEmbedding
-from webrag.embedding.embedder import Embedder
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
 from webrag.settings import Settings
-from webrag.wiring.embeddings import choose_embedding
-from webrag.wiring.tokenizer import choose_tokenizer
+from webrag.wiring.embeddings import choose_embedding, load_embedder
 
 if TYPE_CHECKING:
     # WebRAG has the parts when it calls; forgetting a page needs none of what they import.
@@ -154,15 +151,8 @@ async def reindex(
         StorageError: Another process is reindexing the collection.
     """
     choice = await _embedding(settings, await corpus_embedding(database) if force else None)
-    model = await asyncio.to_thread(choice.load)
-    tokenize = await asyncio.to_thread(choose_tokenizer, settings)
-    async with model if isinstance(model, AbstractAsyncContextManager) else nullcontext():
-        embedder = Embedder(
-            model,
-            choice.dimensions,
-            limits=choice.limits,
-            count_tokens=lambda text: len(tokenize(text)),
-        )
+    async with AsyncExitStack() as stack:
+        embedder, _ = await load_embedder(settings, choice, stack)
         return await reembed(database, embedder, choice.name, force=force, on_progress=on_progress)
 
 
@@ -193,7 +183,7 @@ async def clear(parts: "Parts") -> None:
 
 
 async def _embedding(settings: Settings, existing: tuple[str, int] | None) -> EmbeddingChoice:
-    return await asyncio.to_thread(choose_embedding, settings, existing, BundledEmbedding())
+    return await asyncio.to_thread(choose_embedding, settings, existing)
 
 
 def _is_confirmed(

@@ -39,6 +39,7 @@ BORROWERS = {
     "webrag/postgres/database.py": "starts and stops the server",
     "webrag/postgres/server.py": "looks for the server",
     "webrag/wiring/assembly.py": "loads models",
+    "webrag/wiring/embeddings.py": "loads a model",
     "webrag/wiring/langsmith_tracing.py": "sends what is left, with a limit",
     "webrag/workers/pool.py": "ends processes",
 }

@@ -311,6 +311,56 @@ async def tools_of(_: Lab, settings: Settings) -> Any:
     return [(tool.name, tool.meta) for tool in tools]
 
 
+class StuckSite(LinkedSite):
+    """Never gives a page."""
+
+    async def fetch(self, _url: str, **_: Any) -> FetchedPage:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+
+async def gave_up_early(lab: Lab, settings: Settings) -> bool:
+    """Whether an answer from a page that never comes ends within three seconds."""
+    async with lab.empty(settings, StuckSite()) as rag:
+        began = time.monotonic()
+        with suppress(WebRAGError):
+            await rag.answer(START, CELADON)
+        return time.monotonic() - began < 3
+
+
+def let_in(settings: Settings) -> int:
+    """How many of five requests to one host begin at once."""
+
+    async def count() -> int:
+        gate, begun = HttpFetcher(settings.fetch_config())._gate, []
+
+        async def enter(number: int) -> None:
+            async with gate.turn("one.example"):
+                begun.append(number)
+                await asyncio.Event().wait()
+
+        tasks = [asyncio.create_task(enter(number)) for number in range(5)]
+        for _ in range(50):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return len(begun)
+
+    return asyncio.run(count())
+
+
+async def long_statement(_: Lab, settings: Settings) -> str:
+    database = Database(settings.database_config())
+    try:
+        await database.run(lambda connection: connection.execute("select pg_sleep(0.5)"))
+    except WebRAGError as error:
+        return type(error).__name__
+    finally:
+        await database.close()
+    return "done"
+
+
 class SlowMemory:
     """A memory whose answers take a moment."""
 
@@ -527,7 +577,7 @@ ROWS = (
     Row("orchestration_llm_base_url", ("http://a.example/v1", "http://b.example/v1"), SPLITTING),
     Row("orchestration_llm_api_key", (None, KEY), SPLITTING),
     Row("orchestration_llm_model", ("one", "two"), SPLITTING, {"orchestration_llm_api_key": KEY}),
-    Row("orchestration_timeout", (5.0, 60.0), config("orchestration", "timeout_s")),
+    Row("orchestration_timeout", (0.5, 6.0), gave_up_early),
     # Following links.
     Row("max_expansion_depth", (0, 3), explored(lambda r: len(obtained(r)))),
     Row("max_candidates_per_iteration", (1, 5), explored(lambda r: len(obtained(r))),
@@ -553,8 +603,8 @@ ROWS = (
     Row("fetch_max_decoded_bytes", (1_024, 10_000_000), fetched("/packed")),
     Row("fetch_max_redirects", (1, 5), fetched("/hop")),
     Row("fetch_prefer_markdown", (False, True), read_text),
-    Row("fetch_host_concurrency", (1, 4), config("fetch", "host_concurrency")),
-    Row("fetch_host_delay", (0.0, 1.0), config("fetch", "host_delay_s")),
+    Row("fetch_host_concurrency", (1, 4), built(let_in), {"fetch_host_delay": 0.0}),
+    Row("fetch_host_delay", (0.0, 60.0), built(let_in)),
     Row("extraction_timeout", (1.0, 10.0), config("fetch", "extraction_timeout_s")),
     Row("recrawl_after", (0.0, "never"), recrawled),
     Row("firecrawl_api_key", (None, KEY),
@@ -580,7 +630,7 @@ ROWS = (
         built(lambda s: Database(s.database_config()).description)),
     Row("database_pool_size", (1, 10), config("database", "pool_max_size")),
     Row("database_acquire_timeout", (1.0, 10.0), config("database", "acquire_timeout_s")),
-    Row("database_statement_timeout", (1.0, 60.0), config("database", "statement_timeout_s")),
+    Row("database_statement_timeout", (0.1, 60.0), long_statement),
     Row("data_dir", (Path("/a"), Path("/b")), config("database", "data_dir")),
     Row("collection", ("settings_matter_a", "settings_matter_b"), tables_of),
     Row("log_level", ("ERROR", "INFO"), built(command_line_level)),

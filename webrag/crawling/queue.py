@@ -122,14 +122,11 @@ class CrawlState:
         await self._run("delete from {crawls} where id = %s", (crawl,))
 
     async def next_pages(
-        self, crawl: int, *, limit: int, but: Sequence[str] = ()
+        self, crawl: int, *, limit: int, under_way: Sequence[str] = ()
     ) -> list[QueuedPage]:
         """Give the pages to visit next, breadth first, the start page's folder first.
 
-        Args:
-            crawl: Which crawl.
-            limit: Pages at most.
-            but: Pages under way.
+        Pages under way are left out.
         """
         statement = (
             "select url, depth, outside, newest from {crawl_urls}"
@@ -137,7 +134,9 @@ class CrawlState:
             " order by outside, depth, id limit %s"
         )
 
-        return [QueuedPage(*row) for row in await self._run(statement, (crawl, list(but), limit))]
+        return [
+            QueuedPage(*row) for row in await self._run(statement, (crawl, list(under_way), limit))
+        ]
 
     async def known(self, crawl: int) -> AsyncIterator[QueuedPage]:
         """Give every page a crawl has met, in the order it met them."""
@@ -363,7 +362,7 @@ class CrawlQueue:
             if not self._window:
                 self._window.extend(
                     await self._state.next_pages(
-                        self._crawl, limit=_WINDOW, but=list(self._under_way)
+                        self._crawl, limit=_WINDOW, under_way=list(self._under_way)
                     )
                 )
             if not self._window:

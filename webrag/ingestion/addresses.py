@@ -67,11 +67,7 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
 
 
 def site_of(url: str) -> str:
-    """Return `host` or `host:port` in lower case, without a leading `www.`.
-
-    Args:
-        url: A canonical URL.
-    """
+    """The `host` or `host:port` of a canonical URL, in lower case, without a leading `www.`."""
     return URL(url).host.removeprefix("www.")
 
 

@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from webrag.retrieval.models import RetrievalConfig
+
 __all__ = ["LINK_SIGNALS", "ExpansionConfig", "OrchestrationConfig"]
 
 LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
@@ -80,7 +82,7 @@ class OrchestrationConfig(_Frozen):
     """
 
     reranker_top_n: int = Field(default=20, ge=1)
-    context_budget: int = Field(default=40_000, ge=1)
+    context_budget: int = Field(default=RetrievalConfig().context_budget, ge=1)
     recall_factor: int = Field(default=2, ge=1)
     recall_children_limit: int = Field(default=160, ge=1)
     token_budget_saturation_ratio: float = 0.8

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
+from typing_extensions import Unpack
 from workflows import Context
 from workflows.context.serializers import JsonSerializer
 from workflows.errors import ContextSerdeError
@@ -20,7 +21,7 @@ from webrag.orchestration.links.scoring import TokenEncoder
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
-from webrag.orchestration.request import RunRequest
+from webrag.orchestration.request import AnswerOptions, RunRequest
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.research import RunComponents
 from webrag.orchestration.workflow import WebRAGWorkflow
@@ -81,15 +82,8 @@ class OrchestratorEngine:
         url: str | Sequence[str],
         query: str,
         *,
-        wordings: str | Sequence[str] | None = None,
-        intent: QueryType | None = None,
-        known_context: str | None = None,
-        constraints: Sequence[str] | None = None,
-        expansion_budget: int | None = None,
-        research_mode: Literal["fast", "deep"] = "fast",
-        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
-        max_pages: int | None = None,
         on_progress: ProgressCallback | None = None,
+        **options: Unpack[AnswerOptions],
     ) -> OrchestrationResult:
         """Find evidence for a question, starting from one or more pages.
 
@@ -100,19 +94,8 @@ class OrchestratorEngine:
         Args:
             url: Pages to start from, at most 20; those the corpus lacks are fetched.
             query: The question.
-            wordings: Other wordings of it, at most 5 of at most 500 characters each.
-            intent: Kind of question, when the caller knows it.
-            known_context: What the caller knows already.
-            constraints: Wishes such as "must include code examples".
-            expansion_budget: Rounds of expansion at most; 0 for none whatever the mode, None for
-                the default of the mode.
-            research_mode: `fast` reads the named pages only, `deep` expands where the evidence is
-                too thin.
-            retrieval_mode: `chunk` selects passages, `full_context` returns everything stored for
-                the pages up to the budget, `auto` decides by size.
-            max_pages: Pages obtained after the named ones, 0 to 25; None for the configured
-                number.
             on_progress: Awaited for each report, in order; its errors are logged, not raised.
+            options: See `AnswerOptions`.
 
         Raises:
             InputError: A value cannot be used.
@@ -121,29 +104,14 @@ class OrchestratorEngine:
             StorageError: The database failed.
             DeadlineError: Time ran out before there was anything to return.
         """
-        request = RunRequest.answer(
-            url,
-            query,
-            wordings=wordings,
-            intent=intent,
-            known_context=known_context,
-            constraints=constraints,
-            expansion_budget=expansion_budget,
-            research_mode=research_mode,
-            retrieval_mode=retrieval_mode,
-            max_pages=max_pages,
-            config=self._components.config.expansion,
-        )
+        request = RunRequest.answer(url, query, config=self._components.config.expansion, **options)
         return await self._execute(request, on_progress)
 
     def start(
         self,
         url: str | Sequence[str],
         query: str,
-        *,
-        wordings: str | Sequence[str] | None = None,
-        research_mode: Literal["fast", "deep"] = "fast",
-        expansion_budget: int | None = None,
+        **options: Unpack[AnswerOptions],
     ) -> WorkflowHandler:
         """Begin a run in the background, for callers that want its events.
 
@@ -152,29 +120,12 @@ class OrchestratorEngine:
         business: `await handler.cancel_run()` ends the run. `handler.ctx.to_dict()` can be kept,
         at any moment, for `resume`.
 
-        Args:
-            url: As in `run`.
-            query: As in `run`.
-            wordings: As in `run`.
-            research_mode: As in `run`.
-            expansion_budget: As in `run`.
+        The arguments are those of `run`.
 
         Raises:
             InputError: A value cannot be used.
         """
-        request = RunRequest.answer(
-            url,
-            query,
-            wordings=wordings,
-            intent=None,
-            known_context=None,
-            constraints=None,
-            expansion_budget=expansion_budget,
-            research_mode=research_mode,
-            retrieval_mode="chunk",
-            max_pages=None,
-            config=self._components.config.expansion,
-        )
+        request = RunRequest.answer(url, query, config=self._components.config.expansion, **options)
         return self._workflow.run(run=SavedRun.of(self._begin(request)))
 
     def resume(self, saved: dict[str, Any]) -> WorkflowHandler:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final, Literal, TypedDict, get_args
+
+from typing_extensions import Unpack
 
 from webrag.argument_checks import check_choice, checked_wordings
 from webrag.errors import InputError
@@ -12,10 +14,37 @@ from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
 
-__all__ = ["RunRequest", "check_research"]
+__all__ = ["AnswerOptions", "RunRequest", "check_research"]
 
 _MAX_SEEDS: Final = 20
 _MAX_PAGES: Final = 25
+
+
+class AnswerOptions(TypedDict, total=False):
+    """What else may be said about a question to some pages; None and absent mean the default.
+
+    Attributes:
+        wordings: Other wordings of the question, at most 5 of at most 500 characters each.
+        intent: Kind of question, when the caller knows it.
+        known_context: What the caller knows already.
+        constraints: Wishes such as "must include code examples".
+        expansion_budget: Rounds of expansion at most; 0 for none whatever the mode, None for the
+            default of the mode.
+        research_mode: `fast`, the default, reads the named pages only, `deep` expands where the
+            evidence is too thin.
+        retrieval_mode: `chunk`, the default, selects passages, `full_context` returns everything
+            stored for the pages up to the budget, `auto` decides by size.
+        max_pages: Pages obtained after the named ones, 0 to 25; None for the configured number.
+    """
+
+    wordings: str | Sequence[str] | None
+    intent: QueryType | None
+    known_context: str | None
+    constraints: Sequence[str] | None
+    expansion_budget: int | None
+    research_mode: Literal["fast", "deep"]
+    retrieval_mode: RetrievalMode
+    max_pages: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +83,8 @@ class RunRequest:
         urls: str | Sequence[str],
         query: str,
         *,
-        wordings: str | Sequence[str] | None = None,
-        intent: QueryType | None,
-        known_context: str | None,
-        constraints: Sequence[str] | None,
-        expansion_budget: int | None,
-        research_mode: Literal["fast", "deep"],
-        retrieval_mode: Literal["chunk", "full_context", "auto"],
-        max_pages: int | None,
         config: ExpansionConfig,
+        **options: Unpack[AnswerOptions],
     ) -> "RunRequest":
         """Check a call of `OrchestratorEngine.run`.
 
@@ -73,18 +95,21 @@ class RunRequest:
         seeds = tuple(dict.fromkeys(canonical_url(url) for url in named))
         if not 1 <= len(seeds) <= _MAX_SEEDS:
             raise InputError(f"{len(seeds)} URLs were given; allowed are 1 to {_MAX_SEEDS}.")
+        research_mode = options.get("research_mode", "fast")
+        retrieval_mode = options.get("retrieval_mode", "chunk")
+        intent, expansion_budget = options.get("intent"), options.get("expansion_budget")
         check_research(research_mode, expansion_budget)
         _check_words(intent, retrieval_mode)
         rounds, warnings = _rounds(expansion_budget, research_mode, config.max_depth)
         return cls(
             query=_checked_query(query),
             urls=seeds,
-            wordings=checked_wordings(query, wordings),
+            wordings=checked_wordings(query, options.get("wordings")),
             intent=intent,
-            known_context=known_context,
-            constraints=tuple(constraints or ()),
+            known_context=options.get("known_context"),
+            constraints=tuple(options.get("constraints") or ()),
             max_iterations=rounds,
-            max_pages=_checked_pages(max_pages, config),
+            max_pages=_checked_pages(options.get("max_pages"), config),
             retrieval_mode=retrieval_mode,
             expansion_budget=expansion_budget,
             warnings=warnings,
@@ -111,7 +136,7 @@ class RunRequest:
         _check_words(intent, retrieval_mode)
         return cls(
             query=_checked_query(query),
-            wordings=checked_wordings(query, wordings),
+            wordings=checked_wordings(query, options.get("wordings")),
             intent=intent,
             filters=filters,
             top_k=top_k,

@@ -1,7 +1,9 @@
 """How one setting is declared: its type, range, unit and reader. It reads no environment."""
 
+import ipaddress
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +18,8 @@ __all__ = [
     "KEY_TEXT",
     "LEVELS_TEXT",
     "MASK",
+    "SECURE_URL_TEXT",
+    "AbsolutePath",
     "CommaList",
     "HostList",
     "HttpUrl",
@@ -26,6 +30,7 @@ __all__ = [
     "Seconds",
     "SecondsOrNever",
     "Secret",
+    "SecureUrl",
     "Share",
     "Weights",
     "checked_hosts",
@@ -40,6 +45,9 @@ HTTP_URL_TEXT = "an http:// or https:// URL without a user name or password"
 KEY_TEXT = "printable ASCII characters without spaces"
 LEVELS_TEXT = "one of DEBUG, INFO, WARNING, ERROR, CRITICAL"
 MASK = "********"
+SECURE_URL_TEXT = (
+    "an https:// URL without a user name, query or fragment (http:// on a loopback host only)"
+)
 # A user with or without a password, one @, hosts with or without ports, a path, a query.
 _WITH_USER = re.compile(
     r"([a-z][a-z0-9+.-]{0,30}://)([^:@/?#\s]*)(?::([^:@/?#\s]*))?@"
@@ -79,6 +87,7 @@ def setting(
     default_text: str | None = None,
     shared: bool = False,
     default_factory: Callable[[], Any] | None = None,
+    begins: str | None = None,
     **limits: Any,
 ) -> Any:
     """Declare one setting.
@@ -95,6 +104,7 @@ def setting(
         shared: Other software reads the unprefixed variable too, so that a value which does not
             fit is ignored with a warning.
         default_factory: Computes the default; `default` is then ignored.
+        begins: Title of the section of the reference that this setting is the first of.
         limits: `ge`, `gt`, `le`, `lt`, `pattern`, as for pydantic's Field.
     """
     extra: JsonDict = {
@@ -104,6 +114,7 @@ def setting(
         "allowed": allowed,
         "default_text": default_text,
         "shared": shared,
+        "begins": begins,
     }
     if default_factory is not None:
         return Field(
@@ -208,6 +219,26 @@ def checked_http_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _secure_url(value: str) -> str:
+    # Kept as written: an issuer is compared character by character, its last slash included.
+    checked_http_url(value)
+    parts = urlsplit(value)
+    if parts.query or parts.fragment:
+        raise ValueError("holds a query or a fragment")
+    if parts.scheme != "https" and not _is_loopback(parts.hostname or ""):
+        raise ValueError("is neither https nor on this machine")
+    return value
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _postgres_url(value: SecretStr) -> SecretStr:
     text = value.get_secret_value().strip()
     if urlsplit(text).scheme not in ("postgresql", "postgres") or "://" not in text:
@@ -231,6 +262,12 @@ def _secret(value: SecretStr) -> SecretStr:
     return SecretStr(text)
 
 
+def _absolute(path: Path) -> Path:
+    if "\0" in str(path):
+        raise ValueError("holds a NUL")
+    return path.expanduser().absolute()
+
+
 def _level(value: Any) -> Any:
     level = value.strip().upper() if isinstance(value, str) else value
     if level not in _LEVELS:
@@ -242,6 +279,7 @@ def _never(value: Any) -> Any:
     return None if isinstance(value, str) and value.strip().lower() == "never" else value
 
 
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 CommaList = Annotated[tuple[str, ...], BeforeValidator(_split)]
 HostList = Annotated[CommaList, AfterValidator(checked_hosts)]
 HttpUrl = Annotated[str, AfterValidator(checked_http_url)]
@@ -251,6 +289,7 @@ PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres_url)]
 ProxyUrl = Annotated[SecretStr, AfterValidator(_proxy)]
 Seconds = Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
+SecureUrl = Annotated[str, AfterValidator(_secure_url)]
 SecondsOrNever = Annotated[float | None, BeforeValidator(_never)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Weights = Annotated[

@@ -20,19 +20,10 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
-from webrag.settings.access_settings import AccessSettings
-from webrag.settings.corpus_settings import EmbeddingSettings, FetchSettings, StorageSettings
-from webrag.settings.evidence_settings import (
-    AnalysisSettings,
-    RerankerSettings,
-    RetrievalSettings,
-    StoppingSettings,
-)
-from webrag.settings.expansion_settings import ExpansionSettings
 from webrag.settings.explain import explain
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, hidden_parts, mask_url
-from webrag.settings.serving_settings import AnswerSettings, McpSettings, TracingSettings
 from webrag.settings.sources import Variables, VariablesSource
+from webrag.settings.values import Values
 
 __all__ = ["Settings", "load_settings"]
 
@@ -52,21 +43,7 @@ _PROFILE_FIELDS = (
 )
 
 
-class Settings(
-    BaseSettings,
-    TracingSettings,
-    AnswerSettings,
-    AccessSettings,
-    McpSettings,
-    StoppingSettings,
-    ExpansionSettings,
-    AnalysisSettings,
-    RerankerSettings,
-    RetrievalSettings,
-    EmbeddingSettings,
-    FetchSettings,
-    StorageSettings,
-):
+class Settings(Values):
     """Every setting, validated; cannot be changed after it is made.
 
     Values passed by field name win over variables of the environment, those over the settings

@@ -1,15 +1,12 @@
 """The reference of all settings as text, for the documentation and `.env.example`. No I/O."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings
 
 from webrag.settings.explain import allowed_text
 from webrag.settings.model import Settings
-from webrag.settings.sources import extra_of, is_secret, variable_names
+from webrag.settings.sources import ORIGINS, extra_of, is_secret, variable_names
 
 __all__ = ["SettingReference", "configuration_page", "env_example", "sections"]
 
@@ -66,14 +63,16 @@ class SettingReference(NamedTuple):
     shared: bool
 
 
-def sections() -> Iterator[tuple[str, list[SettingReference]]]:
+def sections() -> list[tuple[str, list[SettingReference]]]:
     """Title and settings of each group, in the order of the reference."""
-    groups = [base for base in Settings.__mro__ if issubclass(base, BaseModel)]
-    for group in reversed(groups):
-        if group not in (BaseModel, BaseSettings, Settings):
-            own = [name for name in Settings.model_fields if name in group.__annotations__]
-            title = (group.__doc__ or group.__name__).strip().rstrip(".")
-            yield title, [_reference(name, Settings.model_fields[name]) for name in own]
+    groups: list[tuple[str, list[SettingReference]]] = []
+    for name, info in Settings.model_fields.items():
+        if name == ORIGINS:
+            continue
+        if title := extra_of(info)["begins"]:
+            groups.append((title, []))
+        groups[-1][1].append(_reference(name, info))
+    return groups
 
 
 def configuration_page() -> str:

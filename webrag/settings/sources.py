@@ -1,14 +1,15 @@
 """Finds the value of each setting in the environment and the settings file; validates nothing else.
 
-Only this module and the platform folders of `corpus_settings` read the environment.
+Nothing else reads the environment.
 """
 
 import difflib
 import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -16,10 +17,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 from typing_extensions import override
 
 from webrag.errors import ConfigurationError
-from webrag.settings.corpus_settings import user_folder
 from webrag.settings.fields import MASK, mask_url
 
-__all__ = ["ORIGINS", "Found", "Variables", "VariablesSource", "variable_names"]
+__all__ = ["ORIGINS", "Found", "Variables", "VariablesSource", "user_folder", "variable_names"]
 
 _LOG = logging.getLogger(__name__)
 _PREFIX = "WEBRAG_"
@@ -140,6 +140,31 @@ class VariablesSource(PydanticBaseSettingsSource):
             known.update(variable_names(field, info))
         for name, match in self._variables.misspelt(known):
             _LOG.warning("%s is not a setting and is ignored; did you mean %s?", name, match)
+
+
+def user_folder(kind: Literal["data", "config"]) -> Path:
+    """The user's folder for WebRAG, by the platform's convention; it may not exist.
+
+    Raises:
+        ConfigurationError: The user has no home folder.
+    """
+    xdg = os.environ.get(f"XDG_{kind.upper()}_HOME", "")
+    if xdg and Path(xdg).is_absolute():
+        return Path(xdg) / "webrag"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise ConfigurationError(
+            "This user has no home folder, so WEBRAG_DATA_DIR must name the folder to use."
+        ) from None
+    if sys.platform == "win32":
+        variable = "LOCALAPPDATA" if kind == "data" else "APPDATA"
+        return Path(os.environ.get(variable) or home / "AppData" / "Local") / "webrag"
+    if kind == "config":
+        return home / ".config" / "webrag"
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "webrag"
+    return home / ".local" / "share" / "webrag"
 
 
 def is_secret(info: FieldInfo) -> bool:

@@ -46,11 +46,11 @@ from webrag.postgres.database import Database
 from webrag.retrieval.search import Searcher
 from webrag.retrieval.verification import Verifier
 from webrag.settings import Settings
-from webrag.wiring.embeddings import choose_embedding
+from webrag.wiring.embeddings import choose_embedding, load_embedder
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
 from webrag.wiring.page_sources import PageSourceChoice, choose_page_source
 from webrag.wiring.rerankers import choose_reranker
-from webrag.wiring.tokenizer import choose_tokenizer, portable_tokenizer
+from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
 
 __all__ = ["Parts", "assemble"]
@@ -181,9 +181,7 @@ async def _storage(
     stack.push_async_callback(database.retire)
     await database.open()
     choice, other = await _open_corpus(settings, database, bundled)
-    model = await asyncio.to_thread(choice.load)
-    await _entered(stack, model)
-    tokenize = await asyncio.to_thread(choose_tokenizer, settings)
+    embedder, tokenize = await load_embedder(settings, choice, stack)
     portable = await asyncio.to_thread(portable_tokenizer, settings)
     parser = ParentChildNodeParser(tokenizer=tokenize)
 
@@ -193,9 +191,7 @@ async def _storage(
     return _Storage(
         database=database,
         corpus=Corpus(database, embedding=(choice.name, choice.dimensions)),
-        embedder=Embedder(
-            model, choice.dimensions, limits=choice.limits, count_tokens=count_tokens
-        ),
+        embedder=embedder,
         node_parser=parser,
         cut_setup=CutSetup(*portable, parser.parent_tokens, parser.child_tokens),
         count_tokens=count_tokens,

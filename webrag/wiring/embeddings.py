@@ -1,7 +1,10 @@
-"""Chooses the embedding model of a corpus; it embeds nothing but to learn a vector's size."""
+"""Chooses and loads the embedding model of a corpus; it embeds only to learn a vector's size."""
 
+import asyncio
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING
 
+from webrag.embedding.embedder import Embedder
 from webrag.embedding.known_models import (
     OPENAI_LIMITS,
     SERVER_LIMITS,
@@ -9,7 +12,9 @@ from webrag.embedding.known_models import (
     known_dimensions,
 )
 from webrag.errors import ConfigurationError
+from webrag.settings.values import OPENAI_EMBEDDING_MODEL, OPENAI_URL
 from webrag.wiring.local_embeddings import LOCAL_PROVIDERS, choose_local
+from webrag.wiring.tokenizer import Tokenize, choose_tokenizer
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -18,16 +23,15 @@ if TYPE_CHECKING:
     from webrag.embedding.bundled import BundledEmbedding
     from webrag.settings import Settings
 
-__all__ = ["choose_embedding"]
+__all__ = ["choose_embedding", "load_embedder"]
 
-_OPENAI_DEFAULT_MODEL = "text-embedding-3-small"
-# Given even so: LlamaIndex would take another one from the environment.
-_OPENAI_URL = "https://api.openai.com/v1"
 _SERVED_PROVIDERS = frozenset({"openai", "openai_compatible"})
 
 
 def choose_embedding(
-    settings: "Settings", existing: tuple[str, int] | None, bundled: "BundledEmbedding"
+    settings: "Settings",
+    existing: tuple[str, int] | None,
+    bundled: "BundledEmbedding | None" = None,
 ) -> EmbeddingChoice:
     """Choose the model a corpus is used with.
 
@@ -37,7 +41,8 @@ def choose_embedding(
     Args:
         settings: `EMBEDDING_PROVIDER` and what belongs to it.
         existing: Model name and dimensions the corpus was made with; None for a new corpus.
-        bundled: The model that needs nothing.
+        bundled: The model that needs nothing, where the caller uses it for more; None loads one
+            when it is chosen.
 
     Returns:
         With `auto`, the model of the existing corpus, or for a new one OpenAI's when a key is
@@ -48,6 +53,10 @@ def choose_embedding(
         ConfigurationError: The provider needs a setting or a package that is missing, or the
             corpus was made with one that is not known here.
     """
+    if bundled is None:
+        from webrag.embedding.bundled import BundledEmbedding
+
+        bundled = BundledEmbedding()
     provider: str = settings.embedding_provider
     if provider == "auto" and existing is not None:
         return _as_made(settings, existing, bundled)
@@ -58,7 +67,30 @@ def choose_embedding(
     model = settings.embedding_model
     if provider in LOCAL_PROVIDERS:
         return choose_local(settings, provider, model, existing)
-    return _served(settings, provider, model or _OPENAI_DEFAULT_MODEL)
+    return _served(settings, provider, model or OPENAI_EMBEDDING_MODEL)
+
+
+async def load_embedder(
+    settings: "Settings", choice: EmbeddingChoice, stack: AsyncExitStack
+) -> tuple[Embedder, Tokenize]:
+    """Load a chosen model, and the tokenizer that its requests are measured with.
+
+    Connections of a service stay open until the stack is closed.
+
+    Raises:
+        ConfigurationError: The model or the tokenizer cannot be had.
+    """
+    model = await asyncio.to_thread(choice.load)
+    if isinstance(model, AbstractAsyncContextManager):
+        await stack.enter_async_context(model)
+    tokenize = await asyncio.to_thread(choose_tokenizer, settings)
+    embedder = Embedder(
+        model,
+        choice.dimensions,
+        limits=choice.limits,
+        count_tokens=lambda text: len(tokenize(text)),
+    )
+    return embedder, tokenize
 
 
 def _bundled(bundled: "BundledEmbedding") -> EmbeddingChoice:
@@ -106,7 +138,8 @@ def _served(
         return ServedEmbedding(
             model,
             api_key=secret.get_secret_value() if secret else "none",
-            api_base=settings.embedding_base_url or _OPENAI_URL,
+            # Given even so: LlamaIndex would take another one from the environment.
+            api_base=settings.embedding_base_url or OPENAI_URL,
             dimensions=requested,
             embed_batch_size=limits.texts,
             as_base64=is_openai,

@@ -16,6 +16,7 @@ from webrag.embedding.known_models import (
     saved_prefixes,
 )
 from webrag.errors import ConfigurationError
+from webrag.settings.values import LOCAL_EMBEDDING_MODEL
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -134,7 +135,6 @@ quiet_fastembed = SharedChange(_undoing_fastembed)
 
 """Keeps fastembed's notes back; they go to standard error whatever its caller's logging says."""
 
-DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 
 # One call at a time: each uses all cores already. A large model takes a minute for 32 long texts
 # on two busy cores, and a thread cannot be stopped, so giving up early would win nothing.
@@ -149,7 +149,7 @@ def choose_local(
     Args:
         settings: `WEBRAG_DATA_DIR`, where weights are kept, and `EMBEDDING_DIMENSIONS`.
         provider: One of `LOCAL_PROVIDERS`.
-        model: Its name at the provider, or the folder it is in; None takes `DEFAULT_MODEL`.
+        model: Its name at the provider, or the folder it is in; None takes `LOCAL_EMBEDDING_MODEL`.
         existing: Model name and dimensions that a corpus records.
 
     Returns:
@@ -160,7 +160,7 @@ def choose_local(
         ConfigurationError: The extra is not installed, the folder does not exist, or the model
             cannot be loaded.
     """
-    wanted = model or DEFAULT_MODEL
+    wanted = model or LOCAL_EMBEDDING_MODEL
     located = locate(wanted)
     name = f"{provider}/{located}"
     source = _PROVIDERS[provider]
@@ -188,7 +188,7 @@ def locate(model: str) -> str:
     """
     hint = (
         "Set EMBEDDING_MODEL to the folder that holds the model's files, beginning with `/`, `./`"
-        f" or `~`, or to a name at the Hugging Face Hub such as {DEFAULT_MODEL}."
+        f" or `~`, or to a name at the Hugging Face Hub such as {LOCAL_EMBEDDING_MODEL}."
     )
     if _is_folder(model) or model.startswith((".", "~")):
         try:

@@ -15,11 +15,7 @@ __all__ = ["choose_tracer"]
 
 
 def choose_tracer(settings: "Settings", stack: AsyncExitStack) -> "Tracer | None":
-    """Set up what `WEBRAG_TRACING` names.
-
-    Args:
-        settings: Where spans go.
-        stack: Flushes and undoes it.
+    """Set up what `WEBRAG_TRACING` names; the stack flushes and undoes it.
 
     Returns:
         None when tracing is off.

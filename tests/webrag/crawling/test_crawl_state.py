@@ -77,7 +77,7 @@ async def test_known_pages_are_not_added_twice(state: CrawlState, crawl: CrawlRe
 async def test_pages_under_way_are_left_out(state: CrawlState, crawl: CrawlRecord) -> None:
     await state.add(crawl.id, pages("a", "b"))
 
-    found = await state.next_pages(crawl.id, limit=5, but=["https://a.test/a"])
+    found = await state.next_pages(crawl.id, limit=5, under_way=["https://a.test/a"])
 
     assert [page.url for page in found] == ["https://a.test/b"]
 

@@ -1,10 +1,15 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dotenv import dotenv_values
+from llama_index.postprocessor.webrag import CohereRerank, JinaRerank, ZeroEntropyRerank
 
+from webrag.cli.mcp_command import mcp_command
+from webrag.orchestration.confidence import ZEROENTROPY
+from webrag.orchestration.models import ScoreProfile
 from webrag.settings import Settings, load_settings
 from webrag.settings.reference import configuration_page, env_example, sections
 from webrag.settings.sources import ORIGINS
@@ -36,6 +41,35 @@ def test_reference_is_complete(item: object) -> None:
 
     assert all(described.values())
     assert str(described["description"]).endswith(".")
+
+
+def described_defaults() -> dict[str, str]:
+    return {item.field: item.default_text for _, items in sections() for item in items}
+
+
+@pytest.mark.parametrize("service", [CohereRerank, JinaRerank, ZeroEntropyRerank])
+def test_reference_names_the_model_that_each_reranker_takes_by_itself(service: Any) -> None:
+    assert f"`{service.model_fields['model'].default}`" in described_defaults()["reranker_model"]
+
+
+@pytest.mark.parametrize("threshold", sorted(set(ScoreProfile.model_fields) - {"name"}))
+def test_reference_names_the_thresholds_of_zeroentropy(threshold: str) -> None:
+    assert f"`{getattr(ZEROENTROPY, threshold):g}`" in described_defaults()[threshold]
+
+
+def test_help_of_the_server_names_the_port_it_takes_by_itself() -> None:
+    port = next(option for option in mcp_command.params if option.name == "port")
+
+    assert f"[default: {load_settings().mcp_port}]" in str(port.to_info_dict()["help"])
+
+
+def test_sections_begin_where_the_settings_say() -> None:
+    assert [title for title, _ in sections()] == [
+        "Storage and logging", "Fetching", "Embedding and token counting", "Retrieval",
+        "Reranking", "Question analysis and run limits", "Following links",
+        "Judging evidence: when to stop and what to try next", "MCP server",
+        "Callers of the MCP server", "Answer manager", "Tracing",
+    ]  # fmt: skip
 
 
 def test_env_example_changes_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from ada_url import URL
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from webrag.ingestion.models import FetchConfig
+
 __all__ = ["FIRECRAWL_CLOUD_URL", "FirecrawlConfig", "ScrapedPage"]
 
 FIRECRAWL_CLOUD_URL = "https://api.firecrawl.dev"
@@ -42,7 +44,7 @@ class FirecrawlConfig(BaseModel):
     map_timeout_s: float = Field(default=15.0, gt=0)
     batch_timeout_s: float = Field(default=120.0, gt=0)
     max_age_s: float | None = Field(default=86_400.0, ge=0)
-    max_chars: int = Field(default=10_000_000, gt=0)
+    max_chars: int = Field(default=FetchConfig().max_decoded_bytes, gt=0)
     attempts: int = Field(default=3, ge=1)
     backoff_s: float = Field(default=0.5, ge=0)
     concurrency: int = Field(default=4, ge=1)

@@ -11,15 +11,15 @@ from pydantic import SecretStr
 
 from webrag.errors import FetchError
 from webrag.ingestion.extraction_pool import ExtractionPool
-from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
+from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.guard import Resolver, resolve
-from webrag.ingestion.models import FetchedPage, NormalizedDocument
+from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
 
 __all__ = ["FirecrawlPageReader"]
 
 _T = TypeVar("_T")
-_EXTRACTION_TIMEOUT_S = 10.0
+_DEFAULTS = FirecrawlConfig()
 # For LlamaIndex's prompts and embeddings; the node parser copies what it needs by itself.
 _NOT_FOR_MODELS = ["html", "status", "content_hash", "fetched_at", "source", "links"]
 
@@ -54,12 +54,12 @@ class FirecrawlPageReader(BaseReader):
     def __init__(
         self,
         api_key: str | None = None,
-        api_url: str = FIRECRAWL_CLOUD_URL,
+        api_url: str = _DEFAULTS.api_url,
         *,
         allowed_hosts: Iterable[str] = (),
-        timeout_s: float = 30.0,
-        batch_timeout_s: float = 120.0,
-        max_age_s: float | None = 86_400.0,
+        timeout_s: float = _DEFAULTS.timeout_s,
+        batch_timeout_s: float = _DEFAULTS.batch_timeout_s,
+        max_age_s: float | None = _DEFAULTS.max_age_s,
         raise_on_error: bool = True,
         resolver: Resolver = resolve,
     ) -> None:
@@ -90,7 +90,7 @@ class FirecrawlPageReader(BaseReader):
         """
         wanted = [urls] if isinstance(urls, str) else list(urls)
         source = FirecrawlSource(self._config, resolver=self._resolver)
-        pool = ExtractionPool(1, _EXTRACTION_TIMEOUT_S)
+        pool = ExtractionPool(1, FetchConfig().extraction_timeout_s)
         try:
             outcomes = await _fetched(source, wanted)
             read = {url: await _extracted(pool, outcome) for url, outcome in outcomes.items()}

@@ -137,9 +137,6 @@ class FirecrawlSource:
     async def fetch_many(self, urls: Sequence[str]) -> dict[str, FetchedPage | FetchError]:
         """Get many pages as one batch; the pages that failed do not cost the others.
 
-        Args:
-            urls: Absolute http(s) addresses.
-
         Returns:
             Canonical URL to page or error, in the order asked for.
 

@@ -215,9 +215,6 @@ class HttpFetcher:
     async def fetch_bytes(self, url: str) -> bytes:
         """Get a file as it is served, with the same guards and manners as a page.
 
-        Args:
-            url: Absolute http(s) address.
-
         Returns:
             The decompressed body; at most its first 20 MB.
 

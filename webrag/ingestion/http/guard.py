@@ -289,10 +289,7 @@ class AddressCheck:
         self._guard = GuardedBackend(AllowList(allowed), resolver=resolver)
 
     async def check(self, url: str) -> None:
-        """Return when every address of the URL's host may be contacted.
-
-        Args:
-            url: A canonical URL.
+        """Return when every address of a canonical URL's host may be contacted.
 
         Raises:
             RefusedAddressError: An address or the port is private, special or unusual.

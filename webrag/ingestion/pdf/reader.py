@@ -163,9 +163,7 @@ class _Bookmark:
 def read_pdf(body: bytes, url: str) -> PdfText:
     """Read a PDF; of a very long one the first 1,500 pages or 5 million characters.
 
-    Args:
-        body: The file.
-        url: Named in messages.
+    The URL is named in messages.
 
     Raises:
         UnusablePageError: It is encrypted, damaged, or holds pictures of pages only.

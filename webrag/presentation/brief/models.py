@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from webrag.retrieval.models import CitationSpan
+from webrag.retrieval.models import CitationSpan, RetrievalConfig
 
 __all__ = ["BriefConfig", "EvidenceBlock"]
 
@@ -32,7 +32,7 @@ class BriefConfig(_Frozen):
     whole_results: int = Field(default=2, ge=0)
     max_quote_chars: int = Field(default=400, ge=1)
     include_guide: bool = True
-    full_context_threshold: int = Field(default=30_000, ge=0)
+    full_context_threshold: int = Field(default=RetrievalConfig().full_context_threshold, ge=0)
     caller: Literal["mcp", "cli"] = "mcp"
 
 
