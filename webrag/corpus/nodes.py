@@ -11,17 +11,7 @@ from llama_index.core.schema import (
 )
 from pydantic_core import from_json
 
-__all__ = ["FLAGS", "NODE_COLUMNS", "node_from_columns", "node_from_row", "stored_metadata"]
-
-FLAGS = (
-    "has_table",
-    "has_code",
-    "has_math",
-    "has_definition_list",
-    "has_admonition",
-    "has_steps",
-)
-"""Rich-content flags: keys of a node's metadata and columns of `parents`."""
+__all__ = ["NODE_COLUMNS", "node_from_columns", "node_from_row", "stored_metadata"]
 
 NODE_COLUMNS = """c.node_id, c.text, c.metadata_ ->> '_node_content',
 case when not c.metadata_ ? '_node_content' then c.metadata_ end"""
