@@ -268,14 +268,7 @@ async def read_chunks(
     page_id: int | None,
     text_hashes: Sequence[bytes],
 ) -> KnownChunks:
-    """Find chunks that a new version of a page has in common with the corpus.
-
-    Args:
-        connection: Any.
-        collection: Which corpus.
-        page_id: Its previous version; None when there is none.
-        text_hashes: Of the new version's chunks.
-    """
+    """Find chunks that a new version of a page has in common with the corpus and the page."""
     embeddings = await read_embeddings(connection, collection, text_hashes)
     if page_id is None:
         return KnownChunks(embeddings, set())

@@ -81,12 +81,7 @@ class Table:
         }
 
     def selected(self, alias: str, *names: str) -> dict[str, str]:
-        """Columns as they are selected, by the names that rows have them under.
-
-        Args:
-            alias: Of the table in the statement.
-            names: Which columns; all but the generated ones when none is named.
-        """
+        """Columns of an alias of the table, all by default, by the names that rows use for them."""
         return {self.renamed.get(name, name): f"{alias}.{name}" for name in names or self.loaded}
 
     @property
@@ -298,24 +293,14 @@ SCHEMA_VERSION = max(_MIGRATIONS)
 
 
 def create_statements(collection: str, dimensions: int) -> list[sql.Composed]:
-    """Statements that create the tables of version 1, in order; they fail when one exists.
-
-    Args:
-        collection: A checked collection name.
-        dimensions: Size of the vectors.
-    """
+    """Statements that create the tables of version 1, in order; they fail when one exists."""
     return [_compose(statement, collection, dimensions) for statement in _STATEMENTS]
 
 
 def children_statements(
     collection: str, dimensions: int
 ) -> tuple[list[sql.Composed], list[sql.Composed]]:
-    """Statements that create `NEXT_CHILDREN`, and those that index it; existing ones are kept.
-
-    Args:
-        collection: A checked collection name.
-        dimensions: Size of its vectors.
-    """
+    """Statements that create `NEXT_CHILDREN`, and those that index it; existing ones are kept."""
     own = [text for text in _STATEMENTS if "data_children" in text]
     tables = [text for text in own if "create index" not in text]
     indexes = [text for text in own if "create index" in text]
@@ -328,13 +313,7 @@ def children_statements(
 def index_statements(
     collection: str, dimensions: int, version: int = SCHEMA_VERSION
 ) -> dict[str, sql.Composed]:
-    """Name of each index that is not a constraint, and the statement that creates it.
-
-    Args:
-        collection: A checked collection name.
-        dimensions: Size of its vectors.
-        version: Of its tables.
-    """
+    """Name of each index that is not a constraint, and the statement that creates it."""
     statements = {}
     later = (text for step, texts in _MIGRATIONS.items() if step <= version for text in texts)
     for text in (*_STATEMENTS, *later):
@@ -345,12 +324,7 @@ def index_statements(
 
 
 def vector_index_statement(collection: str, dimensions: int) -> sql.Composed:
-    """The statement that creates `VECTOR_INDEX`; an existing one is kept.
-
-    Args:
-        collection: A checked collection name.
-        dimensions: Size of its vectors.
-    """
+    """The statement that creates `VECTOR_INDEX`; an existing one is kept."""
     (statement,) = (text for text in _STATEMENTS if f"create index {VECTOR_INDEX}" in text)
     kept = statement.replace("create index", "create index if not exists")
     return _compose(kept, collection, dimensions)
@@ -371,12 +345,7 @@ def _compose(statement: str, collection: str, dimensions: int) -> sql.Composed:
 
 
 def migrate_statements(collection: str, version: int) -> list[sql.Composed]:
-    """Statements that bring the tables of a version to `SCHEMA_VERSION`, in order.
-
-    Args:
-        collection: A checked collection name.
-        version: What the collection has, from 1.
-    """
+    """Statements that bring the tables of a version to `SCHEMA_VERSION`, in order."""
     return [
         sql.SQL(statement).format(schema=sql.Identifier(collection))
         for step in range(version + 1, SCHEMA_VERSION + 1)

@@ -47,7 +47,8 @@ _WRITTEN: Mapping[str, Callable[[Any], Any]] = {"jsonb": Jsonb, "text[]": list}
 def copy_documents(collection: str, rows: Iterable[Mapping[str, Any]]) -> Copy:
     """Load pages; a column that a row does not name stays empty."""
     columns = DOCUMENTS.loaded
-    values = (_written(columns, map(row.get, columns)) for row in rows)
+    written = _writer(columns)
+    values = (written(map(row.get, columns)) for row in rows)
     return Copy(table(collection, DOCUMENTS.name), columns, values)
 
 
@@ -98,21 +99,27 @@ def _copy_rows(
     return Copy(table(collection, target.name), columns, rows)
 
 
-def _row_reader(
-    target: Table, *first: str
-) -> tuple[dict[str, str], Callable[[object], tuple[Any, ...]]]:
+def _row_reader(target: Table, *first: str) -> tuple[dict[str, str], Callable[[object], list[Any]]]:
     """Columns with their types, and what reads a row's values of all but the first ones."""
     loaded = target.loaded
     own = {name: kind for name, kind in loaded.items() if name not in first}
     read = attrgetter(*(target.renamed.get(name, name) for name in own))
-    return {name: loaded[name] for name in first} | own, lambda row: _written(own, read(row))
+    written = _writer(own)
+    return {name: loaded[name] for name in first} | own, lambda row: written(read(row))
 
 
-def _written(columns: Mapping[str, str], values: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(
-        _WRITTEN[kind](value) if kind in _WRITTEN and value is not None else value
-        for kind, value in zip(columns.values(), values, strict=True)
-    )
+def _writer(columns: Mapping[str, str]) -> Callable[[Iterable[Any]], list[Any]]:
+    """What puts values into the form that the types of their columns are loaded from."""
+    places = [(at, _WRITTEN[kind]) for at, kind in enumerate(columns.values()) if kind in _WRITTEN]
+
+    def written(values: Iterable[Any]) -> list[Any]:
+        found = list(values)
+        for at, write in places:
+            if found[at] is not None:
+                found[at] = write(found[at])
+        return found
+
+    return written
 
 
 _MAX_REASON_CHARS = 500

@@ -130,14 +130,14 @@ def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> Pla
         stored_parents: Rows that stand already and may be the parents of new nodes.
     """
     known = stored_parents | {parent.chunk_id for parent in page.parents}
-    lone = [
+    only_children = [
         page.only_child_parents[child.node_id]
         for child in page.children
         if child.parent_id not in known
     ]
     markdown, token = end.markdown, end.next_token
     parents: list[ParentRow] = []
-    for index, row in enumerate([*page.parents, *lone], end.next_chunk):
+    for index, row in enumerate([*page.parents, *only_children], end.next_chunk):
         markdown, start = _located(markdown, row.text, row.char_start)
         token_end = token + page.tokens[row.chunk_id]
         parents.append(
@@ -175,15 +175,17 @@ def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> Pla
 def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> AddedPage:
     children = [child_row(leaf, 0) for leaf in leaves]
     present = {row_id(node.node_id) for node in inner}
-    alone = [leaf for leaf in leaves if parent_id_of(leaf) not in present]
+    without_parent = [leaf for leaf in leaves if parent_id_of(leaf) not in present]
     count_tokens = get_tokenizer()
     return AddedPage(
         url=url,
         title=(*inner, *leaves)[0].metadata.get("title"),
         parents=[parent_row(node, 0) for node in inner],
         children=children,
-        only_child_parents={leaf.node_id: parent_row(leaf, 0) for leaf in alone},
-        tokens={row_id(node.node_id): _tokens(node, count_tokens) for node in (*inner, *alone)},
+        only_child_parents={leaf.node_id: parent_row(leaf, 0) for leaf in without_parent},
+        tokens={
+            row_id(node.node_id): _tokens(node, count_tokens) for node in (*inner, *without_parent)
+        },
         terms=[analyze(child.indexed_text) for child in children],
         embeddings=[leaf.get_embedding() for leaf in leaves],
     )
