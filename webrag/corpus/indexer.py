@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 from webrag.corpus.models import AcquiredPage, StoredPage
 from webrag.corpus.page_cutter import LocalCutter, PageCutter
 from webrag.corpus.pages import Corpus
-from webrag.corpus.rows import (
-    ChildRow,
-    PageRows,
-    link_rows,
-)
+from webrag.corpus.rows import ChildRow, PageRows
 from webrag.embedding.embedder import Embedder, PendingVector, VectorsUnderWay
 from webrag.ingestion.models import NormalizedDocument
 
@@ -100,8 +96,7 @@ class Indexer:
             ProviderError: Embedding failed.
             StorageError: The corpus cannot be read, or a chunk is not at its offsets.
         """
-        links = {row.url for row in link_rows(document.url, document.links)}
-        previous, same = await self._corpus.known_versions(document, links)
+        previous, same = await self._corpus.known_versions(document)
         if same is not None:
             return await self._confirm(document, same, depth)
         rows = await self._cutter.rows(document, depth=depth)

@@ -7,23 +7,14 @@ from typing import Any
 from psycopg import AsyncConnection, sql
 
 from webrag.corpus.models import LinkCandidate
+from webrag.corpus.rows import LinkRow
 from webrag.corpus.schema import table
-from webrag.corpus.writer import lock_pages
+from webrag.corpus.writer import copy_links, lock_pages
 from webrag.ingestion.models import MappedLink, is_generic_anchor
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Copy, Execute, Steps, run_steps
+from webrag.postgres.steps import Execute, Steps, run_steps
 
 __all__ = ["MappedLinks", "enriched"]
-
-_COLUMNS = {
-    "source_document": "int4",
-    "ordinal": "int4",
-    "url": "text",
-    "title": "text",
-    "description": "text",
-    "rel": "text[]",
-    "origin": "text",
-}
 
 
 class MappedLinks:
@@ -89,14 +80,11 @@ class MappedLinks:
             (page_id,),
         )
         others = {link.url: link for link in links if link.url != url}
-        yield Copy(
-            candidates,
-            _COLUMNS,
-            (
-                (page_id, ordinal, link.url, link.title, link.description, [], "map")
-                for ordinal, link in enumerate(others.values(), start=last[0][0] + 1)
-            ),
-        )
+        listed = [
+            LinkRow(ordinal, link.url, link.title, link.description, origin="map")
+            for ordinal, link in enumerate(others.values(), start=last[0][0] + 1)
+        ]
+        yield copy_links(self._collection, [(page_id, listed)])
 
 
 def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Literal
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,6 +14,7 @@ __all__ = [
     "LastOutcome",
     "LinkCandidate",
     "PageStatus",
+    "ParentChunk",
     "StoredPage",
 ]
 
@@ -22,6 +24,40 @@ LastOutcome = Literal["indexed", "updated", "unchanged", "gone", "failed"]
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ParentChunk(_Frozen):
+    """A parent chunk of a page: what is written of it, and what evidence is made of.
+
+    Attributes:
+        chunk_id: Survives edits elsewhere on the page.
+        section_heading: The innermost of `heading_path`.
+        text: `document.markdown[char_start:char_end]`.
+        chunk_index: Its place among the page's parents.
+        images: Images of the chunk: url, alt, caption, position.
+    """
+
+    chunk_id: UUID
+    section_heading: str | None
+    heading_path: tuple[str, ...] = ()
+    text: str
+    chunk_index: int
+    char_start: int
+    char_end: int
+    token_start: int
+    token_end: int
+    has_table: bool = False
+    has_code: bool = False
+    has_math: bool = False
+    has_definition_list: bool = False
+    has_admonition: bool = False
+    has_steps: bool = False
+    images: tuple[dict[str, str | int | None], ...] = ()
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of `text`."""
+        return self.token_end - self.token_start
 
 
 class StoredPage(_Frozen):

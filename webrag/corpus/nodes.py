@@ -11,17 +11,7 @@ from llama_index.core.schema import (
 )
 from pydantic_core import from_json
 
-__all__ = ["FLAGS", "NODE_COLUMNS", "node_from_columns", "node_from_row", "stored_metadata"]
-
-FLAGS = (
-    "has_table",
-    "has_code",
-    "has_math",
-    "has_definition_list",
-    "has_admonition",
-    "has_steps",
-)
-"""Rich-content flags: keys of a node's metadata and columns of `parents`."""
+__all__ = ["NODE_COLUMNS", "node_from_columns", "node_from_row", "stored_metadata"]
 
 NODE_COLUMNS = """c.node_id, c.text, c.metadata_ ->> '_node_content',
 case when not c.metadata_ ? '_node_content' then c.metadata_ end"""
@@ -80,14 +70,7 @@ def node_from_row(node_id: str, text: str, metadata: dict[str, Any] | None) -> T
 def node_from_columns(
     node_id: str, text: str, content: str | None, metadata: dict[str, Any] | None
 ) -> TextNode:
-    """As `node_from_row`, from `NODE_COLUMNS`.
-
-    Args:
-        node_id: Its id.
-        text: Its text.
-        content: `_node_content`, if there is one.
-        metadata: The rest, needed only if there is none.
-    """
+    """As `node_from_row`, from `NODE_COLUMNS`; metadata count only where there is no content."""
     if content is None:
         own = {key: value for key, value in (metadata or {}).items() if key not in _RESERVED}
         return TextNode(id_=node_id, text=text, metadata=own)

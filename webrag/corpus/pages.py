@@ -1,6 +1,6 @@
 """The stored pages: read in one transaction each, and changed in one each. Does not search."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
@@ -12,13 +12,7 @@ from webrag.corpus import queries
 from webrag.corpus.bulk_load import index_deferred
 from webrag.corpus.mapped_links import enriched
 from webrag.corpus.models import CorpusStatus, LinkCandidate, StoredPage
-from webrag.corpus.queries import (
-    KnownChunks,
-    KnownVersions,
-    StoredParent,
-    read_chunks,
-    read_versions,
-)
+from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding, read_embedding, table
 from webrag.corpus.writer import (
     Attempt,
@@ -33,7 +27,7 @@ from webrag.ingestion.models import NormalizedDocument
 from webrag.postgres.database import Database
 from webrag.postgres.steps import run_steps
 
-__all__ = ["Corpus", "CorpusReader", "StoredParent"]
+__all__ = ["Corpus", "CorpusReader"]
 _Connection = AsyncConnection[Any]
 
 
@@ -79,15 +73,10 @@ class CorpusReader:
 
         return await self._database.run(work)
 
-    async def known_versions(self, document: NormalizedDocument, links: Set[str]) -> KnownVersions:
-        """Tell which stored page a page that has arrived replaces, and which one it equals.
-
-        Args:
-            document: The page.
-            links: Its link targets.
-        """
+    async def known_versions(self, document: NormalizedDocument) -> KnownVersions:
+        """Tell which stored page a page that has arrived replaces, and which one it equals."""
         return await self._database.run(
-            lambda connection: read_versions(connection, self._collection, document, links),
+            lambda connection: read_versions(connection, self._collection, document),
             snapshot=True,
         )
 
@@ -123,17 +112,6 @@ class CorpusReader:
         """
         return await self._database.run(
             lambda connection: queries.read_urls(connection, self._collection, sites, limit)
-        )
-
-    async def neighbours(
-        self, document_id: str | UUID, chunk_indexes: Sequence[int]
-    ) -> list[StoredParent]:
-        """Give parents of a page by position, in page order; those that do not exist are absent."""
-        identity = UUID(str(document_id))
-        return await self._database.run(
-            lambda connection: queries.read_parents(
-                connection, self._collection, identity, chunk_indexes
-            )
         )
 
     async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:

@@ -1,10 +1,7 @@
 """The reads of the corpus as SQL, each over a connection it is given; it opens none."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +14,8 @@ from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
 
 __all__ = [
-    "ANCHORS",
     "KnownChunks",
     "KnownVersions",
-    "StoredParent",
     "find_pages",
     "read_chunks",
     "read_counts",
@@ -31,7 +26,6 @@ __all__ = [
     "read_listing",
     "read_outcomes",
     "read_pages",
-    "read_parents",
     "read_urls",
     "read_versions",
 ]
@@ -40,59 +34,6 @@ _PAGE = """
     d.content_hash, d.etag, d.last_modified, d.depth, d.child_count as chunk_count,
     d.token_count, d.gone_at, d.source
 """
-
-ANCHORS = """(
-    select coalesce(
-        jsonb_agg(jsonb_build_object('char_start', a.char_start, 'fragment', a.fragment)
-                  order by a.number), '[]')
-    from (
-        select *, lead(char_start) over (order by number) as next_start
-        from rows from (jsonb_to_recordset(d.anchors) as (char_start int, fragment text))
-        with ordinality as anchors(char_start, fragment, number)
-    ) a
-    where a.char_start < p.char_end and (a.next_start is null or a.next_start > p.char_start)
-)"""
-
-"""The anchors of `documents d` that lead to some part of `parents p`, as JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredParent:
-    """A parent chunk as stored, with what is needed to cite it.
-
-    Attributes:
-        document_id: Stable id of the page.
-        text: `document.markdown[char_start:char_end]`.
-        html: Aligned HTML where markdown is lossy, else None.
-        images: url, alt, caption and position of each image.
-        anchors: Those of the page that lead to some part of the chunk, in order.
-    """
-
-    id: UUID
-    document_id: UUID
-    url: str
-    site: str
-    title: str | None
-    depth: int
-    published_at: datetime | None
-    fetched_at: datetime
-    chunk_index: int
-    heading: str | None
-    heading_path: list[str]
-    text: str
-    html: str | None
-    char_start: int
-    char_end: int
-    token_start: int
-    token_end: int
-    has_table: bool
-    has_code: bool
-    has_math: bool
-    has_definition_list: bool
-    has_admonition: bool
-    has_steps: bool
-    images: list[dict[str, Any]]
-    anchors: list[dict[str, Any]]
 
 
 async def find_pages(
@@ -174,30 +115,6 @@ async def read_in_degrees(
     cursor = await connection.execute(statement, (list(targets),))
     counted = dict(await cursor.fetchall())
     return {target: counted.get(target, 0) for target in targets}
-
-
-async def read_parents(
-    connection: AsyncConnection[Any],
-    collection: str,
-    document_id: UUID,
-    chunk_indexes: Sequence[int],
-) -> list[StoredParent]:
-    """Give parents of one page by position, in page order; those that do not exist are absent."""
-    statement = sql.SQL(
-        f"""
-        select p.id, d.document_id, d.url, d.site, d.title, d.depth, d.published_at, d.fetched_at,
-               p.chunk_index, p.heading, p.heading_path, p.text, p.html, p.char_start, p.char_end,
-               p.token_start, p.token_end, p.has_table, p.has_code, p.has_math,
-               p.has_definition_list, p.has_admonition, p.has_steps, p.images,
-               {ANCHORS} as anchors
-        from {{parents}} p join {{documents}} d on d.id = p.document
-        where d.document_id = %s and p.chunk_index = any(%s)
-        order by p.chunk_index
-        """
-    ).format(parents=table(collection, "parents"), documents=table(collection, "documents"))
-    async with connection.cursor(row_factory=class_row(StoredParent)) as cursor:
-        await cursor.execute(statement, (document_id, list(chunk_indexes)))
-        return await cursor.fetchall()
 
 
 async def read_counts(
@@ -326,22 +243,14 @@ class KnownChunks(NamedTuple):
 
 
 async def read_versions(
-    connection: AsyncConnection[Any],
-    collection: str,
-    document: NormalizedDocument,
-    links: Set[str],
+    connection: AsyncConnection[Any], collection: str, document: NormalizedDocument
 ) -> KnownVersions:
-    """Find what is stored of a page.
+    """Find what is stored of a page, over a connection that sees one state of the corpus.
 
     Two pages are the same when text, title and link targets are: versions of a manual can share
     text and still lead elsewhere.
-
-    Args:
-        connection: Whose statements see one state of the corpus.
-        collection: Which corpus.
-        document: The page.
-        links: Its link targets.
     """
+    links = {link.url for link in document.links} - {document.url}
     previous = (await find_pages(connection, collection, [document.url])).get(document.url)
     if previous is None or previous.url != document.url:
         return KnownVersions(None, await _twin(connection, collection, document, links))
@@ -359,14 +268,7 @@ async def read_chunks(
     page_id: int | None,
     text_hashes: Sequence[bytes],
 ) -> KnownChunks:
-    """Find chunks that a new version of a page has in common with the corpus.
-
-    Args:
-        connection: Any.
-        collection: Which corpus.
-        page_id: Its previous version; None when there is none.
-        text_hashes: Of the new version's chunks.
-    """
+    """Find chunks that a new version of a page has in common with the corpus and the page."""
     embeddings = await read_embeddings(connection, collection, text_hashes)
     if page_id is None:
         return KnownChunks(embeddings, set())

@@ -7,12 +7,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import NAMESPACE_OID, NAMESPACE_URL, UUID, uuid5
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
+from llama_index.node_parser.webrag import FLAG_KEYS
 
-from webrag.corpus.nodes import FLAGS, stored_metadata
+from webrag.corpus.models import ParentChunk
+from webrag.corpus.nodes import node_from_row, stored_metadata
 from webrag.errors import StorageError
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink, is_generic_anchor
 from webrag.lexical.analysis import analyze
@@ -26,6 +28,7 @@ __all__ = [
     "build_page_rows",
     "child_row",
     "document_id_of",
+    "indexed_text",
     "link_rows",
     "parent_id_of",
     "parent_row",
@@ -37,22 +40,10 @@ __all__ = [
 _MAX_IMAGE_CHARS: Final = 8_000
 
 
-@dataclass(frozen=True, slots=True)
-class ParentRow:
+class ParentRow(ParentChunk):
     """One row of `parents`; fields are its columns."""
 
-    id: UUID
-    chunk_index: int
-    heading: str | None
-    heading_path: list[str]
-    text: str
     html: str | None
-    char_start: int
-    char_end: int
-    token_start: int
-    token_end: int
-    flags: dict[str, bool]
-    images: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +75,11 @@ class LinkRow:
     url: str
     title: str
     description: str
-    heading: str | None
-    rel: list[str]
-    char_start: int | None
-    char_end: int | None
+    heading: str | None = None
+    rel: Sequence[str] = ()
+    char_start: int | None = None
+    char_end: int | None = None
+    origin: Literal["page", "map"] = "page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,30 +162,32 @@ def parent_row(node: BaseNode, index: int) -> ParentRow:
     """Give the row of a parent node; what its metadata lacks gets neutral values."""
     metadata = node.metadata
     start, end = _offset(node, "start_char_idx"), _offset(node, "end_char_idx")
-    return ParentRow(
-        id=row_id(node.node_id),
+    flags: dict[str, Any] = {flag: bool(metadata.get(flag)) for flag in FLAG_KEYS}
+    # Unchecked: what the metadata of somebody else's nodes hold is stored as it is.
+    return ParentRow.model_construct(
+        chunk_id=row_id(node.node_id),
         chunk_index=index,
-        heading=metadata.get("heading"),
-        heading_path=list(metadata.get("heading_path") or []),
+        section_heading=metadata.get("heading"),
+        heading_path=tuple(metadata.get("heading_path") or ()),
         text=node.get_content(MetadataMode.NONE),
         html=metadata.get("html") or None,
         char_start=start,
         char_end=end,
         token_start=int(metadata.get("token_start", 0)),
         token_end=int(metadata.get("token_end", 0)),
-        flags={flag: bool(metadata.get(flag)) for flag in FLAGS},
-        images=list(metadata.get("images") or []),
+        images=tuple(metadata.get("images") or ()),
+        **flags,
     )
 
 
 def child_row(node: BaseNode, ordinal: int) -> ChildRow:
     """Give the row of a searched node; without a parent it is its own."""
-    indexed_text = _indexed_text(node)
+    searched = _indexed_text(node)
     return ChildRow(
         node_id=node.node_id,
         text=node.get_content(MetadataMode.NONE),
-        indexed_text=indexed_text,
-        text_hash=hashlib.blake2b(indexed_text.encode(), digest_size=16).digest(),
+        indexed_text=searched,
+        text_hash=hashlib.blake2b(searched.encode(), digest_size=16).digest(),
         metadata=stored_metadata(node),
         parent_id=parent_id_of(node),
         ordinal=ordinal,
@@ -205,6 +199,11 @@ def child_row(node: BaseNode, ordinal: int) -> ChildRow:
 def parent_id_of(node: BaseNode) -> UUID:
     """Row id of a searched node's parent; without a parent it is its own."""
     return row_id(_parent_of(node) or node.node_id)
+
+
+def indexed_text(node_id: str, text: str, metadata: dict[str, Any] | None) -> str:
+    """What was embedded and indexed of a stored child."""
+    return _indexed_text(node_from_row(node_id, text, metadata))
 
 
 def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
@@ -223,7 +222,7 @@ def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
                 title=title,
                 description=link.sentence,
                 heading=link.heading,
-                rel=list(link.rel),
+                rel=link.rel,
                 char_start=link.char_start,
                 char_end=link.char_end,
             )

@@ -52,12 +52,7 @@ async def lock_tables(connection: AsyncConnection[TupleRow], collection: str) ->
 async def create_tables(
     connection: AsyncConnection[TupleRow], collection: str, embedding: tuple[str, int]
 ) -> None:
-    """Make an empty collection.
-
-    Args:
-        connection: In a transaction that holds the lock.
-        collection: A checked name.
-        embedding: Model and dimensions it is made with.
+    """Make an empty collection for a model and its dimensions, in a transaction with the lock.
 
     Raises:
         ConfigurationError: Its schema holds somebody else's tables.
@@ -99,12 +94,7 @@ async def create_tables(
 async def migrate_tables(
     connection: AsyncConnection[TupleRow], collection: str, version: int
 ) -> None:
-    """Bring the tables of a collection from a version to the current one.
-
-    Args:
-        connection: In a transaction that holds the lock.
-        collection: A checked name.
-        version: What it has.
+    """Bring the tables of a collection to the current version, in a transaction with the lock.
 
     Raises:
         StorageError: The user may not change it.

@@ -1,8 +1,9 @@
 """Writes pages, in bulk loads, as steps of a transaction; it opens and commits none."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +13,9 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.models import LastOutcome
-from webrag.corpus.nodes import FLAGS
 from webrag.corpus.rows import ChildRow, LinkRow, PageRows, ParentRow
 from webrag.corpus.schema import table
+from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import PostingRow
@@ -40,129 +41,38 @@ Embeddings = Sequence[Any] | NDArray[np.float32]
 
 """One vector for each of a page's chunks."""
 
-_DOCUMENT_COLUMNS = {
-    "id": "int4",
-    "document_id": "uuid",
-    "aliases": "text[]",
-    "site": "text",
-    "publication_year": "int4",
-    "depth": "int4",
-    "token_count": "int4",
-    "child_count": "int4",
-    "term_count": "int4",
-    "anchors": "jsonb",
-    "url": "text",
-    "requested_url": "text",
-    "title": "text",
-    "description": "text",
-    "language": "text",
-    "published_at": "timestamptz",
-    "modified_at": "timestamptz",
-    "fetched_at": "timestamptz",
-    "markdown": "text",
-    "html": "text",
-    "content_hash": "text",
-    "etag": "text",
-    "last_modified": "text",
-    "status": "int4",
-    "source": "text",
-}
-
-_PARENT_COLUMNS = {
-    "id": "uuid",
-    "document": "int4",
-    "chunk_index": "int4",
-    "heading": "text",
-    "heading_path": "text[]",
-    "text": "text",
-    "html": "text",
-    "char_start": "int4",
-    "char_end": "int4",
-    "token_start": "int4",
-    "token_end": "int4",
-    **dict.fromkeys(FLAGS, "bool"),
-    "images": "jsonb",
-}
-
-_CHILD_COLUMNS = {
-    "text": "varchar",
-    "metadata_": "jsonb",
-    "node_id": "varchar",
-    "embedding": "halfvec",
-    "document": "int4",
-    "parent_id": "uuid",
-    "ordinal": "int4",
-    "char_start": "int4",
-    "char_end": "int4",
-    "text_hash": "bytea",
-}
-
-_POSTING_COLUMNS = {"term": "text", "document": "int4", "segment": "int2", "packed": "bytea"}
-
-_LINK_COLUMNS = {
-    "source_document": "int4",
-    "ordinal": "int4",
-    "url": "text",
-    "title": "text",
-    "description": "text",
-    "heading": "text",
-    "rel": "text[]",
-    "char_start": "int4",
-    "char_end": "int4",
-}
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {"jsonb": Jsonb, "text[]": list}
 
 
 def copy_documents(collection: str, rows: Iterable[Mapping[str, Any]]) -> Copy:
     """Load pages; a column that a row does not name stays empty."""
-    values = (tuple(map(row.get, _DOCUMENT_COLUMNS)) for row in rows)
-    return Copy(table(collection, "documents"), _DOCUMENT_COLUMNS, values)
+    columns = DOCUMENTS.loaded
+    written = _writer(columns)
+    values = (written(map(row.get, columns)) for row in rows)
+    return Copy(table(collection, DOCUMENTS.name), columns, values)
 
 
 def copy_parents(collection: str, pages: Iterable[tuple[int, Sequence[ParentRow]]]) -> Copy:
     """Load parents, by the numbers of their pages."""
-    rows = (
-        (
-            row.id,
-            page_id,
-            row.chunk_index,
-            row.heading,
-            row.heading_path,
-            row.text,
-            row.html,
-            row.char_start,
-            row.char_end,
-            row.token_start,
-            row.token_end,
-            *(row.flags[flag] for flag in FLAGS),
-            Jsonb(row.images),
-        )
-        for page_id, parents in pages
-        for row in parents
-    )
-    return Copy(table(collection, "parents"), _PARENT_COLUMNS, rows)
+    return _copy_rows(collection, PARENTS, "document", pages)
 
 
 def copy_children(
     collection: str, pages: Iterable[tuple[int, Sequence[ChildRow], Embeddings]]
 ) -> Copy:
     """Load searched chunks and their vectors, by the numbers of their pages."""
+    columns, values = _row_reader(CHILDREN, "document", "embedding")
     rows = (
-        (
-            row.text,
-            Jsonb(row.metadata),
-            row.node_id,
-            HalfVector(embedding),
-            page_id,
-            row.parent_id,
-            row.ordinal,
-            row.char_start,
-            row.char_end,
-            row.text_hash,
-        )
+        (page_id, HalfVector(embedding), *values(row))
         for page_id, children, embeddings in pages
         for row, embedding in zip(children, embeddings, strict=True)
     )
-    return Copy(table(collection, "data_children"), _CHILD_COLUMNS, rows)
+    return Copy(table(collection, CHILDREN.name), columns, rows)
+
+
+def copy_links(collection: str, pages: Iterable[tuple[int, Sequence[LinkRow]]]) -> Copy:
+    """Load links, by the numbers of the pages they are on."""
+    return _copy_rows(collection, LINKS, "source_document", pages)
 
 
 def copy_postings(collection: str, pages: Iterable[tuple[int, Sequence[PostingRow]]]) -> Copy:
@@ -177,27 +87,39 @@ def copy_postings(collection: str, pages: Iterable[tuple[int, Sequence[PostingRo
             # A page's rows come by term: a fifth cheaper than sorting the rows of all.
             by_term.setdefault(row.term, []).append(loaded)
     rows = (row for term in sorted(by_term) for row in by_term[term])
-    return Copy(table(collection, "postings"), _POSTING_COLUMNS, rows)
+    return Copy(table(collection, POSTINGS.name), POSTINGS.loaded, rows)
 
 
-def copy_links(collection: str, pages: Iterable[tuple[int, Sequence[LinkRow]]]) -> Copy:
-    """Load links, by the numbers of the pages they are on."""
-    rows = (
-        (
-            page_id,
-            row.ordinal,
-            row.url,
-            row.title,
-            row.description,
-            row.heading,
-            row.rel,
-            row.char_start,
-            row.char_end,
-        )
-        for page_id, links in pages
-        for row in links
-    )
-    return Copy(table(collection, "link_candidates"), _LINK_COLUMNS, rows)
+def _copy_rows(
+    collection: str, target: Table, owner: str, pages: Iterable[tuple[int, Sequence[object]]]
+) -> Copy:
+    """Load rows whose fields are the columns; `owner` names the column of the page's number."""
+    columns, values = _row_reader(target, owner)
+    rows = ((page_id, *values(row)) for page_id, own in pages for row in own)
+    return Copy(table(collection, target.name), columns, rows)
+
+
+def _row_reader(target: Table, *first: str) -> tuple[dict[str, str], Callable[[object], list[Any]]]:
+    """Columns with their types, and what reads a row's values of all but the first ones."""
+    loaded = target.loaded
+    own = {name: kind for name, kind in loaded.items() if name not in first}
+    read = attrgetter(*(target.renamed.get(name, name) for name in own))
+    written = _writer(own)
+    return {name: loaded[name] for name in first} | own, lambda row: written(read(row))
+
+
+def _writer(columns: Mapping[str, str]) -> Callable[[Iterable[Any]], list[Any]]:
+    """What puts values into the form that the types of their columns are loaded from."""
+    places = [(at, _WRITTEN[kind]) for at, kind in enumerate(columns.values()) if kind in _WRITTEN]
+
+    def written(values: Iterable[Any]) -> list[Any]:
+        found = list(values)
+        for at, write in places:
+            if found[at] is not None:
+                found[at] = write(found[at])
+        return found
+
+    return written
 
 
 _MAX_REASON_CHARS = 500
@@ -358,7 +280,7 @@ def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, A
         "token_count": page.token_count,
         "child_count": len(page.children),
         "term_count": page.term_count,
-        "anchors": Jsonb([anchor.model_dump() for anchor in document.anchors]),
+        "anchors": [anchor.model_dump() for anchor in document.anchors],
         **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
     }
 

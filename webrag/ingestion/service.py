@@ -42,7 +42,7 @@ class IngestionService:
         """Fetch one page and convert it.
 
         Args:
-            url: Absolute http(s) address.
+            url: Canonical address.
             validators: From the stored version; with them a current page is not transferred.
             fresh: Take no copy that a service keeps.
 
@@ -51,7 +51,7 @@ class IngestionService:
             FetchError: The page could not be obtained or holds nothing readable; the subclass
                 says which.
         """
-        fetched = await self._fetch(canonical_url(url), validators, fresh)
+        fetched = await self._fetch(url, validators, fresh)
         if isinstance(fetched, NotModified):
             return fetched
         try:

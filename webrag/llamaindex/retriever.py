@@ -12,11 +12,11 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
+from llama_index.node_parser.webrag import FLAG_KEYS
 from typing_extensions import override
 
 from webrag.argument_checks import check_choice
 from webrag.errors import InputError
-from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalResult, RetrievedChunk
 from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
@@ -90,7 +90,7 @@ def _node(chunk: RetrievedChunk) -> TextNode:
         "chunk_index": chunk.chunk_index,
         "depth": chunk.depth,
         "fetched_at": chunk.fetched_at.isoformat(),
-        **{flag: getattr(chunk, flag) for flag in (*HTML_PREFERRED_FLAGS, "has_steps")},
+        **{flag: getattr(chunk, flag) for flag in FLAG_KEYS},
     }
     if chunk.focus is not None:
         metadata["focus"] = [chunk.focus.char_start, chunk.focus.char_end]

@@ -11,14 +11,14 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Te
 from llama_index.core.utils import get_tokenizer
 from llama_index.core.vector_stores.types import MetadataFilters
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
-from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns, node_from_row
+from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
 from webrag.corpus.rows import (
     ChildRow,
     ParentRow,
     child_row,
     document_id_of,
+    indexed_text,
     parent_id_of,
     parent_row,
     row_id,
@@ -129,34 +129,35 @@ def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> Pla
         end: Where the page ends.
         stored_parents: Rows that stand already and may be the parents of new nodes.
     """
-    known = stored_parents | {parent.id for parent in page.parents}
-    lone = [
+    known = stored_parents | {parent.chunk_id for parent in page.parents}
+    only_children = [
         page.only_child_parents[child.node_id]
         for child in page.children
         if child.parent_id not in known
     ]
     markdown, token = end.markdown, end.next_token
     parents: list[ParentRow] = []
-    for index, row in enumerate([*page.parents, *lone], end.next_chunk):
+    for index, row in enumerate([*page.parents, *only_children], end.next_chunk):
         markdown, start = _located(markdown, row.text, row.char_start)
-        token_end = token + page.tokens[row.id]
+        token_end = token + page.tokens[row.chunk_id]
         parents.append(
-            replace(
-                row,
-                chunk_index=index,
-                char_start=start,
-                char_end=start + len(row.text),
-                token_start=token,
-                token_end=token_end,
+            row.model_copy(
+                update={
+                    "chunk_index": index,
+                    "char_start": start,
+                    "char_end": start + len(row.text),
+                    "token_start": token,
+                    "token_end": token_end,
+                }
             )
         )
         token = token_end
-    spans = {row.id: (row.char_start, row.char_end) for row in parents}
+    spans = {row.chunk_id: (row.char_start, row.char_end) for row in parents}
     children: list[ChildRow] = []
     for ordinal, child in enumerate(page.children, end.next_ordinal):
         parent_id = child.parent_id
         if parent_id not in known:
-            parent_id = page.only_child_parents[child.node_id].id
+            parent_id = page.only_child_parents[child.node_id].chunk_id
         around = spans.get(parent_id, (0, None))
         markdown, start = _located(markdown, child.text, child.char_start, *around)
         children.append(
@@ -174,15 +175,17 @@ def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> Pla
 def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> AddedPage:
     children = [child_row(leaf, 0) for leaf in leaves]
     present = {row_id(node.node_id) for node in inner}
-    alone = [leaf for leaf in leaves if parent_id_of(leaf) not in present]
+    without_parent = [leaf for leaf in leaves if parent_id_of(leaf) not in present]
     count_tokens = get_tokenizer()
     return AddedPage(
         url=url,
         title=(*inner, *leaves)[0].metadata.get("title"),
         parents=[parent_row(node, 0) for node in inner],
         children=children,
-        only_child_parents={leaf.node_id: parent_row(leaf, 0) for leaf in alone},
-        tokens={row_id(node.node_id): _tokens(node, count_tokens) for node in (*inner, *alone)},
+        only_child_parents={leaf.node_id: parent_row(leaf, 0) for leaf in without_parent},
+        tokens={
+            row_id(node.node_id): _tokens(node, count_tokens) for node in (*inner, *without_parent)
+        },
         terms=[analyze(child.indexed_text) for child in children],
         embeddings=[leaf.get_embedding() for leaf in leaves],
     )
@@ -313,7 +316,7 @@ def _delete_parents(
     """Make way for parents that are stored already."""
     yield Execute(
         sql.SQL("delete from {} where id = any(%s)").format(table(collection, "parents")),
-        ([parent.id for _, nodes in placed for parent in nodes.parents],),
+        ([parent.chunk_id for _, nodes in placed for parent in nodes.parents],),
     )
 
 
@@ -369,7 +372,7 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "token_count": nodes.token_count,
         "child_count": len(nodes.children),
         "term_count": sum(map(len, page.terms)),
-        "anchors": Jsonb([]),
+        "anchors": [],
     }
 
 
@@ -392,8 +395,7 @@ def _rebuild(collection: str, page_id: int) -> Steps[None]:
     )
     terms: list[list[str]] = [[] for _ in range(rows[-1][0] + 1 if rows else 0)]
     for ordinal, node_id, text, metadata in rows:
-        node = node_from_row(node_id, text, metadata)
-        terms[ordinal] = analyze(child_row(node, ordinal).indexed_text)
+        terms[ordinal] = analyze(indexed_text(node_id, text, metadata))
     yield Execute(
         sql.SQL("delete from {} where document = %s").format(table(collection, "postings")),
         (page_id,),

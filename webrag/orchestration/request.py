@@ -136,7 +136,7 @@ class RunRequest:
         _check_words(intent, retrieval_mode)
         return cls(
             query=_checked_query(query),
-            wordings=checked_wordings(query, options.get("wordings")),
+            wordings=checked_wordings(query, wordings),
             intent=intent,
             filters=filters,
             top_k=top_k,

@@ -11,24 +11,14 @@ from llama_index.postprocessor.webrag.wordings import wordings_score
 from webrag.retrieval.models import RetrievedChunk, WordingScores
 
 __all__ = [
-    "HTML_PREFERRED_FLAGS",
     "Candidate",
     "ParentHit",
     "drop_repeated_texts",
     "fit_budget",
     "group_by_parent",
-    "group_by_source",
+    "in_reading_order",
     "select_surface",
 ]
-
-# Flags of chunks whose markdown loses something the HTML keeps; numbered steps lose nothing.
-HTML_PREFERRED_FLAGS = (
-    "has_table",
-    "has_code",
-    "has_math",
-    "has_definition_list",
-    "has_admonition",
-)
 
 T = TypeVar("T")
 
@@ -142,14 +132,16 @@ def fit_budget(items: Sequence[T], tokens: Callable[[T], int], budget: int) -> t
     return list(items[:kept]), kept < len(items)
 
 
-def group_by_source(chunks: Iterable[RetrievedChunk]) -> tuple[RetrievedChunk, ...]:
-    """One group per page, groups by best score, chunks of a page in reading order."""
-    groups: dict[str, list[RetrievedChunk]] = {}
-    for chunk in chunks:
-        groups.setdefault(chunk.source_url, []).append(chunk)
-    ordered = sorted(groups.values(), key=lambda group: -max(chunk.score for chunk in group))
+def in_reading_order(
+    items: Iterable[T], chunk: Callable[[T], RetrievedChunk], score: Callable[[T], float]
+) -> tuple[T, ...]:
+    """One group per page, groups by best score, chunks of a page as they stand on it."""
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(chunk(item).source_url, []).append(item)
+    ordered = sorted(groups.values(), key=lambda group: -max(map(score, group)))
     return tuple(
-        chunk for group in ordered for chunk in sorted(group, key=lambda each: each.chunk_index)
+        item for group in ordered for item in sorted(group, key=lambda one: chunk(one).chunk_index)
     )
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from webrag.corpus.models import ParentChunk
 from webrag.ingestion.models import Anchor
 
 __all__ = [
@@ -103,58 +104,35 @@ class ChildMatch(_Frozen):
     wordings: tuple[WordingScores, ...] = ()
 
 
-class RetrievedChunk(_Frozen):
-    """A parent chunk selected as evidence.
+class RetrievedChunk(ParentChunk):
+    """A parent chunk selected as evidence, with its page.
 
     Attributes:
-        text: The parent's markdown, `document.markdown[char_start:char_end]`.
         selected_text: What to present: `text`, or the aligned HTML when flags say that
             markdown is lossy.
         score: Best child's fused score times the depth multiplier, with other wordings the
             weighted mean of all; 1.0 in full-context mode.
         raw_similarity: Best cosine among the matched children; None in full-context mode.
         matches: Children that matched, best first; empty in full-context mode.
-        images: Images of the chunk: url, alt, caption, position.
         site: Host of the page.
         anchors: Places a URL can point to that lead to some part of the chunk, in order; only
             PDFs have them.
     """
 
-    chunk_id: UUID
     document_id: UUID
     parent_id: UUID | None = None
     source_url: str
     site: str
     title: str | None
-    text: str
     selected_text: str
     surface: Literal["html", "markdown"]
-    section_heading: str | None
-    heading_path: tuple[str, ...] = ()
-    chunk_index: int
-    char_start: int
-    char_end: int
-    token_start: int
-    token_end: int
     score: float
     raw_similarity: float | None
     depth: int
-    has_table: bool = False
-    has_code: bool = False
-    has_math: bool = False
-    has_definition_list: bool = False
-    has_admonition: bool = False
-    has_steps: bool = False
-    images: tuple[dict[str, str | int | None], ...] = ()
     anchors: tuple[Anchor, ...] = ()
     published_at: datetime | None = None
     fetched_at: datetime
     matches: tuple[ChildMatch, ...] = ()
-
-    @property
-    def token_count(self) -> int:
-        """Tokens of `text`."""
-        return self.token_end - self.token_start
 
     @property
     def focus(self) -> ChildMatch | None:

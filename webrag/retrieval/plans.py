@@ -37,6 +37,7 @@ __all__ = [
     "best_by_words",
     "find_chunks",
     "find_nearest",
+    "parents_of",
     "read_totals",
     "read_whole",
     "totals_of",
@@ -99,7 +100,7 @@ def read_whole(queries: Queries, budget: int) -> Steps[Found]:
     kept_pages, _ = fit_budget(pages, lambda page: int(page[1]), budget)
     if not kept_pages:
         return Found(totals)
-    parents = _parents(
+    parents = parents_of(
         (yield from alone(queries.parents_of_pages([page[0] for page in kept_pages])))
     )
     kept, _ = fit_budget(parents, lambda row: int(row["token_end"] - row["token_start"]), budget)
@@ -163,7 +164,7 @@ def find_chunks(
     )
     return Found(
         totals,
-        _parents(parent_rows),
+        parents_of(parent_rows),
         {hit.parent_id: hit for hit in hits},
         {child_key(row[0], row[1]): row[2:] for row in text_rows},
         idf[0],
@@ -457,5 +458,6 @@ def totals_of(rows: Rows) -> CorpusTotals:
     return CorpusTotals(*(int(value) for value in rows[0]))
 
 
-def _parents(rows: Rows) -> list[dict[str, Any]]:
+def parents_of(rows: Rows) -> list[dict[str, Any]]:
+    """Parents that a statement selected, column name to value."""
     return [dict(zip(PARENT_COLUMNS, row, strict=True)) for row in rows]

@@ -5,18 +5,20 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
+
+from llama_index.node_parser.webrag import LOSSY_FLAGS
 
 from webrag.concurrency import all_of
 from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Steps, run_steps, run_steps_sync
+from webrag.postgres.steps import Steps, alone, run_steps, run_steps_sync
 from webrag.redaction import redacted_failure, safe_cause
 from webrag.retrieval.aggregation import (
-    HTML_PREFERRED_FLAGS,
     Candidate,
     ParentHit,
-    group_by_source,
+    in_reading_order,
     select_surface,
 )
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
@@ -30,8 +32,16 @@ from webrag.retrieval.models import (
     TimingInfo,
     Wording,
 )
-from webrag.retrieval.plans import Asked, Found, find_chunks, read_totals, read_whole
+from webrag.retrieval.plans import (
+    Asked,
+    Found,
+    find_chunks,
+    parents_of,
+    read_totals,
+    read_whole,
+)
 from webrag.retrieval.request import RetrievalMode, RetrievalRequest, check_request
+from webrag.retrieval.statements import Queries
 
 __all__ = ["Searcher", "matched_result", "whole_result"]
 
@@ -62,8 +72,10 @@ def matched_result(
         embed_ms: Time they took.
     """
     wordings = zip(request.wordings, vectors[1:], found.wording_idf, strict=True)
-    chunks = group_by_source(
-        _matched_chunk(row, found.hits[row["chunk_id"]], found.texts) for row in found.parents
+    chunks = in_reading_order(
+        (_matched_chunk(row, found.hits[row["chunk_id"]], found.texts) for row in found.parents),
+        chunk=lambda chunk: chunk,
+        score=lambda chunk: chunk.score,
     )
     elapsed = _elapsed_ms(request)
     return RetrievalResult(
@@ -118,7 +130,7 @@ def _chunk(
 ) -> RetrievedChunk:
     values = dict(row)
     html = values.pop("html")
-    is_lossy = any(values[flag] for flag in HTML_PREFERRED_FLAGS)
+    is_lossy = any(values[flag] for flag in LOSSY_FLAGS)
     selected, surface = select_surface(values["text"], html, is_lossy=is_lossy)
     return RetrievedChunk(
         **values,
@@ -215,6 +227,15 @@ class Searcher:
         embed_ms = (time.perf_counter() - started) * 1000
         found = await self._run(lambda: _search(request, self._config, vectors))
         return matched_result(found, request, vectors, embed_ms)
+
+    async def chunks_at(self, places: Sequence[tuple[UUID, int]]) -> list[RetrievedChunk]:
+        """Parents by the id of their page and their index on it, in that order, scored 0.0.
+
+        Those that do not exist are absent.
+        """
+        queries = Queries(self._database.config.collection)
+        rows = await self._run(lambda: alone(queries.parents_at(places)))
+        return [_chunk(row, score=0.0) for row in parents_of(rows)]
 
     def retrieve_sync(
         self,

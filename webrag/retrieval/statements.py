@@ -8,8 +8,9 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import sql
 
-from webrag.corpus.queries import ANCHORS
+from webrag.corpus.models import ParentChunk
 from webrag.corpus.schema import table
+from webrag.corpus.tables import DOCUMENTS, PARENTS
 from webrag.lexical.postings import POSTING
 from webrag.postgres.steps import Execute
 from webrag.retrieval.conditions import EVERYTHING, Scope
@@ -195,6 +196,21 @@ class Queries:
             ids=list(ids),
         )
 
+    def parents_at(self, places: Sequence[tuple[UUID, int]]) -> Execute:
+        """Parents by the id of their page and their index on it, in that order."""
+        return self._statement(
+            f"""
+            select {_PARENT}
+            from unnest(%(pages)s::uuid[], %(indexes)s::int[]) with ordinality
+                k(page, chunk_index, place)
+            join {{documents}} d on d.document_id = k.page
+            join {{parents}} p on p.document = d.id and p.chunk_index = k.chunk_index
+            order by k.place
+            """,
+            pages=[page for page, _ in places],
+            indexes=[index for _, index in places],
+        )
+
     def pages_in_reading_order(self) -> Execute:
         """Row number and tokens of the pages in scope, nearest to the named ones first."""
         return self._statement(
@@ -247,32 +263,28 @@ def _places(children: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
     }
 
 
+# The anchors of `documents d` that lead to some part of `parents p`, as JSON.
+_ANCHORS = """(
+    select coalesce(
+        jsonb_agg(jsonb_build_object('char_start', a.char_start, 'fragment', a.fragment)
+                  order by a.number), '[]')
+    from (
+        select *, lead(char_start) over (order by number) as next_start
+        from rows from (jsonb_to_recordset(d.anchors) as (char_start int, fragment text))
+        with ordinality as anchors(char_start, fragment, number)
+    ) a
+    where a.char_start < p.char_end and (a.next_start is null or a.next_start > p.char_start)
+)"""
+
+_OF_PARENTS = PARENTS.selected("p")
+
 PARENT_COLUMNS = {
-    "chunk_id": "p.id",
-    "document_id": "d.document_id",
+    **{name: _OF_PARENTS[name] for name in (*ParentChunk.model_fields, "html")},
     "source_url": "d.url",
-    "site": "d.site",
-    "title": "d.title",
-    "text": "p.text",
-    "html": "p.html",
-    "section_heading": "p.heading",
-    "heading_path": "p.heading_path",
-    "chunk_index": "p.chunk_index",
-    "char_start": "p.char_start",
-    "char_end": "p.char_end",
-    "token_start": "p.token_start",
-    "token_end": "p.token_end",
-    "depth": "d.depth",
-    "has_table": "p.has_table",
-    "has_code": "p.has_code",
-    "has_math": "p.has_math",
-    "has_definition_list": "p.has_definition_list",
-    "has_admonition": "p.has_admonition",
-    "has_steps": "p.has_steps",
-    "images": "p.images",
-    "anchors": ANCHORS,
-    "published_at": "d.published_at",
-    "fetched_at": "d.fetched_at",
+    **DOCUMENTS.selected(
+        "d", "document_id", "site", "title", "depth", "published_at", "fetched_at"
+    ),
+    "anchors": _ANCHORS,
 }
 
 """Names of what is read of a parent, and the columns of `parents p` and `documents d`."""

@@ -1,10 +1,10 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
+from webrag.ingestion.models import NormalizedDocument, OutgoingLink
 
 MakeDocument = Callable[..., NormalizedDocument]
 URL = "https://docs.test/guide"
@@ -201,21 +201,6 @@ async def test_scope_holds_retrievable_pages_of_the_sites(
     assert (await corpus.urls_in_scope(None))[1] == 3
 
 
-async def test_neighbours_are_parents_in_page_order_with_exact_text(
-    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
-) -> None:
-    document = make_document()
-    await indexer.index(document)
-    page = await corpus.page(URL)
-
-    parents = await corpus.neighbours(page.document_id, [1, 0, 99])
-
-    assert [parent.chunk_index for parent in parents] == [0, 1]
-    assert all(
-        parent.text == document.markdown[parent.char_start : parent.char_end] for parent in parents
-    )
-
-
 async def test_markdown_of_an_unknown_page_is_none(corpus: Corpus) -> None:
     assert await corpus.markdown("https://docs.test/none") is None
     assert await corpus.markdown_by_document_id(uuid4()) is None
@@ -228,24 +213,3 @@ async def test_page_of_another_age_is_not_confused_by_time_zones(
     await indexer.index(make_document(fetched_at=fetched))
 
     assert (await corpus.page(URL)).fetched_at == fetched
-
-
-ANCHORS = tuple(Anchor(char_start=at, fragment=f"page={n}") for n, at in enumerate((0, 40, 200), 1))
-
-
-async def test_chunks_know_the_pages_they_lie_on(
-    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
-) -> None:
-    await indexer.index(make_document(anchors=ANCHORS))
-    page = await corpus.page(URL)
-    assert page is not None
-
-    parents = await corpus.neighbours(UUID(page.document_id), range(20))
-
-    for parent in parents:
-        last_before = max(
-            each.char_start for each in ANCHORS if each.char_start <= parent.char_start
-        )
-        wanted = [a.model_dump() for a in ANCHORS if last_before <= a.char_start < parent.char_end]
-        assert parent.anchors == wanted
-    assert len({str(parent.anchors) for parent in parents}) > 1

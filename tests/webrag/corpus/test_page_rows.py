@@ -100,7 +100,7 @@ def test_every_child_lies_inside_its_parent(blocks: Any) -> None:
 
     rows = build_page_rows(document, parse(document), depth=0)
 
-    parents = {row.id: row for row in rows.parents}
+    parents = {row.chunk_id: row for row in rows.parents}
     for child in rows.children:
         parent = parents[child.parent_id]
         assert parent.char_start <= child.char_start <= child.char_end <= parent.char_end
@@ -156,8 +156,8 @@ def test_equal_text_under_another_heading_has_another_hash() -> None:
 def test_flags_of_the_parser_reach_the_parents() -> None:
     rows = build(GUIDE)
 
-    assert any(row.flags["has_table"] for row in rows.parents)
-    assert any(row.flags["has_code"] for row in rows.parents)
+    assert any(row.has_table for row in rows.parents)
+    assert any(row.has_code for row in rows.parents)
 
 
 def test_wrong_offsets_are_refused_with_the_page_named() -> None:
@@ -177,7 +177,7 @@ def test_nodes_of_a_flat_parser_are_their_own_parents() -> None:
     rows = build_page_rows(document, nodes, depth=0)
 
     assert [row.text for row in rows.parents] == ["First part.", "Second part."]
-    assert [row.parent_id for row in rows.children] == [row.id for row in rows.parents]
+    assert [row.parent_id for row in rows.children] == [row.chunk_id for row in rows.parents]
 
 
 def test_blank_page_has_no_chunks() -> None:

@@ -67,7 +67,7 @@ def test_node_without_a_stored_parent_is_its_own() -> None:
 
     placed = place_nodes(page, PageEnd(), set())
 
-    assert [each.id for each in placed.parents] == [row_id("a")]
+    assert [each.chunk_id for each in placed.parents] == [row_id("a")]
     assert [each.parent_id for each in placed.children] == [row_id("a")]
 
 

@@ -1,8 +1,10 @@
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from webrag.orchestration.steps.result import in_reading_order, neighbours
+from webrag.orchestration.steps.result import neighbours
+from webrag.retrieval.aggregation import in_reading_order
 
 from .conftest import Lab, build_ranked
 
@@ -18,15 +20,15 @@ async def parents(lab: Lab, static_site: Any) -> Any:
     site = static_site({"/": PAGE})
     page = await lab.acquirer.acquire(site + "/")
     stored = await lab.corpus.page(page.url)
-    rows = await lab.corpus.neighbours(stored.document_id, list(range(50)))
+    rows = await lab.searcher.chunks_at([(UUID(stored.document_id), index) for index in range(50)])
     return [
         {
-            "chunk_id": row.id,
+            "chunk_id": row.chunk_id,
             "document_id": row.document_id,
-            "source_url": row.url,
+            "source_url": row.source_url,
             "chunk_index": row.chunk_index,
             "text": row.text,
-            "tokens": row.token_end - row.token_start,
+            "tokens": row.token_count,
         }
         for row in rows
     ]
@@ -36,14 +38,14 @@ async def adjacent(
     lab: Lab, ranked: Any, radius: int = 1, min_score: float = 0.5, token_budget: int = 100_000
 ) -> Any:
     found = await neighbours(
-        ranked, lab.corpus, radius=radius, min_score=min_score, token_budget=token_budget
+        ranked, lab.searcher, radius=radius, min_score=min_score, token_budget=token_budget
     )
     return [item.chunk.chunk_index for item in found]
 
 
 async def test_neighbours_of_a_strong_chunk_are_added_and_marked(lab: Lab, parents: Any) -> None:
     found = await neighbours(
-        [build_ranked(0.9, **parents[2])], lab.corpus, radius=1, min_score=0.5, token_budget=9_999
+        [build_ranked(0.9, **parents[2])], lab.searcher, radius=1, min_score=0.5, token_budget=9_999
     )
 
     assert sorted(item.chunk.chunk_index for item in found) == [1, 3]
@@ -87,6 +89,8 @@ def test_pages_are_in_order_of_their_best_chunk_and_chunks_as_they_stand() -> No
         build_ranked(0.0, source_url=b, chunk_index=6, is_locality_expanded=True),
     ]
 
-    found = in_reading_order(ranked)
+    found = in_reading_order(
+        ranked, chunk=lambda item: item.chunk, score=lambda item: item.reranked_score
+    )
 
     assert [(i.chunk.source_url, i.chunk.chunk_index) for i in found] == [(b, 6), (b, 7), (a, 0)]

@@ -11,7 +11,7 @@ from webrag.retrieval.aggregation import (
     drop_repeated_texts,
     fit_budget,
     group_by_parent,
-    group_by_source,
+    in_reading_order,
     select_surface,
 )
 from webrag.retrieval.models import RetrievedChunk
@@ -119,7 +119,7 @@ def test_the_budget_is_kept_by_all_but_a_single_result(tokens: list[int], budget
 def test_chunks_are_grouped_by_page_in_reading_order() -> None:
     chunks = [chunk("b", 5, 0.9), chunk("a", 2, 0.5), chunk("b", 1, 0.2), chunk("a", 0, 0.6)]
 
-    grouped = group_by_source(chunks)
+    grouped = in_reading_order(chunks, chunk=lambda each: each, score=lambda each: each.score)
 
     assert [(each.source_url, each.chunk_index) for each in grouped] == [
         ("b", 1),

@@ -2,12 +2,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from webrag.corpus.models import AcquiredPage
 from webrag.corpus.pages import Corpus
 from webrag.errors import InputError
+from webrag.ingestion.models import Anchor
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import TERM_STATISTICS, RetrievalResult, TermStatistics
@@ -505,3 +507,42 @@ async def test_concurrent_retrievals_give_the_same(make_searcher: MakeSearcher) 
     results = await asyncio.gather(*(searcher.retrieve("change the port") for _ in range(20)))
 
     assert len({result.model_dump_json(exclude={"timing"}) for result in results}) == 1
+
+
+SECTIONS = "# Ports\n\n" + "".join(
+    f"## Part {n}\n\n{'Words of the part. ' * 12}\n\n" for n in range(4)
+)
+
+
+async def test_chunks_are_given_by_their_places_with_exact_text(
+    add_page: AddPage, make_searcher: MakeSearcher, corpus: Corpus
+) -> None:
+    await add_page(PORTS, "Ports", SECTIONS)
+    page = await corpus.page(PORTS)
+    identity = UUID(page.document_id)
+
+    found = await make_searcher().chunks_at([(identity, index) for index in (1, 0, 99)])
+
+    assert [chunk.chunk_index for chunk in found] == [1, 0]
+    assert all(chunk.text == SECTIONS[chunk.char_start : chunk.char_end] for chunk in found)
+    assert {(chunk.score, chunk.raw_similarity, chunk.matches) for chunk in found} == {
+        (0.0, None, ())
+    }
+
+
+async def test_chunks_know_the_pages_they_lie_on(
+    add_page: AddPage, make_searcher: MakeSearcher, corpus: Corpus
+) -> None:
+    places = tuple(
+        Anchor(char_start=at, fragment=f"page={n}") for n, at in enumerate((0, 40, 200), 1)
+    )
+    await add_page(PORTS, "Ports", SECTIONS, anchors=places)
+    page = await corpus.page(PORTS)
+
+    chunks = await make_searcher().chunks_at([(UUID(page.document_id), n) for n in range(20)])
+
+    for chunk in chunks:
+        last_before = max(each.char_start for each in places if each.char_start <= chunk.char_start)
+        wanted = [each for each in places if last_before <= each.char_start < chunk.char_end]
+        assert list(chunk.anchors) == wanted
+    assert len({str(chunk.anchors) for chunk in chunks}) > 1

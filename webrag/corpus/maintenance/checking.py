@@ -9,8 +9,7 @@ from psycopg.rows import dict_row
 from pydantic import BaseModel, ConfigDict
 
 from webrag.corpus.maintenance.reembedding import unfinished_model
-from webrag.corpus.nodes import node_from_row
-from webrag.corpus.rows import child_row
+from webrag.corpus.rows import indexed_text
 from webrag.corpus.schema import CorpusMeta, read_meta, table
 from webrag.corpus.tables import (
     FIRST_TABLES,
@@ -122,8 +121,7 @@ def _terms(children: Sequence[tuple[Any, ...]]) -> dict[tuple[str, int], bytes]:
     """Packed postings that the chunks of a page ought to have, by term and segment."""
     terms: list[list[str]] = [[] for _ in range(children[-1][4] + 1 if children else 0)]
     for _, _, _, text, ordinal, node_id, metadata in children:
-        node = node_from_row(node_id, text, metadata)
-        terms[ordinal] = analyze(child_row(node, ordinal).indexed_text)
+        terms[ordinal] = analyze(indexed_text(node_id, text, metadata))
     return {(row.term, row.segment): row.packed for row in pack_postings(terms)}
 
 

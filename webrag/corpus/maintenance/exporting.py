@@ -31,12 +31,9 @@ select count(*) filter (where site <> ''), count(*) filter (where site = ''),
         where d.site <> '' and l.origin = 'page')
 from {documents}
 """
-_DOCUMENTS = """
-select id, url, requested_url, aliases, title, description, language, published_at, modified_at,
-       fetched_at, depth, markdown, html, content_hash, etag, last_modified, status, source,
-       gone_at, anchors
-from {documents} where site <> '' order by id
-"""
+_DOCUMENTS = "select id, {} from {{documents}} where site <> '' order by id".format(
+    ", ".join(name for name in PortablePage.model_fields if name != "links")
+)
 _LINKS = """
 select source_document, url, title as anchor_text, description as sentence, heading, rel,
        char_start, char_end

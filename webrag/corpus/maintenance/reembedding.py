@@ -16,8 +16,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict
 
-from webrag.corpus.nodes import node_from_row
-from webrag.corpus.rows import child_row
+from webrag.corpus.rows import indexed_text
 from webrag.corpus.schema import corpus_embedding, table
 from webrag.corpus.tables import NEXT_CHILDREN, children_statements
 from webrag.embedding.embedder import Embedder
@@ -424,7 +423,11 @@ class _Reembedding:
         collection = self._collection
         hashes = list({chunk.text_hash for chunk in chunks})
         vectors = await self._database.run(lambda each: known_vectors(each, collection, hashes))
-        new = {c.text_hash: _text(c) for c in chunks if c.text_hash not in vectors}
+        new = {
+            chunk.text_hash: indexed_text(chunk.node_id, chunk.text, chunk.metadata)
+            for chunk in chunks
+            if chunk.text_hash not in vectors
+        }
         made = await self._embedder.embed_what_it_takes(list(new.values()))
         refused: dict[bytes, WebRAGError] = {}
         for text_hash, each in zip(new, made, strict=True):
@@ -474,12 +477,6 @@ class _Reembedding:
         )
         if self._on_progress is not None:
             self._on_progress(min(self.done, total), total)
-
-
-def _text(chunk: PendingChunk) -> str:
-    """What is embedded, as it was when the page was indexed."""
-    node = node_from_row(chunk.node_id, chunk.text, chunk.metadata)
-    return child_row(node, chunk.ordinal).indexed_text
 
 
 @asynccontextmanager

@@ -1,31 +1,27 @@
 """Turns the state of a run into its result; it decides and fetches nothing."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
 from uuid import UUID
 
 from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_in_order
 
-from webrag.concurrency import all_of
-from webrag.corpus.pages import Corpus, StoredParent
-from webrag.ingestion.models import Anchor
 from webrag.orchestration.confidence import band
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.orchestration.ranking.merger import documents_in
 from webrag.orchestration.steps.judgement import question_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
-from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS, select_surface
+from webrag.retrieval.aggregation import in_reading_order
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
+from webrag.retrieval.search import Searcher
 
-__all__ = ["build_result", "in_reading_order", "neighbours"]
-_FLAGS = (*HTML_PREFERRED_FLAGS, "has_steps")
+__all__ = ["build_result", "neighbours"]
 
 
 async def neighbours(
     ranked: Sequence[RankedChunk],
-    corpus: Corpus,
+    searcher: Searcher,
     *,
     radius: int,
     min_score: float,
@@ -38,7 +34,7 @@ async def neighbours(
 
     Args:
         ranked: Matched chunks, best first.
-        corpus: Where the pages are stored.
+        searcher: Reads the pages.
         radius: Neighbours on each side; 0 for none.
         min_score: Chunks below it get no neighbours.
         token_budget: Tokens of neighbours at most; 0 for none.
@@ -50,28 +46,11 @@ async def neighbours(
     )
     if not places or token_budget <= 0:
         return ()
-    wanted: defaultdict[UUID, list[int]] = defaultdict(list)
-    for page, index in places:
-        wanted[page].append(index)
-    pages = list(wanted)
-    found = await all_of(corpus.neighbours(page, wanted[page]) for page in pages)
-    by_place = {(row.document_id, row.chunk_index): row for rows in found for row in rows}
-    rows = [by_place[place] for place in places if place in by_place]
-    kept = fill_budget((row.token_end - row.token_start for row in rows), token_budget)
+    found = await searcher.chunks_at(places)
+    kept = fill_budget((chunk.token_count for chunk in found), token_budget)
     return tuple(
-        RankedChunk(chunk=_chunk(rows[place]), reranked_score=0.0, is_locality_expanded=True)
+        RankedChunk(chunk=found[place], reranked_score=0.0, is_locality_expanded=True)
         for place in kept
-    )
-
-
-def in_reading_order(ranked: Iterable[RankedChunk]) -> tuple[RankedChunk, ...]:
-    """One group per page, groups by best score, chunks of a page as they stand on it."""
-    groups: defaultdict[str, list[RankedChunk]] = defaultdict(list)
-    for item in ranked:
-        groups[item.chunk.source_url].append(item)
-    ordered = sorted(groups.values(), key=lambda group: -max(i.reranked_score for i in group))
-    return tuple(
-        item for group in ordered for item in sorted(group, key=lambda i: i.chunk.chunk_index)
     )
 
 
@@ -79,37 +58,6 @@ def _around(chunk: RetrievedChunk, radius: int) -> list[tuple[UUID, int]]:
     distances = [side * distance for distance in range(1, radius + 1) for side in (-1, 1)]
     indexes = (chunk.chunk_index + distance for distance in distances)
     return [(chunk.document_id, index) for index in indexes if index >= 0]
-
-
-def _chunk(row: StoredParent) -> RetrievedChunk:
-    flags = {name: getattr(row, name) for name in _FLAGS}
-    is_lossy = any(flags[name] for name in HTML_PREFERRED_FLAGS)
-    selected, surface = select_surface(row.text, row.html, is_lossy=is_lossy)
-    return RetrievedChunk(
-        chunk_id=row.id,
-        document_id=row.document_id,
-        source_url=row.url,
-        site=row.site,
-        title=row.title,
-        text=row.text,
-        selected_text=selected,
-        surface=surface,
-        section_heading=row.heading,
-        heading_path=tuple(row.heading_path),
-        chunk_index=row.chunk_index,
-        char_start=row.char_start,
-        char_end=row.char_end,
-        token_start=row.token_start,
-        token_end=row.token_end,
-        score=0.0,
-        raw_similarity=None,
-        depth=row.depth,
-        images=tuple(row.images),
-        anchors=tuple(map(Anchor.model_validate, row.anchors)),
-        published_at=row.published_at,
-        fetched_at=row.fetched_at,
-        **flags,
-    )
 
 
 async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
@@ -123,7 +71,11 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
     mode, matched, stats = await _evidence(run)
     adjacent = await _adjacent(run, matched, report) if mode == "chunk" else ()
     with state.clock.timed("merge_ms"):
-        chunks = in_reading_order((*matched, *adjacent))
+        chunks = in_reading_order(
+            (*matched, *adjacent),
+            chunk=lambda item: item.chunk,
+            score=lambda item: item.reranked_score,
+        )
         citations = tuple(_citations(chunks))
     tokens = sum(item.chunk.token_count for item in chunks)
     report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
@@ -210,7 +162,7 @@ async def _adjacent(
     with state.clock.timed("locality_ms"):
         return await neighbours(
             matched,
-            run.components.corpus,
+            run.components.searcher,
             radius=config.locality_radius,
             min_score=run.profile.mediocre_score_floor,
             token_budget=config.context_budget - used,
