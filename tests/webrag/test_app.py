@@ -80,6 +80,42 @@ async def test_deep_answer_finds_a_page_two_links_away(rag: WebRAG, site: Any) -
     assert [FARE in citation.verbatim_text for citation in result.citations].count(True) == 1
 
 
+UNKNOWN = "How tall are the giraffes of the zoo?"
+
+
+async def test_links_not_followed_are_named_where_the_answer_is_missing(
+    rag: WebRAG, site: Any
+) -> None:
+    result = await rag.answer(f"{site}/", UNKNOWN)
+
+    (link,) = result.next_links
+    assert (link.url, link.anchor) == (f"{site}/tickets.html", "tickets and fares")
+    assert (link.page_url, link.heading) == (f"{site}/", "The island ferry")
+
+
+async def test_search_that_finds_no_answer_names_links_of_what_it_matched(
+    rag: WebRAG, site: Any
+) -> None:
+    await rag.ingest(f"{site}/")
+
+    result = await rag.search("Who sells giraffes and elephants to the island?")
+
+    assert [link.url for link in result.next_links] == [f"{site}/tickets.html"]
+    assert site.paths == ["/"]
+
+
+async def test_sure_answer_of_one_page_names_no_links(rag: WebRAG, site: Any) -> None:
+    result = await rag.answer(f"{site}/", AT_SEED)
+
+    assert (result.confidence_band, result.next_links) == ("high", ())
+
+
+async def test_deep_answer_names_no_link_that_was_followed(rag: WebRAG, site: Any) -> None:
+    result = await rag.answer(f"{site}/", TWO_LINKS_AWAY, research_mode="deep")
+
+    assert not {link.url for link in result.next_links} & set(result.urls_fetched)
+
+
 async def test_every_citation_is_the_slice_of_the_stored_text(rag: WebRAG, site: Any) -> None:
     result = await rag.answer(f"{site}/", TWO_LINKS_AWAY, research_mode="deep")
 

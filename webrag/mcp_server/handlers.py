@@ -6,9 +6,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
+from pydantic import ValidationError
+
 from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS
 from webrag.concurrency import in_background
 from webrag.corpus.models import AcquiredPage
+from webrag.crawling.report import CrawlOptions, CrawlProgress
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import canonical_url
 from webrag.mcp_server.arguments import Arguments
@@ -27,7 +30,9 @@ from webrag.presentation.reports import (
     format_excerpt,
     format_forget,
     format_ingest,
+    format_site,
     format_status,
+    format_unfinished_site,
     format_verification,
 )
 from webrag.presentation.untrusted import one_line
@@ -159,7 +164,10 @@ class Handlers:
         named = arguments.texts("url", required=True) or []
         urls, refused = _usable("url", named, MAX_INGEST_URLS)
         refresh = arguments.flag("refresh", default=False)
+        crawl = _crawl_options(arguments, urls, refresh=refresh)
         memory = await self._memory(progress)
+        if crawl is not None:
+            return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
         degraded: Sequence[str] = ()
 
@@ -179,6 +187,36 @@ class Handlers:
             logger.warning("Time ran out after %d of %d pages", len(outcomes), len(urls))
         await progress.flush()
         return _ingest_reply(urls, outcomes, refused, degraded)
+
+    async def _ingest_site(
+        self,
+        memory: "WebRAG",
+        url: str,
+        options: CrawlOptions,
+        deadline: float,
+        progress: ProgressReporter,
+    ) -> Reply:
+        """Crawl until the time is over; the crawl is kept, and the same call goes on with it."""
+        latest: list[CrawlProgress] = []
+
+        def on_progress(now: CrawlProgress) -> None:
+            latest[:] = [now]
+            progress.note(f"Visited {now.done:,} pages, {now.queued:,} wait ({now.failed} failed)")
+
+        await progress("ingest", f"Crawling from {one_line(url)}...")
+        limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
+        try:
+            async with limit:
+                report = await memory.ingest_site(url, options, on_progress=on_progress)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            await progress.flush()
+            now = latest[0] if latest else None
+            return Reply(format_unfinished_site(url, now), data=_unfinished(url, now))
+        await progress.flush()
+        data = report.model_dump(mode="json")
+        return Reply(format_site(report), is_error=not report.obtained, data=data)
 
     async def verify(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Check quotations against the stored and the live pages."""
@@ -252,6 +290,38 @@ async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> N
             f"url names {count} pages; more than {FORGOTTEN_UNASKED} are deleted only when the"
             " user agreed: ask them, then repeat the call with confirm=true."
         )
+
+
+def _crawl_options(
+    arguments: Arguments, urls: Sequence[str], *, refresh: bool
+) -> CrawlOptions | None:
+    """How far to follow links; None when only the named pages are wanted."""
+    given = {
+        "max_pages": arguments.integer("max_pages", minimum=1),
+        "include": tuple(arguments.texts("include") or ()),
+        "exclude": tuple(arguments.texts("exclude") or ()),
+    }
+    chosen = {name: value for name, value in given.items() if value}
+    if not chosen:
+        return None
+    if len(urls) > 1:
+        raise InputError(
+            f"{', '.join(chosen)}: a crawl starts from one page, and url names {len(urls)}; call "
+            "once for each."
+        )
+    try:
+        return CrawlOptions(refresh=refresh, **chosen)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise InputError(f"max_pages is {given['max_pages']}; at most 1,000,000.") from error
+
+
+def _unfinished(url: str, now: CrawlProgress | None) -> dict[str, object]:
+    return {
+        "start_url": url,
+        "ended": "time",
+        "visited": now.done if now else 0,
+        "queued": now.queued if now else 0,
+    }
 
 
 def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], dict[str, str]]:

@@ -5,7 +5,6 @@ Written by hand because every token of it is in the model's context in every con
 
 from typing import Any, Literal, get_args
 
-from webrag.argument_checks import LEAST_READ_TOKENS
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import CONTENT_KINDS
 
@@ -70,8 +69,8 @@ DESCRIPTIONS = {
     ),
     "status": "List what is indexed: totals, and each page's URL, title and time of fetching.",
     "ingest": (
-        "Fetch and index web pages without a question, for later searches. When time runs out, "
-        "repeat the call to continue."
+        "Fetch and index web pages, or a site, without a question, for later searches. When time "
+        "runs out, repeat the call to continue."
     ),
     "verify": (
         "Check quotations: is each verbatim in the stored version, and still on the live page? "
@@ -95,10 +94,17 @@ _QUERY = {"type": "string", "description": "Question, in full words."}
 
 
 def _urls(description: str, *, at_most: int | None = None) -> dict[str, Any]:
-    several: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-    if at_most is not None:
-        several["maxItems"] = at_most
-    return {"anyOf": [{"type": "string"}, several], "description": description}
+    limit = {} if at_most is None else {"maxItems": at_most}
+    return {
+        "type": ["string", "array"],
+        "items": {"type": "string"},
+        **limit,
+        "description": description,
+    }
+
+
+def _globs(description: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
 
 
 def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
@@ -138,7 +144,6 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "expansion_budget": {
                 "type": "integer",
-                "minimum": 0,
                 "description": "Rounds of links at most.",
             },
             "research_mode": {
@@ -183,7 +188,6 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "intent": {"type": "string", "description": "As for answer."},
             "top_k": {
                 "type": "integer",
-                "minimum": 1,
                 "default": 20,
                 "description": "Results at most.",
             },
@@ -193,11 +197,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "read": _schema(
         {
             "url": {"type": "string"},
-            "offset": {"type": "integer", "minimum": 0},
+            "offset": {"type": "integer"},
             "heading": {"type": "string"},
             "quote": {"type": "string"},
             "passage_id": {"type": "string"},
-            "max_tokens": {"type": "integer", "minimum": LEAST_READ_TOKENS, "default": 4000},
+            "max_tokens": {"type": "integer", "default": 4000},
         }
     ),
     "status": _schema(
@@ -205,8 +209,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "source_url": {"type": "string", "description": "Only this page."},
             "include_urls": {
                 "type": "boolean",
-                "default": True,
-                "description": "List pages, not only totals.",
+                "description": "False for totals only.",
             },
         }
     ),
@@ -218,9 +221,14 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             ),
             "refresh": {
                 "type": "boolean",
-                "default": False,
                 "description": "Ask the site again.",
             },
+            "max_pages": {
+                "type": "integer",
+                "description": "Follow links: crawl so many pages of the site.",
+            },
+            "include": _globs("Only paths like /guide/**."),
+            "exclude": _globs("No paths like *.pdf."),
         },
         "url",
     ),
@@ -235,8 +243,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "live": {
                 "type": "boolean",
-                "default": True,
-                "description": "Also fetch the live pages.",
+                "description": "False to compare with the stored pages only.",
             },
         },
         "citations",
@@ -246,7 +253,6 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "url": _urls("Exact URL, or a list.", at_most=MAX_FORGET_URLS),
             "confirm": {
                 "type": "boolean",
-                "default": False,
                 "description": "The user agreed to more than 20 pages.",
             },
         },

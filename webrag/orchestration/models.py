@@ -14,6 +14,7 @@ __all__ = [
     "EvaluationSignals",
     "ExpansionDecision",
     "ExpansionStep",
+    "NextLink",
     "OrchestrationResult",
     "OrchestrationTiming",
     "ProgressCallback",
@@ -190,6 +191,24 @@ class ExpansionStep(_Frozen):
     duration_ms: float = 0.0
 
 
+class NextLink(_Frozen):
+    """A link of the pages searched that was not followed.
+
+    Attributes:
+        url: Canonical; not stored.
+        anchor: The link's words; may be empty.
+        heading: Nearest heading above it.
+        page_url: Page it stands on; None for a folder above a named page.
+        score: How well it fits the question, comparable within one result.
+    """
+
+    url: str
+    anchor: str
+    heading: str | None
+    page_url: str | None
+    score: float
+
+
 class OrchestrationTiming(_Frozen):
     """Milliseconds spent, cumulative over iterations."""
 
@@ -219,6 +238,8 @@ class OrchestrationResult(_Frozen):
         warnings: Other sentences for the user.
         partial: A deadline cut the run short.
         urls_fetched: Pages obtained from the network in this run, seed included.
+        next_links: The best links that were not followed, best first: of a deep run, and of any
+            whose confidence is low.
         page_sources: For each of them, the name of the page source it came from.
         expansion_budget: As the caller gave it.
         rounds_allowed: Rounds of expansion this run might have taken; 0 for a fast one.
@@ -241,6 +262,7 @@ class OrchestrationResult(_Frozen):
     total_iterations: int = 0
     total_urls_ingested: int = 0
     urls_fetched: tuple[str, ...] = ()
+    next_links: tuple[NextLink, ...] = ()
     page_sources: dict[str, str] = Field(default_factory=dict)
     expansion_budget: int | None = None
     rounds_allowed: int = 0

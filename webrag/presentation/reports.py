@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, FailedPage, PageStatus
-from webrag.crawling.report import SiteReport
+from webrag.crawling.report import CrawlProgress, SiteReport
 from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import CitationCheck, Finding
 
@@ -26,6 +26,7 @@ __all__ = [
     "format_passage",
     "format_site",
     "format_status",
+    "format_unfinished_site",
     "format_verification",
     "page_uri",
     "passage_uri",
@@ -116,6 +117,21 @@ def format_site(report: SiteReport) -> str:
     lines += _reasons("Left alone:", report.skipped)
     lines += _notes(report.degraded)
     return "\n".join([*lines, "", ending(report)])
+
+
+def format_unfinished_site(url: str, now: CrawlProgress | None) -> str:
+    """What a crawl did whose time was over before it ended.
+
+    Args:
+        url: Where it started.
+        now: How far it is; None when not even the first page was visited.
+    """
+    done, queued = (now.done, now.queued) if now else (0, 1)
+    return (
+        f"[INGEST REPORT]\nSite: {_url(url)}\n{counted(done, 'page')} visited, {queued:,} wait.\n\n"
+        "Time ran out. Repeat the call to go on where this one stopped: what is in the corpus is "
+        "kept."
+    )
 
 
 def ending(report: SiteReport) -> str:

@@ -26,6 +26,8 @@ _SECTIONS = (
     "EXPANSION TRACE",
     "CITATIONS",
     "STATS",
+    "NEXT LINKS",
+    "PAGE",
     "FOLLOW-UP OPTIONS",
     "ERROR",
     "CORPUS STATUS",

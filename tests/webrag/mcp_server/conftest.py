@@ -37,6 +37,7 @@ from starlette.routing import Route
 from webrag.corpus.maintenance.forgetting import ForgetReport
 from webrag.corpus.models import AcquiredPage, CorpusStatus
 from webrag.corpus.texts import PageText, PassageText
+from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import http_app
@@ -136,6 +137,11 @@ class ScriptedMemory:
             failed={u: str(e) for u, e in outcomes.items() if isinstance(e, WebRAGError)},
             degraded=self.degraded,
         )
+
+    async def ingest_site(self, url: str, options: CrawlOptions, *, on_progress: Any) -> SiteReport:
+        on_progress(CrawlProgress(done=3, queued=9, failed=0, pages_per_second=1.0))
+        await self._work("ingest_site", None, url=url, options=options)
+        return SiteReport(start_url=url, pages={"indexed": 3}, ended="limit", queued=9)
 
     async def status(self, source_url: str | None = None, *, include_urls: bool = True) -> Any:
         await self._work("status", None, source_url=source_url, include_urls=include_urls)

@@ -9,6 +9,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent, Tool
 
+from webrag.crawling.report import CrawlOptions
 from webrag.errors import InputError, PageGoneError
 from webrag.mcp_server.server import build_server
 from webrag.presentation.brief.models import EvidenceBlock
@@ -160,6 +161,48 @@ async def test_read_refuses_what_names_no_place(
 
     assert result.is_error
     assert said in text_of(result)
+
+
+async def test_ingest_of_a_site_passes_its_limits_on(call: Call, memory: Any) -> None:
+    limits = {"max_pages": "30", "include": ["/guide/**"], "exclude": "*.pdf", "refresh": True}
+
+    result = await call("ingest", {"url": URL, **limits})
+
+    options = CrawlOptions(max_pages=30, include=("/guide/**",), exclude=("*.pdf",), refresh=True)
+    assert memory.calls == [("ingest_site", {"url": URL, "options": options})]
+    assert "9 pages that were found have not been visited" in text_of(result)
+
+
+async def test_ingest_of_a_site_that_takes_too_long_says_how_to_go_on(
+    load: Load, memory: Any
+) -> None:
+    memory.delay_s = 30
+    server = build_server(Settings(mcp_soft_deadline=0.5), load=load)
+    async with Client(server) as client:
+        result = await client.call_tool("ingest", {"url": URL, "max_pages": 30})
+
+    assert not result.is_error
+    assert "3 pages visited, 9 wait." in text_of(result)
+    assert "Repeat the call to go on" in text_of(result)
+    assert memory.cancelled.is_set()
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_pages": 0}, "max_pages is 0"),
+        ({"max_pages": 10**7}, "max_pages is 10000000; at most 1,000,000"),
+        ({"max_pages": 5, "url": [URL, f"{URL}b"]}, "starts from one page, and url names 2"),
+    ],
+)
+async def test_ingest_refuses_a_crawl_that_cannot_be(
+    call: Call, memory: Any, limits: dict[str, Any], said: str
+) -> None:
+    result = await call("ingest", {"url": URL} | limits)
+
+    assert result.is_error
+    assert said in text_of(result)
+    assert memory.calls == []
 
 
 async def test_search_passes_every_parameter_on(call: Call, memory: Any) -> None:

@@ -16,6 +16,7 @@ class ScoredCandidate(_Frozen):
 
     Attributes:
         parent_url: Page the link was found on; None for derived parent addresses.
+        heading: Nearest heading above the link.
         breakdown: Signal name to unweighted value.
         depth: Links from a named page, if this link is followed.
     """
@@ -23,6 +24,7 @@ class ScoredCandidate(_Frozen):
     url: str
     parent_url: str | None
     title: str = ""
+    heading: str | None = None
     score: float
     breakdown: dict[str, float]
     depth: int = 1

@@ -175,6 +175,7 @@ class _Scorer:
             url=link.url,
             parent_url=link.source_url or None,
             title=anchor,
+            heading=link.heading,
             score=self._total(breakdown) * penalty(link.url),
             breakdown=breakdown,
             depth=link.source_depth + 1,

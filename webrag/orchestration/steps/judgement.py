@@ -7,6 +7,7 @@ from typing import Final
 
 from webrag.orchestration.confidence import confidence
 from webrag.orchestration.links.candidates import Frontier
+from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.links.scoring import passage_scores
 from webrag.orchestration.models import (
     Action,
@@ -19,7 +20,7 @@ from webrag.orchestration.rules import LoopState, compute_signals, decide
 from webrag.orchestration.state import PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
 
-__all__ = ["judge", "question_weights"]
+__all__ = ["judge", "links_ahead", "question_weights"]
 
 _log = logging.getLogger(__name__)
 
@@ -183,16 +184,30 @@ async def _frontier(run: ResearchRun) -> Frontier:
     state = run.state
     if state.budget.is_spent or "expand_breadth" in state.closed:
         return Frontier()
+    limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
+    frontier = await links_ahead(run, discovery_s=0.0 if state.discovery_failed else limit_s)
+    state.note_degraded(frontier.degraded)
+    state.discovery_failed = state.discovery_failed or frontier.degraded is not None
+    return frontier
+
+
+async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
+    """Links of the pages searched that were not followed.
+
+    Args:
+        run: Judged before.
+        discovery_s: Seconds a mapping service may take to name more of them.
+    """
+    state = run.state
     matched = [item.chunk.source_url for item in state.merged.chunks]
     retrievals = [result.retrieval for result in state.results]
     tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
-    limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
     with state.clock.timed("expansion_ms"):
-        frontier = await run.components.expander.frontier(
+        return await run.components.expander.frontier(
             [*state.pages, *matched, *state.joined],
             state.queries,
             seeds=state.request.urls,
-            scope=state.scope,
+            scope=_link_scope(run, matched),
             known={
                 *state.request.urls,
                 *state.pages,
@@ -201,11 +216,16 @@ async def _frontier(run: ResearchRun) -> Frontier:
                 *state.aliases,
             },
             passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
-            discovery_s=0.0 if state.discovery_failed else limit_s,
+            discovery_s=discovery_s,
         )
-    state.note_degraded(frontier.degraded)
-    state.discovery_failed = state.discovery_failed or frontier.degraded is not None
-    return frontier
+
+
+def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:
+    """Where links may lead; those of a search stay on the sites that matched."""
+    if not run.state.request.is_search:
+        return run.state.scope
+    expansion = run.components.config.expansion
+    return LinkScope.of(expansion.scope, matched, expansion.allowed_domains)
 
 
 def _top(ranked: Sequence[RankedChunk]) -> float:

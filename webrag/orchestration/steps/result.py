@@ -1,15 +1,15 @@
 """Turns the state of a run into its result; it decides and fetches nothing."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_in_order
 
 from webrag.orchestration.confidence import band
-from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.orchestration.ranking.merger import documents_in
-from webrag.orchestration.steps.judgement import question_weights
+from webrag.orchestration.steps.judgement import links_ahead, question_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
 from webrag.retrieval.aggregation import in_reading_order
 from webrag.retrieval.citations import extract_citation
@@ -17,6 +17,7 @@ from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, 
 from webrag.retrieval.search import Searcher
 
 __all__ = ["build_result", "neighbours"]
+_MOST_NEXT_LINKS: Final = 8
 
 
 async def neighbours(
@@ -77,6 +78,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
             score=lambda item: item.reranked_score,
         )
         citations = tuple(_citations(chunks))
+    links = await _next_links(run)
     tokens = sum(item.chunk.token_count for item in chunks)
     report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
     return OrchestrationResult(
@@ -100,6 +102,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         total_iterations=max((step.iteration for step in state.steps), default=0),
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),
+        next_links=links,
         page_sources={url: source for url, source in state.fetched.items() if source},
         expansion_budget=request.expansion_budget,
         rounds_allowed=request.max_iterations,
@@ -109,6 +112,27 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         degraded=tuple(state.degraded),
         warnings=tuple(state.warnings),
         partial=state.partial,
+    )
+
+
+async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
+    """Where to look next, for whoever may name the pages in another call."""
+    state = run.state
+    is_low = band(state.confidence) in ("low", "none")
+    if not (is_low or state.request.max_iterations) or state.clock.is_over:
+        return ()
+    frontier = state.frontier
+    if frontier is None or not frontier.candidates:
+        frontier = await links_ahead(run)
+    return tuple(
+        NextLink(
+            url=each.url,
+            anchor=each.title,
+            heading=each.heading,
+            page_url=each.parent_url,
+            score=each.score,
+        )
+        for each in (*frontier.candidates, *frontier.spares)[:_MOST_NEXT_LINKS]
     )
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from webrag.answering.addressing import addresses_reader
-from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import source_numbers
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.html.converter import html_to_text
@@ -18,6 +18,7 @@ __all__ = [
     "follow_ups",
     "guide",
     "image_lines",
+    "next_links",
     "sources",
     "stats",
 ]
@@ -27,6 +28,8 @@ _TITLE_CHARS = 160
 _MAX_HEADINGS = 12
 
 _MAX_URL_CHARS = 500
+
+_ANCHOR_CHARS = 80
 
 _GUIDE = """\
 Your response to the user MUST include:
@@ -204,6 +207,17 @@ _CLI = {
     "grow": "`webrag answer URL QUESTION` with a page likely to hold the answer",
     "status": "`webrag status` lists the indexed pages",
 }
+
+
+def next_links(result: OrchestrationResult) -> str:
+    """The links not followed, for a caller that may name them in another call."""
+    return "\n".join(map(_next_link, result.next_links))
+
+
+def _next_link(link: NextLink) -> str:
+    words = one_line(link.anchor, max_chars=_ANCHOR_CHARS)
+    under = f", under {one_line(link.heading, max_chars=_ANCHOR_CHARS)!r}" if link.heading else ""
+    return f"- {link.url} ({words!r}{under}; {link.score:.2f})"
 
 
 def follow_ups(result: OrchestrationResult, config: BriefConfig) -> str:
