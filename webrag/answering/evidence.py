@@ -236,6 +236,7 @@ class EvidenceFinder:
                 (RankedChunk(chunk=each.chunk, reranked_score=each.relevance) for each in kept),
                 top_score=_top_score(plan, parts),
                 term_idf=idf,
+                wordings=[each.term_idf for each in parts[0].retrieval.wordings],
                 profile=profile,
             ),
         )

@@ -19,7 +19,7 @@ from webrag.orchestration.rules import LoopState, compute_signals, decide
 from webrag.orchestration.state import PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
 
-__all__ = ["judge", "question_weights"]
+__all__ = ["judge", "question_weights", "wording_weights"]
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +67,15 @@ def question_weights(state: RunState) -> dict[str, float]:
     return weights
 
 
+def wording_weights(state: RunState) -> dict[str, dict[str, float]]:
+    """Each other wording that the caller gave, with the weights of its terms."""
+    return {
+        wording.text: wording.term_idf
+        for result in state.results
+        for wording in result.retrieval.wordings
+    }
+
+
 def _signals(run: ResearchRun) -> EvaluationSignals:
     merged = run.state.merged
     is_cut = any(result.retrieval.truncated for result in run.state.results)
@@ -90,6 +99,7 @@ def _confidence(run: ResearchRun) -> float:
         # that is not split can only help.
         top_score=min(tops) if len(tops) > 1 else best,
         term_idf=question_weights(state),
+        wordings=tuple(wording_weights(state).values()),
         profile=run.profile,
     )
 
@@ -190,7 +200,8 @@ async def _frontier(run: ResearchRun) -> Frontier:
     with state.clock.timed("expansion_ms"):
         frontier = await run.components.expander.frontier(
             [*state.pages, *matched, *state.joined],
-            state.queries,
+            # A page is linked in its own words, which a wording may hit and the question not.
+            (*state.queries, *state.request.wordings),
             seeds=state.request.urls,
             scope=state.scope,
             known={

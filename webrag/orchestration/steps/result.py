@@ -13,7 +13,7 @@ from webrag.ingestion.models import Anchor
 from webrag.orchestration.confidence import band
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.orchestration.ranking.merger import documents_in
-from webrag.orchestration.steps.judgement import question_weights
+from webrag.orchestration.steps.judgement import question_weights, wording_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
 from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS, select_surface
 from webrag.retrieval.citations import extract_citation
@@ -140,11 +140,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         final_decision=state.decision,
         final_signals=state.signals,
         term_idf=question_weights(state),
-        wordings={
-            wording.text: wording.term_idf
-            for part in state.results
-            for wording in part.retrieval.wordings
-        },
+        wordings=wording_weights(state),
         total_iterations=max((step.iteration for step in state.steps), default=0),
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),
