@@ -29,7 +29,7 @@ from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 from llama_index.core.schema import QueryBundle
-from llama_index.postprocessor.webrag.wordings import held_scores, wordings_score
+from llama_index.postprocessor.webrag.wordings import HELD_WITHIN, held_scores, wordings_score
 
 from webrag.app import WebRAG
 from webrag.evaluation.metrics import comparison_key
@@ -259,16 +259,19 @@ class Judgement:
 
 
 def judgement(asked: Asked, parts: Sequence[Part]) -> Judgement:
-    ranked = ranking(parts, by_child(double))
+    others = [weights for each in parts for weights in each.idf[1:]]
+    ranked = ranking(parts, by_child(double), HELD_WITHIN)
     needs = decompose(asked.question.query)[0]
     tops = {each.query: ranking([each], by_child(double))[0][0] for each in parts if each.children}
     wanted = [tops[need] for need in needs if need in tops]
     top = min(wanted) if len(wanted) > 1 else max(tops.values(), default=0.0)
+    if others and len(wanted) > 1:
+        top = tops.get(asked.question.query, top)
     passages = [f"{child.header} {child.text}" for _, child in ranked[:5]]
     idf: dict[str, float] = {}
     for each in parts:
         idf.update(each.idf[0])
-    covered = confidence.coverage(idf, passages)
+    covered = wordings_score([confidence.coverage(each, passages) for each in (idf, *others)])
     answered = bool(asked.question.gold) and recall(asked, ranked)[CUTS.index(5)] == 1.0
     site = asked.question.site
     return Judgement(site, confidence.quality(top, confidence.LOCAL), covered, answered)
@@ -332,7 +335,7 @@ def calibration(asked: Sequence[Asked]) -> None:
 
 
 def in_use(judged: Judgement, *, wordings: bool) -> float:
-    return confidence.confidence_of(judged.quality, judged.coverage)
+    return confidence.confidence_of(judged.quality, judged.coverage, with_wordings=wordings)
 
 
 def curve(weights: np.ndarray, judged: Judgement) -> float:

@@ -91,13 +91,17 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
 def _confidence(run: ResearchRun) -> float:
     state = run.state
     parts = state.analysis.sub_queries if state.analysis else state.queries
-    tops = [_top(result.ranked) for result in state.results if result.sub_query in parts]
-    best = max((_top(result.ranked) for result in state.results), default=0.0)
+    tops = {result.sub_query: _top(result.ranked) for result in state.results}
+    needs = [tops[part] for part in parts if part in tops]
+    # One part left unanswered leaves the question unanswered; another wording of a question that
+    # is not split can only help.
+    top = min(needs) if len(needs) > 1 else max(tops.values(), default=0.0)
+    if state.request.wordings and len(needs) > 1:
+        # Wordings are of the whole question; what its parts score without them is no measure.
+        top = tops.get(state.request.query, top)
     return confidence(
         state.merged.chunks,
-        # One part left unanswered leaves the question unanswered; another wording of a question
-        # that is not split can only help.
-        top_score=min(tops) if len(tops) > 1 else best,
+        top_score=top,
         term_idf=question_weights(state),
         wordings=tuple(wording_weights(state).values()),
         profile=run.profile,
