@@ -1,6 +1,6 @@
 """Gets the pages a question names, then retrieves and ranks the passages an answer is made from."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -236,15 +236,19 @@ class EvidenceFinder:
                 (RankedChunk(chunk=each.chunk, reranked_score=each.relevance) for each in kept),
                 top_score=_top_score(plan, parts),
                 term_idf=idf,
+                wordings=[each.term_idf for each in parts[0].retrieval.wordings],
                 profile=profile,
             ),
         )
 
 
-def _top_score(plan: ExecutionPlan, parts: Iterable[SubQueryResult]) -> float:
+def _top_score(plan: ExecutionPlan, parts: Sequence[SubQueryResult]) -> float:
     """Best score, of the weakest part where the question has several."""
     tops = {p.sub_query: max((r.reranked_score for r in p.ranked), default=0.0) for p in parts}
     needs = [tops[query] for query in plan.sub_queries if query in tops]
+    if parts[0].retrieval.wordings and len(needs) > 1:
+        # Wordings are of the whole question; what its parts score without them is no measure.
+        return tops[plan.revised_query]
     return min(needs) if len(needs) > 1 else max(tops.values(), default=0.0)
 
 

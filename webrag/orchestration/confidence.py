@@ -1,9 +1,11 @@
 """How far evidence may be trusted, and each scorer's thresholds; it does not stop the loop."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
+
+from llama_index.postprocessor.webrag.wordings import wordings_score
 
 from webrag.lexical.analysis import analyze
 from webrag.orchestration.models import ConfidenceBand, RankedChunk, ScoreProfile
@@ -38,6 +40,13 @@ _QUALITY_SLOPE: Final = 0.6
 
 _COVERAGE_SLOPE: Final = 1.0
 
+# The same curve where other wordings of the question were given: what scores well under all of
+# them is far more often right. On 80 questions over four whole sites, each judged by the others:
+# AUC .90; .97 answered in the band `high`, .62 in `medium`, .67 of three in `low`, .17 in `none`.
+_WORDINGS_QUALITY_SLOPE: Final = 1.5
+
+_WORDINGS_COVERAGE_SLOPE: Final = 1.8
+
 # Stands in where a question has no weighted terms; the mean over the questions of the fit.
 _NEUTRAL_COVERAGE: Final = 0.7
 
@@ -53,6 +62,7 @@ def confidence(
     top_score: float,
     term_idf: Mapping[str, float],
     profile: ScoreProfile,
+    wordings: Sequence[Mapping[str, float]] = (),
 ) -> float:
     """Probability-like number in [0, 1] that the evidence answers the question.
 
@@ -64,26 +74,45 @@ def confidence(
         top_score: Best score, of the weakest part when the question has several.
         term_idf: Weights of the question's index terms.
         profile: Scale of `top_score`.
+        wordings: Weights of the terms of each other wording, when `top_score` was made under them;
+            the share covered is then the mean of all, the question counting double.
     """
     matched = [ranked for ranked in chunks if not ranked.is_locality_expanded][:_PASSAGES]
     if not matched:
         return 0.0
-    covered = coverage(term_idf, map(_passage, matched))
-    return confidence_of(quality(top_score, profile), covered)
+    found = _terms(map(_passage, matched))
+    covered = wordings_score([_share(weights, found) for weights in (term_idf, *wordings)])
+    return confidence_of(quality(top_score, profile), covered, with_wordings=bool(wordings))
 
 
-def confidence_of(best_quality: float, covered: float) -> float:
-    """The fitted curve over the best passage's quality and the coverage, both in [0, 1]."""
-    logit = _QUALITY_SLOPE * _logit(best_quality) + _COVERAGE_SLOPE * covered
+def confidence_of(best_quality: float, covered: float, *, with_wordings: bool = False) -> float:
+    """The fitted curve over the best passage's quality and the coverage, both in [0, 1].
+
+    Args:
+        best_quality: On the common scale of `quality`.
+        covered: From `coverage`, of all wordings where there are several.
+        with_wordings: Whether both were found under other wordings of the question as well.
+    """
+    slopes = (_QUALITY_SLOPE, _COVERAGE_SLOPE)
+    if with_wordings:
+        slopes = (_WORDINGS_QUALITY_SLOPE, _WORDINGS_COVERAGE_SLOPE)
+    logit = slopes[0] * _logit(best_quality) + slopes[1] * covered
     return 1 / (1 + math.exp(-logit))
 
 
 def coverage(term_idf: Mapping[str, float], passages: Iterable[str]) -> float:
     """Share of the summed idf whose terms occur in any passage; neutral without terms."""
+    return _share(term_idf, _terms(passages) if term_idf else frozenset())
+
+
+def _terms(passages: Iterable[str]) -> frozenset[str]:
+    return frozenset(term for passage in passages for term in analyze(passage))
+
+
+def _share(term_idf: Mapping[str, float], found: frozenset[str]) -> float:
     total = sum(term_idf.values())
     if total <= 0:
         return _NEUTRAL_COVERAGE
-    found = {term for passage in passages for term in analyze(passage)}
     return sum(weight for term, weight in term_idf.items() if term in found) / total
 
 

@@ -50,6 +50,10 @@ _FIRST_LOOK = 4
 # Place of the question's cosine in a row of `Queries.candidates`; those of wordings follow.
 _FIRST_COSINE = 6
 
+# Of as many candidates as the question has, what its other wordings may add: every one of them is
+# scored under every wording.
+_ADDED_SHARE = 0.5
+
 T = TypeVar("T")
 
 
@@ -129,7 +133,7 @@ def find_chunks(
         limit: Children taken from each leg, and kept after fusion.
         statistics: Where it is counted how rare a term is and how long a chunk.
         wordings: Other wordings of the question; what they find comes on top of what the question
-            finds, at most as much again.
+            finds, at most half as much again.
     """
     asked = (Asked(terms, vector), *wordings)
     totals, legs = yield from _both_legs(
@@ -391,7 +395,7 @@ def _with_wordings(
     config: RetrievalConfig,
     limit: int,
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """The question's candidates, all of them, and what its other wordings add, at most `limit`.
+    """The question's candidates, all of them, and at most half of `limit` that wordings add.
 
     The wordings take turns, each with its best candidate left; no text is there twice.
     """
@@ -404,7 +408,7 @@ def _with_wordings(
         key, text = _key(rows[place]), rows[place][3]
         if key in known or text in texts:
             continue
-        if len(added) == limit:
+        if len(added) >= limit * _ADDED_SHARE:
             break
         added[place] = None
         known.add(key)

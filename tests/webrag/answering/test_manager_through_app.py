@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from webrag import WebRAG, load_settings
-from webrag.errors import FetchError
+from webrag.errors import FetchError, InputError
 from webrag.postgres.database import Database
 
 PAGE = """<html><head><title>Kettle manual</title></head><body><main><h1>Kettle manual</h1>
@@ -75,3 +75,34 @@ async def test_events_name_every_step_in_order(
         )
 
     assert told == ["plan", "read pages", "retrieve", "rerank", "synthesize", "reflect"]
+
+
+async def test_wordings_find_what_the_question_has_no_word_of(
+    static_site: Callable[..., Any], open_app: Callable[..., WebRAG]
+) -> None:
+    site = static_site({"/": PAGE})
+
+    async with open_app(site) as rag:
+        await rag.ingest(f"{site}/")
+        wordings = ["filter citric acid every three weeks"]
+        result = await rag.ask("Against limescale?", wordings=wordings)
+
+    assert result.retrieval is not None
+    assert result.retrieval.passages == 1
+    assert "citric acid" in result.answer
+
+
+async def test_unusable_wordings_are_refused_before_a_page_is_read(
+    static_site: Callable[..., Any], open_app: Callable[..., WebRAG]
+) -> None:
+    site = static_site({"/": PAGE})
+
+    async with open_app(site) as rag:
+        for call in (
+            rag.ask(QUESTION, url=f"{site}/", wordings=["x" * 501]),
+            rag.answer(f"{site}/", QUESTION, wordings=["x" * 501]),
+            rag.search(QUESTION, wordings=["x" * 501]),
+        ):
+            with pytest.raises(InputError, match="Wording 1 has 501 characters"):
+                await call
+        assert (await rag.status()).documents == 0

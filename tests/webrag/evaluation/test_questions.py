@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from webrag.errors import InputError
-from webrag.evaluation.questions import EXAMPLE_LINE, load_questions
+from webrag.evaluation.questions import EXAMPLE_LINE, load_questions, with_wordings
 
 
 def write(folder: Path, text: str) -> Path:
@@ -72,3 +72,51 @@ def test_refusal_of_a_line_shows_one_that_would_do(tmp_path: Path, text: str) ->
 def test_missing_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         load_questions(tmp_path / "none.jsonl")
+
+
+def write_wordings(folder: Path, text: str) -> Path:
+    path = folder / "wordings.jsonl"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_wordings_of_a_question_line_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path, '{"id": "a", "query": "x", "wordings": ["y", "z"]}\n')
+
+    assert load_questions(path)[0].wordings == ("y", "z")
+
+
+def test_wordings_of_a_file_take_the_place_of_a_line_s_own(tmp_path: Path) -> None:
+    asked = load_questions(
+        write(
+            tmp_path,
+            '{"id": "a", "query": "x", "wordings": ["own"]}\n'
+            '{"id": "b", "query": "x", "wordings": ["own"]}\n{"id": "c", "query": "x"}\n',
+        )
+    )
+    path = write_wordings(
+        tmp_path,
+        '{"id": "a", "phrasings": ["y"], "keywords": "k"}\n\n{"id": "z", "phrasings": []}\n',
+    )
+
+    found = with_wordings(asked, path)
+
+    assert [question.wordings for question in found] == [("y",), ("own",), ()]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "wordings.jsonl line 1 is not JSON"),
+        ('{"id": "a"}', "the field 'phrasings' is missing"),
+        ('{"id": "a", "phrasings": "y"}', "the field 'phrasings' must be a list of texts"),
+        ('{"id": "a", "phrasings": [3]}', "must be text in quotation marks"),
+        ('{"id": "z", "phrasings": ["y"]}', "has none for any of the questions"),
+        ("", "has none for any of the questions"),
+    ],
+)
+def test_unusable_wordings_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    asked = load_questions(write(tmp_path, '{"id": "a", "query": "x"}\n'))
+
+    with pytest.raises(InputError, match=message):
+        with_wordings(asked, write_wordings(tmp_path, text))

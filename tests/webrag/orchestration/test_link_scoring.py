@@ -13,6 +13,7 @@ from webrag.orchestration.links.scoring import (
     passage_scores,
     score_links,
 )
+from webrag.retrieval.models import WordingScores
 
 from .conftest import ENCODER, build_chunk, build_match, build_result
 
@@ -199,6 +200,26 @@ def test_single_passage_is_the_best() -> None:
     found = passage_scores([result((1.0, 0.4))], children_total=1)
 
     assert found == {"https://d.test/": [(0, 10, 1.0)]}
+
+
+def test_passage_counts_by_the_wording_it_fits_best() -> None:
+    def other(lexical: float, similarity: float) -> WordingScores:
+        return WordingScores(similarity=similarity, lexical=lexical, page_lexical=1.0, fused=0.5)
+
+    matches = [
+        build_match(
+            lexical=4.0, similarity=1.0, char_start=0, char_end=10, wordings=(other(0.0, 0.1),)
+        ),
+        build_match(
+            lexical=0.0, similarity=0.1, char_start=10, char_end=20, wordings=(other(4.0, 1.0),)
+        ),
+    ]
+    chunk = build_chunk(source_url="https://d.test/", matches=tuple(matches))
+
+    found = passage_scores([build_result(chunk)], children_total=2)["https://d.test/"]
+
+    best = {start: max(v for s, _, v in found if s == start) for start, _, _ in found}
+    assert best == {0: 1.0, 10: 1.0}
 
 
 def test_nothing_retrieved_scores_no_passage() -> None:

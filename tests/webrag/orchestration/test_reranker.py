@@ -9,6 +9,7 @@ from typing_extensions import override
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.ranking.reranker import ChunkReranker, child_nodes
+from webrag.retrieval.models import Wording, WordingScores
 
 from .conftest import build_chunk, build_match, build_result, local_rerank
 
@@ -201,3 +202,106 @@ async def test_negative_similarity_counts_as_none(score: float) -> None:
     ranked, _ = await ChunkReranker(None, SIMILARITY).rerank("q", result)
 
     assert ranked[0].reranked_score == 0.0
+
+
+class ByQuestion(BaseNodePostprocessor):
+    """Scores nodes by a table of questions and texts; an absent text is dropped."""
+
+    tables: dict[str, dict[str, float]]
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        assert query_bundle is not None
+        table = self.tables[query_bundle.query_str]
+        return [
+            NodeWithScore(node=n.node, score=table[n.node.get_content()])
+            for n in nodes
+            if n.node.get_content() in table
+        ]
+
+
+def told(similarity: float = 0.5) -> WordingScores:
+    return WordingScores(similarity=similarity, lexical=2.0, page_lexical=0.25, fused=0.7)
+
+
+def with_wordings(*texts: str, count: int = 2) -> Any:
+    """A chunk for each text, retrieved for wordings called w1, w2 and so on as well."""
+    chunks = [
+        build_chunk(matches=(build_match(text, wordings=(told(),) * count),)) for text in texts
+    ]
+    wordings = tuple(
+        Wording(text=f"w{n}", embedding=(1.0,), term_idf={f"term{n}": 2.0})
+        for n in range(1, count + 1)
+    )
+    return build_result(*chunks, wordings=wordings, term_idf={"own": 1.0})
+
+
+async def test_chunk_is_scored_under_every_wording_with_the_question_double() -> None:
+    tables = {"q": {"a": 0.2, "b": 0.6}, "w1": {"a": 0.8, "b": 0.1}, "w2": {"a": 0.8, "b": 0.1}}
+    scorer = ByQuestion(tables=tables)
+
+    ranked, _ = await ChunkReranker(scorer, PROFILE).rerank("q", with_wordings("a", "b"))
+
+    assert [item.chunk.focus.text for item in ranked if item.chunk.focus] == ["a", "b"]
+    assert [item.reranked_score for item in ranked] == pytest.approx([0.5, 0.35])
+    assert [item.wording_scores for item in ranked] == [(0.2, 0.8, 0.8), (0.6, 0.1, 0.1)]
+
+
+async def test_chunk_names_the_wording_that_scored_it_best() -> None:
+    tables = {"q": {"a": 0.2, "b": 0.6}, "w1": {"a": 0.3, "b": 0.1}, "w2": {"a": 0.8, "b": 0.6}}
+    scorer = ByQuestion(tables=tables)
+
+    ranked, _ = await ChunkReranker(scorer, PROFILE).rerank("q", with_wordings("a", "b"))
+
+    best = {item.chunk.matches[0].text: item.best_wording for item in ranked}
+    assert best == {"a": "w2", "b": None}
+
+
+async def test_what_a_reranker_leaves_out_under_one_wording_scores_nothing_there() -> None:
+    scorer = ByQuestion(tables={"q": {"a": 0.8}, "w1": {}, "w2": {"b": 0.4}})
+
+    ranked, _ = await ChunkReranker(scorer, PROFILE).rerank("q", with_wordings("a", "b"))
+
+    assert [item.wording_scores for item in ranked] == [(0.8, 0.0, 0.0), (0.0, 0.0, 0.4)]
+
+
+async def test_wordings_without_a_reranker_are_weighed_by_similarity() -> None:
+    match = build_match("a", similarity=0.5, wordings=(told(0.8), told(0.2)))
+    result = with_wordings().model_copy(update={"chunks": (build_chunk(matches=(match,)),)})
+
+    ranked, _ = await ChunkReranker(None, SIMILARITY).rerank("q", result)
+
+    assert ranked[0].reranked_score == pytest.approx(0.5)
+    assert ranked[0].best_wording == "w1"
+
+
+async def test_wrong_wordings_keep_what_the_question_finds_near_its_place() -> None:
+    names = [f"passage {n}" for n in range(12)]
+    own = {"right": 0.9, **dict.fromkeys(names, 0.1)}
+    wrong = {"right": 0.0, **{name: 0.9 - n / 100 for n, name in enumerate(names)}}
+    scorer = ByQuestion(tables={"q": own, **{f"w{n}": wrong for n in range(1, 6)}})
+
+    ranked, _ = await ChunkReranker(scorer, PROFILE).rerank(
+        "q", with_wordings("right", *names, count=5)
+    )
+
+    places = [item.chunk.matches[0].text for item in ranked]
+    assert places.index("right") == 2
+
+
+def test_nodes_of_a_wording_carry_its_numbers_and_weights() -> None:
+    (node,) = child_nodes(with_wordings("a"), wording=2)
+
+    assert node.score == 0.7
+    assert node.node.metadata["page_lexical"] == 0.25
+    assert node.node.metadata["term_idf"] == {"term2": 2.0}
+
+
+async def test_result_without_wordings_names_none() -> None:
+    result, *_ = two_chunks()
+
+    ranked, _ = await ChunkReranker(ByTable(table={"a": 0.1}), PROFILE).rerank("q", result)
+
+    assert [(item.wording_scores, item.best_wording) for item in ranked] == [((), None)]

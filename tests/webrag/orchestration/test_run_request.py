@@ -112,3 +112,10 @@ def test_unknown_words_are_refused_by_name(values: Any, said: str) -> None:
 def test_search_refuses_unknown_words(values: Any) -> None:
     with pytest.raises(InputError, match="; use "):
         searched(**values)
+
+
+@pytest.mark.parametrize("request_with", [asked, searched])
+def test_wordings_are_checked_once_for_every_call(request_with: Any) -> None:
+    assert request_with(wordings=["", "what?", "a port"]).wordings == ("a port",)
+    with pytest.raises(InputError, match="Wording 1 has 600 characters"):
+        request_with(wordings=["x" * 600])

@@ -315,7 +315,7 @@ class LinkExpander:
 
         Args:
             sources: Stored pages, the most relevant first.
-            queries: The parts of the question.
+            queries: The parts of the question, and other wordings of it.
             seeds: Pages the user named.
             scope: Targets that may be followed.
             known: URLs that are searched already or have failed.

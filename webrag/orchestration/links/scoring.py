@@ -14,7 +14,7 @@ from webrag.lexical.analysis import analyze, query_terms
 from webrag.lexical.fusion import fuse_scores
 from webrag.orchestration.links.candidates import ScoredCandidate
 from webrag.orchestration.links.rules import anchor_of, path_words, penalty, shared_path
-from webrag.retrieval.models import ChildMatch, RetrievalResult
+from webrag.retrieval.models import ChildMatch, RetrievalResult, WordingScores
 
 __all__ = [
     "LinkQuestion",
@@ -83,7 +83,8 @@ def score_links(
 
     Args:
         links: May name a target several times.
-        questions: The parts of a question; a link counts by the one it fits best.
+        questions: The parts of a question and other wordings of it; a link counts by the one it
+            fits best.
         seeds: Pages the user named.
         in_degrees: Known pages that link to a target.
         passages: From `passage_scores`.
@@ -114,6 +115,8 @@ def passage_scores(
 ) -> dict[str, list[tuple[int, int, float]]]:
     """Relevance of every retrieved passage between the typical one (0) and the best (1).
 
+    Under every wording of the question: a link counts by the one that its passage fits best.
+
     A passage counts by its own text: whatever else its page says, as it does in the fused score,
     would raise every link of the page alike.
 
@@ -126,16 +129,24 @@ def passage_scores(
         found = [(chunk.source_url, match) for chunk in result.chunks for match in chunk.matches]
         if not found:
             continue
-        own = _text_scores([match for _, match in found])
-        typical = median(own + [min(own)] * max(children_total - len(own), 0))
-        spread = max(own) - typical
-        for (url, match), score in zip(found, own, strict=True):
-            value = (score - typical) / spread if spread > 0 else 1.0
-            scores[url].append((match.char_start, match.char_end, min(max(value, 0.0), 1.0)))
+        told: list[Sequence[ChildMatch | WordingScores]] = [[match for _, match in found]]
+        told += zip(*(match.wordings for _, match in found), strict=True)
+        for matches in told:
+            values = _relevance(_text_scores(matches), children_total)
+            for (url, match), value in zip(found, values, strict=True):
+                scores[url].append((match.char_start, match.char_end, value))
     return dict(scores)
 
 
-def _text_scores(matches: Sequence[ChildMatch]) -> list[float]:
+def _relevance(own: Sequence[float], children_total: int) -> list[float]:
+    typical = median([*own, *[min(own)] * max(children_total - len(own), 0)])
+    spread = max(own) - typical
+    if spread <= 0:
+        return [1.0] * len(own)
+    return [min(max((score - typical) / spread, 0.0), 1.0) for score in own]
+
+
+def _text_scores(matches: Sequence[ChildMatch | WordingScores]) -> list[float]:
     lexical = [match.lexical for match in matches]
     similarity = [match.similarity for match in matches]
     return [float(score) for score in fuse_scores(lexical, similarity, [0.0] * len(matches))]

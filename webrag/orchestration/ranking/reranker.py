@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index.postprocessor.webrag.wordings import best_wording, wordings_score
+from llama_index.postprocessor.webrag.wordings import best_wording, held_scores, wordings_score
 from pydantic import SecretStr
 
 from webrag.concurrency import all_of
@@ -124,13 +124,14 @@ class ChunkReranker:
             for match in chunk.matches
             if result.wordings
         }
-        ranked = (
-            _rank_one(chunk, scores, {}, result.wordings)
-            if scores
-            else RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
+        if scores:
+            ranked = [_rank_one(chunk, scores, {}, result.wordings) for chunk in result.chunks]
+            return _best(_held(ranked, scores), top_n or self._top_n)
+        plain = (
+            RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
             for chunk in result.chunks
         )
-        return _best(ranked, top_n or self._top_n)
+        return _best(plain, top_n or self._top_n)
 
     def _ranked(
         self, result: RetrievalResult, scored: Sequence[Sequence[NodeWithScore]], top_n: int
@@ -150,12 +151,12 @@ class ChunkReranker:
             for item in each
             if (found := item.node.metadata.get(self._confidence_key)) is not None
         }
-        ranked = (
+        ranked = [
             _rank_one(chunk, scores, confidences, result.wordings)
             for chunk in result.chunks
             if any(match.node_id in scores for match in chunk.matches)
-        )
-        return _best(ranked, top_n)
+        ]
+        return _best(_held(ranked, scores) if result.wordings else ranked, top_n)
 
 
 async def rank_parts(
@@ -209,6 +210,23 @@ def _rank_one(
         wording_scores=best if wordings else (),
         best_wording=wordings[place - 1].text if place else None,
     )
+
+
+def _held(
+    ranked: Sequence[RankedChunk], scores: Mapping[str, tuple[float, ...]]
+) -> list[RankedChunk]:
+    """The chunks with scores that keep what the question alone finds near its place."""
+    own = [
+        max(scores[m.node_id][0] for m in item.chunk.matches if m.node_id in scores)
+        for item in ranked
+    ]
+    held = held_scores([item.reranked_score for item in ranked], own)
+    return [
+        item
+        if score == item.reranked_score
+        else item.model_copy(update={"reranked_score": _unit(score)})
+        for item, score in zip(ranked, held, strict=True)
+    ]
 
 
 def _similarities(match: ChildMatch) -> tuple[float, ...]:

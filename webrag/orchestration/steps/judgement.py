@@ -20,7 +20,7 @@ from webrag.orchestration.rules import LoopState, compute_signals, decide
 from webrag.orchestration.state import PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
 
-__all__ = ["judge", "links_ahead", "question_weights"]
+__all__ = ["judge", "links_ahead", "question_weights", "wording_weights"]
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +68,15 @@ def question_weights(state: RunState) -> dict[str, float]:
     return weights
 
 
+def wording_weights(state: RunState) -> dict[str, dict[str, float]]:
+    """Each other wording that the caller gave, with the weights of its terms."""
+    return {
+        wording.text: wording.term_idf
+        for result in state.results
+        for wording in result.retrieval.wordings
+    }
+
+
 def _signals(run: ResearchRun) -> EvaluationSignals:
     merged = run.state.merged
     is_cut = any(result.retrieval.truncated for result in run.state.results)
@@ -83,14 +92,19 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
 def _confidence(run: ResearchRun) -> float:
     state = run.state
     parts = state.analysis.sub_queries if state.analysis else state.queries
-    tops = [_top(result.ranked) for result in state.results if result.sub_query in parts]
-    best = max((_top(result.ranked) for result in state.results), default=0.0)
+    tops = {result.sub_query: _top(result.ranked) for result in state.results}
+    needs = [tops[part] for part in parts if part in tops]
+    # One part left unanswered leaves the question unanswered; another wording of a question that
+    # is not split can only help.
+    top = min(needs) if len(needs) > 1 else max(tops.values(), default=0.0)
+    if state.request.wordings and len(needs) > 1:
+        # Wordings are of the whole question; what its parts score without them is no measure.
+        top = tops.get(state.request.query, top)
     return confidence(
         state.merged.chunks,
-        # One part left unanswered leaves the question unanswered; another wording of a question
-        # that is not split can only help.
-        top_score=min(tops) if len(tops) > 1 else best,
+        top_score=top,
         term_idf=question_weights(state),
+        wordings=tuple(wording_weights(state).values()),
         profile=run.profile,
     )
 
@@ -205,7 +219,8 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
     with state.clock.timed("expansion_ms"):
         return await run.components.expander.frontier(
             [*state.pages, *matched, *state.joined],
-            state.queries,
+            # A page is linked in its own words, which a wording may hit and the question not.
+            (*state.queries, *state.request.wordings),
             seeds=state.request.urls,
             scope=_link_scope(run, matched),
             known={

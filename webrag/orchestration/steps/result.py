@@ -9,7 +9,7 @@ from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_i
 from webrag.orchestration.confidence import band
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.orchestration.ranking.merger import documents_in
-from webrag.orchestration.steps.judgement import links_ahead, question_weights
+from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
 from webrag.retrieval.aggregation import in_reading_order
 from webrag.retrieval.citations import extract_citation
@@ -94,11 +94,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         final_decision=state.decision,
         final_signals=state.signals,
         term_idf=question_weights(state),
-        wordings={
-            wording.text: wording.term_idf
-            for part in state.results
-            for wording in part.retrieval.wordings
-        },
+        wordings=wording_weights(state),
         total_iterations=max((step.iteration for step in state.steps), default=0),
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),

@@ -150,6 +150,7 @@ class FeatureExtractor:
         self._cache_size = cache_size
         self._cache: OrderedDict[tuple[str, str], _Profile] = OrderedDict()
         self._lock = threading.Lock()
+        self._building = threading.Lock()
         self._vocabulary = TokenVocabulary()
 
     def extract(self, question: Question, passages: Sequence[Passage]) -> NDArray[np.float64]:
@@ -217,19 +218,31 @@ class FeatureExtractor:
 
     def _profiles(self, passages: Sequence[Passage]) -> list[_Profile]:
         keys = [(passage.title, passage.context) for passage in passages]
+        by_key = dict(zip(keys, passages, strict=True))
+        known = self._remembered(by_key)
+        if len(known) < len(by_key):
+            # Wordings of one question ask for the same passages at the same time: whoever comes
+            # second waits and finds them read.
+            with self._building:
+                known = self._remembered(by_key)
+                missing = {key: each for key, each in by_key.items() if key not in known}
+                known.update(self._build(missing) if missing else {})
+                self._remember(known)
+        else:
+            self._remember(known)
+        return [known[key] for key in keys]
+
+    def _remembered(self, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], _Profile]:
         with self._lock:
-            known = {key: self._cache[key] for key in keys if key in self._cache}
-        missing = {
-            key: passage for key, passage in zip(keys, passages, strict=True) if key not in known
-        }
-        known.update(self._build(missing))
+            return {key: self._cache[key] for key in keys if key in self._cache}
+
+    def _remember(self, profiles: Mapping[tuple[str, str], _Profile]) -> None:
         with self._lock:
-            for key in keys:
-                self._cache[key] = known[key]
+            for key, profile in profiles.items():
+                self._cache[key] = profile
                 self._cache.move_to_end(key)
             while len(self._cache) > self._cache_size:
                 self._cache.popitem(last=False)
-        return [known[key] for key in keys]
 
     def _build(
         self, passages: Mapping[tuple[str, str], Passage]
