@@ -11,9 +11,10 @@ from pydantic import SecretStr
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import RankedChunk, ScoreProfile
 from webrag.redaction import redacted_failure, remember_secrets
+from webrag.retrieval.listings import asks_for_code, listing_factor
 from webrag.retrieval.models import ChildMatch, RetrievalResult, RetrievedChunk
 
-__all__ = ["ChunkReranker", "child_nodes"]
+__all__ = ["ChunkReranker", "child_nodes", "prose_first"]
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +75,8 @@ class ChunkReranker:
             top_n: Chunks kept, instead of the number given at construction.
         """
         if self._postprocessor is None:
-            return self.passthrough(result, top_n=top_n), None
+            ranked = self.passthrough(result, top_n=len(result.chunks) or None)
+            return prose_first(ranked, query)[: top_n or self._top_n], None
         nodes = child_nodes(result)
         if not nodes:
             return (), None
@@ -91,7 +93,9 @@ class ChunkReranker:
         if outside is not None:
             cause = f"gave a score of {outside:g}, which is not between 0 and 1 (see ScaledScores)"
             return self._without_scores(result, cause, top_n)
-        return self._ranked(result, scored, top_n or self._top_n), None
+        ranked = self._ranked(result, scored, len(result.chunks))
+        wanted = f"{query} {instruction or ''}"
+        return prose_first(ranked, wanted)[: top_n or self._top_n], None
 
     def _without_scores(
         self, result: RetrievalResult, cause: str, top_n: int | None
@@ -188,6 +192,18 @@ def _with_instruction(
     if instruction is None or "instruction" not in type(postprocessor).model_fields:
         return postprocessor
     return postprocessor.model_copy(update={"instruction": instruction})
+
+
+def prose_first(ranked: Sequence[RankedChunk], question: str) -> tuple[RankedChunk, ...]:
+    """The chunks with those of source listings lowered, unless the question asks for code."""
+    if asks_for_code(question):
+        return tuple(ranked)
+    lowered = []
+    for item in ranked:
+        factor = listing_factor(item.chunk.text, has_code=item.chunk.has_code)
+        score = item.reranked_score * factor
+        lowered.append(item if factor == 1.0 else item.model_copy(update={"reranked_score": score}))
+    return _best(lowered, len(lowered))
 
 
 def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:

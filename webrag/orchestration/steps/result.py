@@ -17,6 +17,7 @@ from webrag.orchestration.steps.judgement import question_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
 from webrag.retrieval.aggregation import HTML_PREFERRED_FLAGS, select_surface
 from webrag.retrieval.citations import extract_citation
+from webrag.retrieval.listings import longest_piece
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 
 __all__ = ["build_result", "in_reading_order", "neighbours"]
@@ -214,6 +215,7 @@ async def _adjacent(
 
 def _citations(chunks: Iterable[RankedChunk]) -> Iterable[CitationSpan]:
     for item in chunks:
-        span = extract_citation(item.chunk, item.chunk.char_start, item.chunk.char_end)
+        start, end = (item.chunk.char_start + place for place in longest_piece(item.chunk.text))
+        span = extract_citation(item.chunk, start, end)
         if span is not None:
             yield span
