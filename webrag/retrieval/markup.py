@@ -25,6 +25,8 @@ _KINDS: dict[str, BlockKind] = {
     "HtmlBlock": "html",
 }
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
+# The end of a line of code before which the page shows a number; prose has its lines unbroken.
+_NUMBERED_LINE = re.compile(r"(?<! ) \r?\n")
 _ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$")
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
 # Taken to the end where it is not closed, so that no later one is looked for from each sign on.
@@ -85,11 +87,25 @@ def read_blocks(text: str) -> tuple[Block, ...]:
 
     A part of a page may begin inside a code block or a table; both are recognised.
     """
+    if _is_within_numbers(text):
+        return (
+            Block(
+                "code", [Piece(*span, text[slice(*span)]) for span in _lines(text, 0, len(text))]
+            ),
+        )
     cut = _inner_fence(text)
     if cut is None:
         return tuple(_parse(text, 0))
     code = Block("code", [Piece(*span, text[slice(*span)]) for span in _lines(text, 0, cut[0])])
     return (code, *_parse(text, cut[1])) if code.pieces else tuple(_parse(text, cut[1]))
+
+
+def _is_within_numbers(text: str) -> bool:
+    """Whether a part without a fence comes from the middle of a listing with line numbers."""
+    if _FENCE.search(text) is not None or "```" in text or "~~~" in text:
+        return False
+    count = sum(1 for _ in _NUMBERED_LINE.finditer(text))
+    return count > 1 and 2 * count >= text.strip().count("\n")
 
 
 def plain_text(markdown: str) -> str:

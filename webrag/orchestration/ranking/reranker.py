@@ -13,6 +13,7 @@ from webrag.concurrency import all_of
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import RankedChunk, ScoreProfile
 from webrag.redaction import redacted_failure, remember_secrets
+from webrag.retrieval.listings import asks_for_code, listing_factor
 from webrag.retrieval.models import (
     ChildMatch,
     RetrievalResult,
@@ -21,7 +22,7 @@ from webrag.retrieval.models import (
     WordingScores,
 )
 
-__all__ = ["ChunkReranker", "child_nodes", "rank_parts"]
+__all__ = ["ChunkReranker", "child_nodes", "prose_first", "rank_parts"]
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +85,8 @@ class ChunkReranker:
             top_n: Chunks kept, instead of the number given at construction.
         """
         if self._postprocessor is None:
-            return self.passthrough(result, top_n=top_n), None
+            ranked = self.passthrough(result, top_n=len(result.chunks) or None)
+            return prose_first(ranked, query)[: top_n or self._top_n], None
         if result.is_empty:
             return (), None
         postprocessor = _with_instruction(self._postprocessor, instruction)
@@ -104,7 +106,9 @@ class ChunkReranker:
         if outside is not None:
             cause = f"gave a score of {outside:g}, which is not between 0 and 1 (see ScaledScores)"
             return self._without_scores(result, cause, top_n)
-        return self._ranked(result, scored, top_n or self._top_n), None
+        ranked = self._ranked(result, scored, len(result.chunks))
+        wanted = f"{query} {instruction or ''}"
+        return prose_first(ranked, wanted)[: top_n or self._top_n], None
 
     def _without_scores(
         self, result: RetrievalResult, cause: str, top_n: int | None
@@ -295,6 +299,18 @@ def _with_instruction(
     if instruction is None or "instruction" not in type(postprocessor).model_fields:
         return postprocessor
     return postprocessor.model_copy(update={"instruction": instruction})
+
+
+def prose_first(ranked: Sequence[RankedChunk], question: str) -> tuple[RankedChunk, ...]:
+    """The chunks with those of source listings lowered, unless the question asks for code."""
+    if asks_for_code(question):
+        return tuple(ranked)
+    lowered = []
+    for item in ranked:
+        factor = listing_factor(item.chunk.text, has_code=item.chunk.has_code)
+        score = item.reranked_score * factor
+        lowered.append(item if factor == 1.0 else item.model_copy(update={"reranked_score": score}))
+    return _best(lowered, len(lowered))
 
 
 def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:

@@ -13,6 +13,7 @@ from webrag.orchestration.steps.judgement import links_ahead, question_weights, 
 from webrag.orchestration.steps.research import Report, ResearchRun
 from webrag.retrieval.aggregation import in_reading_order
 from webrag.retrieval.citations import extract_citation
+from webrag.retrieval.listings import longest_piece
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
@@ -191,6 +192,7 @@ async def _adjacent(
 
 def _citations(chunks: Iterable[RankedChunk]) -> Iterable[CitationSpan]:
     for item in chunks:
-        span = extract_citation(item.chunk, item.chunk.char_start, item.chunk.char_end)
+        start, end = (item.chunk.char_start + place for place in longest_piece(item.chunk.text))
+        span = extract_citation(item.chunk, start, end)
         if span is not None:
             yield span
