@@ -4,7 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.cli.options import json_option, parse_moment, run_options, with_settings
+from webrag.cli.options import (
+    json_option,
+    parse_moment,
+    run_options,
+    with_settings,
+    wordings_option,
+)
 from webrag.cli.output import print_brief, print_json
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
@@ -36,6 +42,7 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 @click.command("answer", short_help="Answer a question from a web page.")
 @click.argument("url")
 @click.argument("question")
+@wordings_option
 @click.option("--also", multiple=True, metavar="URL", help="Start from this page too. Repeatable.")
 @click.option("--deep", is_flag=True, help="Follow links where the evidence is too thin.")
 @click.option(
@@ -51,6 +58,7 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
     \b
     webrag answer https://docs.python.org/3/library/asyncio.html "How is a task cancelled?"
     webrag answer URL "question" --deep --budget 3
+    webrag answer URL "How is a task cancelled?" --wording "Task.cancel() CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     run(_answer(ctx, url, question, **options))
 
@@ -58,6 +66,7 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
 @with_settings
 @click.command("search", short_help="Search what is stored; fetches nothing.")
 @click.argument("question")
+@wordings_option
 @click.option("--url", multiple=True, metavar="URL", help="Only this page. Repeatable.")
 @click.option(
     "--site",
@@ -114,6 +123,7 @@ async def _answer(
     url: str,
     question: str,
     *,
+    wordings: tuple[str, ...],
     also: tuple[str, ...],
     deep: bool,
     budget: int | None,
@@ -121,13 +131,14 @@ async def _answer(
     intent: Any,
 ) -> None:
     options = run_options(ctx)
-    _check(question, [url, *also])
+    _check(question, wordings, [url, *also])
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
         async with _open(ctx.obj) as rag:
             result = await rag.answer(
                 [url, *also],
                 question,
+                wordings=wordings,
                 intent=intent,
                 expansion_budget=budget,
                 research_mode="deep" if deep else "fast",
@@ -142,6 +153,7 @@ async def _search(
     ctx: click.Context,
     question: str,
     *,
+    wordings: tuple[str, ...],
     url: tuple[str, ...],
     site: tuple[str, ...],
     year: tuple[int, ...],
@@ -152,12 +164,13 @@ async def _search(
     intent: Any,
 ) -> None:
     options = run_options(ctx)
-    _check(question, url)
+    _check(question, wordings, url)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
         async with _open(ctx.obj) as rag:
             result = await rag.search(
                 question,
+                wordings=wordings,
                 source_urls=url or None,
                 sites=site or None,
                 years=year or None,
@@ -172,14 +185,16 @@ async def _search(
     print_result(result, text, evidence, as_json=options.json)
 
 
-def _check(question: str, urls: "Sequence[str]") -> None:
+def _check(question: str, wordings: "Sequence[str]", urls: "Sequence[str]") -> None:
     """Refuse what cannot be used before anything is started for it."""
     from webrag.app import check_question
+    from webrag.argument_checks import checked_wordings
     from webrag.ingestion.addresses import canonical_url
 
     for url in urls:
         canonical_url(url)
     check_question(question)
+    checked_wordings(question, wordings)
 
 
 def _presented(

@@ -1,10 +1,10 @@
 """`webrag ask`: a question in, an answer in sentences out, as soon as each is checked."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.options import json_option, run_options, with_settings, wordings_option
 from webrag.cli.output import print_brief, print_json
 from webrag.cli.running import run
 
@@ -18,6 +18,7 @@ __all__ = ["ask_command"]
 @with_settings
 @click.command("ask", short_help="Answer a question in sentences, each with citations.")
 @click.argument("question")
+@wordings_option
 @click.option("--url", multiple=True, metavar="URL", help="Answer from this page. Repeatable.")
 @click.option(
     "--year", multiple=True, type=int, metavar="YEAR", help="Published in this year. Repeatable."
@@ -29,6 +30,7 @@ def ask_command(
     ctx: click.Context,
     /,
     question: str,
+    wordings: tuple[str, ...],
     url: tuple[str, ...],
     year: tuple[int, ...],
     deep: bool,
@@ -39,10 +41,12 @@ def ask_command(
     webrag ask "How is a task cancelled?"
     webrag ask "How is a task cancelled?" --url https://docs.python.org/3/library/asyncio-task.html
     webrag ask "What changed in the release?" --year 2025 --year 2026
+    webrag ask "How is a task cancelled?" --wording "Task.cancel()" --wording "CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     options = run_options(ctx)
     writer = _Writer(quiet=options.quiet, streams=not options.json)
-    result = run(_ask(ctx.obj, question, url, year, deep, writer))
+    asked = {"wordings": wordings, "url": url, "years": year, "deep": deep}
+    result = run(_ask(ctx.obj, question, writer, **asked))
     if options.json:
         print_json(result.model_dump(mode="json"))
     else:
@@ -54,19 +58,17 @@ def ask_command(
 async def _ask(
     settings: "Settings",
     question: str,
-    urls: tuple[str, ...],
-    years: tuple[int, ...],
-    deep: bool,
     writer: "_Writer",
+    **asked: Any,
 ) -> "ManagerResult":
     from webrag.answering.planning import answer_request
     from webrag.app import WebRAG, check_question
 
     # Refuses what cannot be used before anything is started for it.
     check_question(question)
-    answer_request(question, url=urls, years=years, deep=deep)
+    answer_request(question, **asked)
     async with WebRAG(settings) as rag:
-        return await rag.ask(question, url=urls, years=years, deep=deep, on_event=writer.tell)
+        return await rag.ask(question, **asked, on_event=writer.tell)
 
 
 class _Writer:

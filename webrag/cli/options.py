@@ -16,7 +16,15 @@ from webrag.redaction import redacted_failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["RunOptions", "json_option", "parse_age", "parse_moment", "run_options", "with_settings"]
+__all__ = [
+    "RunOptions",
+    "json_option",
+    "parse_age",
+    "parse_moment",
+    "run_options",
+    "with_settings",
+    "wordings_option",
+]
 _KEY = "webrag.run_options"
 
 
@@ -64,6 +72,15 @@ json_option = click.option(
     is_eager=True,
     callback=_remember,
     help="Print the result, or the error, as JSON.",
+)
+
+wordings_option = click.option(
+    "--wording",
+    "wordings",
+    multiple=True,
+    metavar="TEXT",
+    help="Other words the page may use: terms, names of options or functions, a sentence you expect"
+    " there. A wrong guess does little harm. Repeatable, up to 5.",
 )
 
 _SETTINGS_OPTIONS = (

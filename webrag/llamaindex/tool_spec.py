@@ -41,13 +41,18 @@ class Research(Protocol):
         url: str | Sequence[str],
         question: str,
         *,
+        wordings: str | Sequence[str] | None = ...,
         research_mode: Literal["fast", "deep"] = ...,
     ) -> OrchestrationResult:
         """Evidence for a question, starting from one or more pages."""
         ...
 
     async def search(
-        self, question: str, *, source_urls: str | Sequence[str] | None = ...
+        self,
+        question: str,
+        *,
+        wordings: str | Sequence[str] | None = ...,
+        source_urls: str | Sequence[str] | None = ...,
     ) -> OrchestrationResult:
         """Evidence in what is stored."""
         ...
@@ -116,6 +121,7 @@ class WebRAGToolSpec(BaseToolSpec):
         url: str | list[str],
         query: str,
         research_mode: Literal["fast", "deep"] = "fast",
+        wordings: list[str] | None = None,
     ) -> str:
         """Find cited evidence for a question, starting from a web page or several.
 
@@ -127,20 +133,29 @@ class WebRAGToolSpec(BaseToolSpec):
             query: The question, in full.
             research_mode: `fast` reads the named pages; `deep` also follows their links until
                 the evidence is good enough.
+            wordings: Up to 5 other wordings, with words the page may use: terms, names of options
+                or functions, one sentence you expect to read there. Guesses may be wrong: they
+                add, never displace. Always give 3, unless the question uses the page's words.
         """
-        result = await self._rag.answer(url, query, research_mode=research_mode)
+        result = await self._rag.answer(url, query, wordings=wordings, research_mode=research_mode)
         nonce = secrets.token_hex(8)
         return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 
     @_refusing_wrong_names
-    async def search(self, query: str, source_urls: list[str] | None = None) -> str:
+    async def search(
+        self,
+        query: str,
+        source_urls: list[str] | None = None,
+        wordings: list[str] | None = None,
+    ) -> str:
         """Find cited evidence for a question in the pages stored so far; fetches nothing.
 
         Args:
             query: The question, in full.
             source_urls: Only these pages; all when left out.
+            wordings: Other words the page may use, as for `answer`.
         """
-        result = await self._rag.search(query, source_urls=source_urls)
+        result = await self._rag.search(query, wordings=wordings, source_urls=source_urls)
         nonce = secrets.token_hex(8)
         return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 

@@ -92,6 +92,7 @@ class Handlers:
         """Fetch, index, and find evidence."""
         urls = arguments.texts("url", required=True) or []
         query = arguments.text("query")
+        wordings = arguments.texts("wordings")
         intent = arguments.choice("intent", _INTENTS)
         known_context = arguments.optional_text("known_context")
         constraints = arguments.texts("constraints")
@@ -102,6 +103,7 @@ class Handlers:
         result = await memory.answer(
             urls,
             query,
+            wordings=wordings,
             intent=intent,
             known_context=known_context,
             constraints=constraints,
@@ -115,6 +117,7 @@ class Handlers:
     async def search(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Find evidence in what is stored."""
         query = arguments.text("query")
+        wordings = arguments.texts("wordings")
         source_urls = arguments.texts("source_urls") or None
         sites = arguments.texts("sites") or None
         years = arguments.integers("years", minimum=1) or None
@@ -125,6 +128,7 @@ class Handlers:
         async with self._searches:
             result = await memory.search(
                 query,
+                wordings=wordings,
                 source_urls=source_urls,
                 sites=sites,
                 years=years,

@@ -185,3 +185,40 @@ def test_search_can_return_whole_pages(manual: Any, corpus_command: Run) -> None
     shown = json.loads(result.stdout)
     assert shown["mode"] == "full_context"
     assert len({chunk["chunk"]["source_url"] for chunk in shown["chunks"]}) == 2
+
+
+@pytest.mark.parametrize("command", ["answer", "search"])
+def test_wordings_are_searched_for_too(command: str, manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/care.html")
+    page = [f"{manual}/care.html"] if command == "answer" else []
+
+    result = corpus_command(
+        manual, command, *page, "How is scale removed?", "--json",
+        "--wording", "citric acid", "--wording", "clean the filter",
+    )  # fmt: skip
+
+    shown = json.loads(result.stdout)
+    assert list(shown["wordings"]) == ["citric acid", "clean the filter"]
+    assert "citric acid" in shown["evidence"][0]["text"]
+
+
+@pytest.mark.parametrize("command", ["answer", "search", "ask"])
+@pytest.mark.parametrize(
+    ("wordings", "reason"),
+    [
+        pytest.param(["x" * 501], "Wording 1 has 501 characters; at most 500", id="too-long"),
+        pytest.param(list("abcdef"), "More than 5 different wordings", id="too-many"),
+        pytest.param(["fine", "a\0b"], "Wording 2 holds a NUL character", id="nul"),
+    ],
+)
+def test_unusable_wording_ends_with_code_2(
+    command: str, wordings: list[str], reason: str, manual: Any, corpus_command: Run
+) -> None:
+    page = [f"{manual}/"] if command == "answer" else []
+    options = [part for each in wordings for part in ("--wording", each)]
+
+    result = corpus_command(manual, command, *page, "tea?", *options)
+
+    assert (result.exit_code, result.stdout, manual.requests) == (2, "", [])
+    assert reason in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -130,3 +130,16 @@ def test_unusable_option_ends_with_code_2_before_anything_is_started(
     result = corpus_command(None, "ask", QUESTION, *options)
 
     assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_wordings_lead_to_what_the_question_does_not_name(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/")
+
+    asked = ("ask", "How do I get rid of limescale?")
+    without = corpus_command(manual, *asked)
+    result = corpus_command(
+        manual, *asked, "--wording", "clean the filter of the kettle with citric acid"
+    )
+
+    assert "citric acid. [1]" not in without.stdout
+    assert "every three weeks with citric acid. [1]" in result.stdout

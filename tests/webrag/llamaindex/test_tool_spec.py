@@ -60,7 +60,7 @@ async def test_a_wrong_argument_is_a_sentence(tools: dict[str, FunctionTool]) ->
         await tools["answer"].acall(url="https://a.test/", q="When?")
 
     assert "'q'" in str(caught.value) or "'query'" in str(caught.value)
-    assert str(caught.value).endswith("it takes url, query, research_mode.")
+    assert str(caught.value).endswith("it takes url, query, research_mode, wordings.")
 
 
 async def test_answer_returns_a_brief_that_quotes_the_page(
@@ -112,3 +112,22 @@ async def test_an_agent_researches_with_the_tools(rag: WebRAG, site: Any) -> Non
 
     assert called == ["answer"]
     assert f'[1] "{LEAVES}' in str(await handler)
+
+
+@pytest.mark.parametrize("name", ["answer", "search"])
+async def test_a_model_is_told_what_wordings_are(tools: dict[str, FunctionTool], name: str) -> None:
+    metadata = tools[name].metadata
+
+    assert "wordings" in metadata.get_parameters_dict()["properties"]
+    assert "words the page may use" in metadata.description
+
+
+@pytest.mark.parametrize("name", ["answer", "search"])
+async def test_wordings_reach_the_search(
+    tools: dict[str, FunctionTool], site: Any, name: str
+) -> None:
+    await tools["ingest"].acall(url=f"{site}/")
+    page = {"url": f"{site}/"} if name == "answer" else {}
+
+    with pytest.raises(InputError, match="Wording 2 has 501 characters"):
+        await tools[name].acall(**page, query=QUESTION, wordings=["boat", "x" * 501])

@@ -76,10 +76,28 @@ async def test_tools_that_store_pages_destroy_nothing_and_can_be_repeated(
     assert [(h.destructive_hint, h.idempotent_hint) for h in stores if h] == [(False, True)] * 2
 
 
-async def test_known_context_promises_only_what_a_language_model_does(tools: list[Tool]) -> None:
+async def test_known_context_is_said_to_count_as_wordings(tools: list[Tool]) -> None:
     described = tools[0].input_schema["properties"]["known_context"]["description"]
 
-    assert "only when the server has a language model" in described
+    assert "counts as wordings" in described
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["answer", "search"])
+async def test_wordings_are_a_list_of_five_at_most(tools: list[Tool], place: int) -> None:
+    wordings = tools[place].input_schema["properties"]["wordings"]
+
+    assert (wordings["type"], wordings["maxItems"]) == ("array", 5)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["terms", "names of options or functions", "sentence you expect to read", "may be wrong",
+     "unless the question uses the page's words"],
+)  # fmt: skip
+async def test_wordings_are_described_so_that_a_model_can_write_them(
+    tools: list[Tool], said: str
+) -> None:
+    assert said in tools[0].input_schema["properties"]["wordings"]["description"]
 
 
 async def test_tools_offer_no_structured_output(tools: list[Tool]) -> None:
@@ -99,6 +117,7 @@ async def test_answer_passes_every_parameter_on(call: Call, memory: Any) -> None
     arguments = {
         "url": [URL, "https://other.example.org/"],
         "query": "What is it?",
+        "wordings": ["the name of the option", "the page says so"],
         "intent": "how_to",
         "known_context": "Nothing.",
         "constraints": ["code"],
@@ -208,6 +227,7 @@ async def test_ingest_refuses_a_crawl_that_cannot_be(
 async def test_search_passes_every_parameter_on(call: Call, memory: Any) -> None:
     arguments = {
         "query": "q",
+        "wordings": ["q, as the page puts it"],
         "source_urls": [URL],
         "sites": ["docs.example.org"],
         "years": [2024, 2025],
@@ -487,14 +507,15 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "search",
             {"query": "q", "url": URL},
-            "search has no argument 'url'; it takes query, source_urls, sites, years, has, intent, "
-            "top_k. Did you mean source_urls?",
+            "search has no argument 'url'; it takes query, wordings, source_urls, sites, years, "
+            "has, intent, top_k. Did you mean source_urls?",
         ),
         (
             "answer",
             {"url": URL, "question": "q"},
-            "answer has no argument 'question'; it takes url, query, intent, known_context, "
-            "constraints, expansion_budget, research_mode, retrieval_mode. Did you mean query?",
+            "answer has no argument 'question'; it takes url, query, wordings, intent, "
+            "known_context, constraints, expansion_budget, research_mode, retrieval_mode. "
+            "Did you mean query?",
         ),
         (
             "verify",
@@ -505,8 +526,8 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "answer",
             QUESTION | {"reserch_mode": "deep"},
-            "answer has no argument 'reserch_mode'; it takes url, query, intent, known_context, "
-            "constraints, expansion_budget, research_mode, retrieval_mode. "
+            "answer has no argument 'reserch_mode'; it takes url, query, wordings, intent, "
+            "known_context, constraints, expansion_budget, research_mode, retrieval_mode. "
             "Did you mean research_mode?",
         ),
         (
