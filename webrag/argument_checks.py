@@ -12,11 +12,15 @@ __all__ = [
     "FORGOTTEN_UNASKED",
     "check_choice",
     "check_text",
+    "LEAST_MAX_TOKENS",
     "checked_count",
     "checked_seconds",
     "moment_before",
     "shown_value",
 ]
+LEAST_MAX_TOKENS = 500
+"""Less holds no evidence beside what every brief says."""
+
 FORGOTTEN_UNASKED = 20
 
 """More pages are not forgotten at once without a confirmation."""
