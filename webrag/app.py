@@ -15,7 +15,13 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from webrag import maintenance
-from webrag.argument_checks import check_text, checked_count, checked_seconds, shown_value
+from webrag.argument_checks import (
+    LEAST_MAX_TOKENS,
+    check_text,
+    checked_count,
+    checked_seconds,
+    shown_value,
+)
 from webrag.concurrency import all_of
 from webrag.corpus.maintenance.checking import CorpusCheck
 from webrag.corpus.maintenance.exporting import ExportReport
@@ -345,16 +351,42 @@ class WebRAG:
         return await manager.run(request, on_event=on_event)
 
     def evidence(
-        self, result: OrchestrationResult, *, include_guide: bool = False
+        self,
+        result: OrchestrationResult,
+        *,
+        include_guide: bool = False,
+        max_tokens: int | None = None,
+        every_passage: bool = False,
     ) -> "list[EvidenceBlock]":
-        """The passages that `brief` prints when called with the same arguments, in its order."""
+        """The passages that `brief` prints when called with the same arguments, in its order.
+
+        Args:
+            result: What `answer` or `search` returned.
+            include_guide: As for `brief`.
+            max_tokens: As for `brief`.
+            every_passage: Also those that `brief` leaves out because others are more relevant, as
+                far as `MCP_RESPONSE_TOKEN_BUDGET` goes.
+
+        Raises:
+            InputError: `max_tokens` cannot be used.
+        """
         from webrag.presentation.brief.brief import evidence_blocks
 
-        config = self._brief_config(include_guide)
-        return evidence_blocks(result, config, count_tokens=self._open_parts.count_tokens)
+        config = self._brief_config(result, max_tokens, include_guide=include_guide)
+        if every_passage:
+            budget = self.settings.mcp_response_token_budget
+            config = config.model_copy(update={"every_passage": True, "token_budget": budget})
+        parts = self._open_parts
+        return evidence_blocks(result, config, count_tokens=parts.count_tokens, encode=parts.encode)
 
     def brief(
-        self, result: OrchestrationResult, *, include_guide: bool = False, nonce: str | None = None
+        self,
+        result: OrchestrationResult,
+        *,
+        include_guide: bool = False,
+        nonce: str | None = None,
+        max_tokens: int | None = None,
+        detail: Literal["brief", "full"] = "brief",
     ) -> str:
         """The result as a readable research brief.
 
@@ -366,11 +398,21 @@ class WebRAG:
             include_guide: Address a model that will write the answer: begin with directions
                 for it and suggest tool calls instead of commands.
             nonce: Unpredictable token that frames page text; no frames when None.
+            max_tokens: Tokens of the text at most, never more than `MCP_RESPONSE_TOKEN_BUDGET`;
+                None for 4,000, or for that budget where whole pages were asked for.
+            detail: `full` adds what the loop decided on and the time of each phase.
+
+        Raises:
+            InputError: `max_tokens` or `detail` cannot be used.
         """
         from webrag.presentation.brief.brief import format_brief
 
-        config = self._brief_config(include_guide)
-        return format_brief(result, config, count_tokens=self._open_parts.count_tokens, nonce=nonce)
+        config = self._brief_config(result, max_tokens, include_guide=include_guide)
+        config = config.model_copy(update={"detail": checked_detail(detail)})
+        parts = self._open_parts
+        return format_brief(
+            result, config, count_tokens=parts.count_tokens, nonce=nonce, encode=parts.encode
+        )
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, in the unit of every token budget."""
@@ -825,9 +867,35 @@ class WebRAG:
         finally:
             await database.close()
 
-    def _brief_config(self, include_guide: bool) -> "BriefConfig":
+    def _brief_config(
+        self, result: OrchestrationResult, max_tokens: int | None, *, include_guide: bool
+    ) -> "BriefConfig":
+        from webrag.presentation.brief.models import DEFAULT_MAX_TOKENS
+
         config = self.settings.brief_config(caller="mcp" if include_guide else "cli")
-        return config.model_copy(update={"include_guide": include_guide})
+        wanted = DEFAULT_MAX_TOKENS if result.mode == "chunk" else config.token_budget
+        if max_tokens is not None:
+            checked_count("max_tokens", max_tokens, minimum=LEAST_MAX_TOKENS)
+            wanted = max_tokens
+        budget = min(wanted, config.token_budget)
+        return config.model_copy(
+            update={
+                "include_guide": include_guide,
+                "token_budget": budget,
+                "ceiling": config.token_budget,
+            }
+        )
+
+
+def checked_detail(detail: Literal["brief", "full"]) -> Literal["brief", "full"]:
+    """The detail of a brief.
+
+    Raises:
+        InputError: It is none there is.
+    """
+    if detail not in ("brief", "full"):
+        raise InputError(f"detail is {shown_value(detail)}; use 'brief' or 'full'.")
+    return detail
 
 
 def check_question(question: str) -> None:

@@ -10,6 +10,7 @@ from webrag.errors import InputError
 
 __all__ = [
     "FORGOTTEN_UNASKED",
+    "LEAST_MAX_TOKENS",
     "LEAST_READ_TOKENS",
     "MAX_WORDINGS",
     "MAX_WORDING_CHARS",
@@ -21,6 +22,9 @@ __all__ = [
     "moment_before",
     "shown_value",
 ]
+
+LEAST_MAX_TOKENS = 500
+"""Less holds no evidence beside what every brief says."""
 
 FORGOTTEN_UNASKED = 20
 """More pages are not forgotten at once without a confirmation."""

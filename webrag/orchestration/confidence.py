@@ -159,6 +159,7 @@ SIMILARITY: Final = ScoreProfile(
     plateau_variance_threshold=0.005,
     near_top_delta=0.08,
     answered_score=0.65,
+    irrelevant_score=0.2,
 )
 
 # The local reranker's sigmoid is fitted so that .5 separates relevant from irrelevant passages;

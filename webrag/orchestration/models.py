@@ -58,6 +58,7 @@ class ScoreProfile(_Frozen):
         near_top_delta: Chunks within this distance of the best one count as good.
         confidence_floor: Least mean confidence, where the scorer gives one.
         answered_score: Top score from which the evidence is taken to hold the answer.
+        irrelevant_score: Score up to which a passage is off the topic.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ScoreProfile(_Frozen):
     near_top_delta: float = 0.10
     confidence_floor: float = 0.3
     answered_score: float = 0.8
+    irrelevant_score: float = 0.05
 
 
 class QueryAnalysis(_Frozen):
@@ -244,6 +246,7 @@ class OrchestrationResult(_Frozen):
         expansion_budget: As the caller gave it.
         rounds_allowed: Rounds of expansion this run might have taken; 0 for a fast one.
         rounds_ceiling: Rounds the configuration allows any run; None when it is not known.
+        relevance_floor: Score up to which passages are off the topic, on the scale of the scorer.
     """
 
     query: str
@@ -267,6 +270,7 @@ class OrchestrationResult(_Frozen):
     expansion_budget: int | None = None
     rounds_allowed: int = 0
     rounds_ceiling: int | None = None
+    relevance_floor: float = 0.05
     confidence: float
     confidence_band: ConfidenceBand
     degraded: tuple[str, ...] = ()

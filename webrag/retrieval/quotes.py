@@ -3,17 +3,23 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from webrag.ingestion.sentences import sentence_ends
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.retrieval.markup import Block, read_blocks
 
-__all__ = ["finest_quote", "quotable_units", "term_coverage"]
+__all__ = ["Encode", "Quotation", "best_quotes", "finest_quote", "quotable_units", "term_coverage"]
 
 Span = tuple[int, int]
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Vectors of unit length, one for each text."""
 
 _WORD_GAP = re.compile(r"\s+")
 # Stands between a term and its definition, where pages have links ("[source]") that the stored
@@ -102,6 +108,230 @@ def finest_quote(
         if best is None or value > best_value:
             best, best_value = run, value
     return None if best is None else (offset + best.start, offset + best.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """A part of a passage worth quoting.
+
+    Attributes:
+        start: Offset in the page.
+        end: Offset after it.
+        value: How much it says about the question; comparable between passages.
+        lead: What stands above it and names its subject, such as the term of a definition or the
+            sentence before a list or a listing; None where nothing does.
+    """
+
+    start: int
+    end: int
+    value: float
+    lead: Span | None = None
+
+
+# Found on 72 questions over four documentation sites, each asked of the page that answers it.
+_MEANING_WEIGHT: Final = 1.0
+_LENGTH_GAIN: Final = 0.2
+_FOCUS_GAIN: Final = 0.1
+_LEAD_SHARE: Final = 0.5  # what a term in the lead counts, of one in the quotation
+_FIRST_QUESTION: Final = 2.0  # weight of the question itself, of its other wordings each 1
+_MOST_UNITS: Final = 3  # sentences quoted together
+_MOST_COMPARED: Final = 100  # candidates whose meaning is compared, those with the most words
+_LEAD_CHARS: Final = 160
+_LABEL_CHARS: Final = 80
+_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
+
+
+def best_quotes(
+    text: str,
+    offset: int,
+    questions: Sequence[str],
+    term_idf: Mapping[str, float],
+    *,
+    max_chars: int = 400,
+    most: int = 3,
+    encode: Encode | None = None,
+    focus: Span | None = None,
+) -> list[Quotation]:
+    """The parts of a passage that answer a question most likely, best first.
+
+    One to three neighbouring sentences, a listing or lines of one, or a table row, never a
+    heading, and none that overlap. What names their subject without standing in one piece with
+    them on the page is told apart, as their lead.
+
+    Args:
+        text: Markdown of a passage.
+        offset: Where the passage begins in its page.
+        questions: The question, then other wordings of it.
+        term_idf: Weight of each of their terms; terms that are not in it count 1.0.
+        max_chars: Longest quotation, at least 1.
+        most: Quotations at most.
+        encode: Compares meanings; None to go by words alone.
+        focus: Part of the page that a reranker liked best.
+    """
+    judge = _Judge(text, questions, term_idf, max(1, max_chars))
+    valued = judge.valued(list(_quotable(text, max(1, max_chars))), encode)
+    if focus is not None:
+        valued = [
+            (value + _FOCUS_GAIN * _is_within(each, offset, focus), each) for value, each in valued
+        ]
+    valued.sort(key=lambda pair: (-pair[0], pair[1].start))
+    chosen: list[Quotation] = []
+    for value, each in valued:
+        if len(chosen) == most:
+            break
+        start, end = offset + each.start, offset + each.end
+        if all(end <= other.start or other.end <= start for other in chosen):
+            lead = each.lead and (offset + each.lead[0], offset + each.lead[1])
+            chosen.append(Quotation(start, end, value, lead))
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A part that may be quoted.
+
+    Attributes:
+        lead: As in `Quotation`.
+        beside: For a listing, the sentences above and below it, which tell what it shows.
+    """
+
+    start: int
+    end: int
+    lead: Span | None = None
+    beside: tuple[Span, ...] = ()
+
+
+def _is_within(each: _Candidate, offset: int, span: Span) -> bool:
+    return span[0] <= offset + each.start and offset + each.end <= span[1]
+
+
+class _Judge:
+    """What each part of a passage says about the variants of a question."""
+
+    def __init__(
+        self, text: str, questions: Sequence[str], term_idf: Mapping[str, float], max_chars: int
+    ) -> None:
+        self._text = text
+        self._questions = questions
+        self._asked = [_Question.of(each, term_idf) for each in questions]
+        weights = np.array([_FIRST_QUESTION, *(1.0 for _ in questions[1:])])
+        self._weights = weights / weights.sum()
+        self._max_chars = max_chars
+
+    def valued(
+        self, candidates: Sequence[_Candidate], encode: Encode | None
+    ) -> list[tuple[float, _Candidate]]:
+        """The value of each candidate; by words alone for all but the most promising."""
+        found = sorted(((self._said(each), each) for each in candidates), key=lambda pair: -pair[0])
+        meant = self._meant([each for _, each in found[:_MOST_COMPARED]], encode)
+        meant += [0.0] * (len(found) - len(meant))
+        return [
+            (self._full(each) + said + _MEANING_WEIGHT * meaning, each)
+            for (said, each), meaning in zip(found, meant, strict=True)
+        ]
+
+    def _full(self, each: _Candidate) -> float:
+        return _LENGTH_GAIN * min(1.0, (each.end - each.start) / self._max_chars)
+
+    def _said(self, each: _Candidate) -> float:
+        own = self._covered(((each.start, each.end),), each.lead)
+        told = (self._covered((beside,), None) for beside in each.beside)
+        return max((own, *told))
+
+    def _covered(self, spans: Sequence[Span], lead: Span | None) -> float:
+        text = " ".join(self._text[start:end] for start, end in spans)
+        covered = 0.0
+        for question, weight in zip(self._asked, self._weights, strict=True):
+            own = question.held(text)
+            covered += weight * question.coverage(own)
+            if lead:
+                named = question.held(self._text[slice(*lead)]) - own
+                covered += weight * _LEAD_SHARE * question.coverage(named)
+        return float(covered)
+
+    def _meant(self, candidates: Sequence[_Candidate], encode: Encode | None) -> list[float]:
+        if encode is None or not candidates:
+            return []
+        spans = [span for each in candidates for span in ((each.start, each.end), *each.beside)]
+        vectors = encode([*self._questions, *(self._text[slice(*span)] for span in spans)])
+        count = len(self._questions)
+        alike = iter((vectors[count:] @ vectors[:count].T @ self._weights).tolist())
+        return [max(next(alike), *(next(alike) for _ in each.beside), -1.0) for each in candidates]
+
+
+def _quotable(text: str, max_chars: int) -> Iterator[_Candidate]:
+    """Everything that may be quoted, with what leads to it."""
+    lead: Span | None = None
+    blocks = [block for block in read_blocks(text) if block.kind != "html"]
+    for place, block in enumerate(blocks):
+        following = blocks[place + 1] if place + 1 < len(blocks) else None
+        if block.kind == "heading" or _is_header_row(text, block, following):
+            lead = None
+            continue
+        beside = _beside(text, blocks, place)
+        for group in _unbroken(text, block, _units(text, block)):
+            is_row = block.kind == "row" and group[-1][1] - group[0][0] <= max_chars
+            units = [(group[0][0], group[-1][1])] if is_row else group
+            last = units[-1]
+            label = block.kind == "prose" and _names(text, last)
+            said = units[:-1] if label and _is_label(text, last) else units
+            yield from _windows(said, max_chars, text, lead, beside)
+            if label:
+                lead = last
+            elif block.kind == "prose" and not _is_item(text, block):
+                lead = None
+
+
+def _beside(text: str, blocks: Sequence[Block], place: int) -> tuple[Span, ...]:
+    """The sentences that stand around a listing, or around a line that is a formula."""
+    block = blocks[place]
+    if block.kind != "code" and not _is_formula(text, block):
+        return ()
+    above = blocks[place - 1] if place else None
+    below = blocks[place + 1] if place + 1 < len(blocks) else None
+    spans = []
+    if above is not None and above.kind == "prose":
+        spans.append(_units(text, above)[-1])
+    if below is not None and below.kind == "prose":
+        spans.append(_units(text, below)[0])
+    return tuple(spans)
+
+
+def _is_formula(text: str, block: Block) -> bool:
+    part = text[block.start : block.end]
+    return block.kind == "prose" and len(part) <= _LEAD_CHARS and part.endswith(("\\]", "\\)", "$"))
+
+
+def _names(text: str, unit: Span) -> bool:
+    """Whether a sentence leads to what stands below it."""
+    is_short = unit[1] - unit[0] <= _LEAD_CHARS
+    return is_short and (text[slice(*unit)].rstrip("*_` ").endswith(":") or _is_label(text, unit))
+
+
+def _is_label(text: str, unit: Span) -> bool:
+    """Whether it is no sentence but a name, such as the term of a definition."""
+    part = text[slice(*unit)].rstrip("*_`\"')\u201d ")
+    return len(part) <= _LABEL_CHARS and not part.endswith((*_SENTENCE_MARKS, ":", "]"))
+
+
+def _is_item(text: str, block: Block) -> bool:
+    line = text.rfind("\n", 0, block.start) + 1
+    return _ITEM.match(text, line, block.start + 1) is not None
+
+
+def _windows(
+    units: Sequence[Span], max_chars: int, text: str, lead: Span | None, beside: tuple[Span, ...]
+) -> Iterator[_Candidate]:
+    for first, (start, stop) in enumerate(units):
+        if stop - start > max_chars:
+            for low, high in _cut(text, start, stop, max_chars):
+                yield _Candidate(low, high, lead, beside)
+            continue
+        for _, end in units[first : first + _MOST_UNITS]:
+            if end - start > max_chars:
+                break
+            yield _Candidate(start, end, lead, beside)
 
 
 def quotable_units(text: str) -> Iterator[tuple[int, int, str]]:

@@ -43,6 +43,7 @@ from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.postgres.database import Database
+from webrag.retrieval.quotes import Encode
 from webrag.retrieval.search import Searcher
 from webrag.retrieval.verification import Verifier
 from webrag.settings import Settings
@@ -66,6 +67,7 @@ class Parts:
         reranker: None when retrieval's order is kept.
         page_source: Name of where pages come from.
         embedding: What the corpus is used with.
+        encode: Compares meanings at once, whatever the corpus is embedded with.
         other_embedding: Name of the model that a new corpus would get, when it is another one.
     """
 
@@ -83,6 +85,7 @@ class Parts:
     verifier: Verifier
     page_source: str
     count_tokens: Callable[[str], int]
+    encode: Encode
     embedding: EmbeddingChoice
     other_embedding: str | None
 
@@ -155,6 +158,7 @@ async def assemble(
         verifier=Verifier(corpus, database, ingestion),
         page_source=pages.source.name,
         count_tokens=storage.count_tokens,
+        encode=bundled.encode,
         embedding=storage.embedding,
         other_embedding=storage.other_embedding,
     )

@@ -103,6 +103,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         page_sources={url: source for url, source in state.fetched.items() if source},
         expansion_budget=request.expansion_budget,
         rounds_allowed=request.max_iterations,
+        relevance_floor=run.profile.irrelevant_score,
         rounds_ceiling=run.components.config.expansion.max_depth,
         confidence=state.confidence,
         confidence_band=band(state.confidence),

@@ -5,17 +5,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from webrag.answering.addressing import addresses_reader
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
-from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
+from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
+from webrag.presentation.brief.relevance import is_strong, relevant_count
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
-from webrag.retrieval.citations import extract_citation, finest_quote
-from webrag.retrieval.models import CitationSpan
+from webrag.retrieval.citations import extract_citation
+from webrag.retrieval.quotes import Encode, Quotation, best_quotes
 
 __all__ = [
     "candidate_blocks",
     "cited",
     "columns_at",
+    "finds_nothing",
     "focus_form",
+    "relevant_blocks",
     "source_numbers",
     "without_forged_lines",
 ]
@@ -86,16 +89,39 @@ def candidate_blocks(result: OrchestrationResult, config: BriefConfig) -> Iterat
     No character of a page is yielded twice.
     """
     numbers = source_numbers(result.chunks)
+    whole_results = 1 if finds_nothing(result) else config.whole_results
     printed: dict[str, list[Span]] = {}
     for rank, ranked in enumerate(_in_print_order(result.chunks)):
         chunk = ranked.chunk
         covered = printed.setdefault(chunk.source_url, [])
-        wanted = _span(ranked, whole=rank < config.whole_results)
+        wanted = _span(ranked, whole=rank < whole_results)
         for span in _uncovered(wanted, covered):
             block = _block(ranked, span, result, numbers[chunk.source_url])
             if block.text.strip():
                 yield block
         covered.append(wanted)
+
+
+def finds_nothing(result: OrchestrationResult) -> bool:
+    """Whether what was found is only what comes closest to the question."""
+    return result.mode == "chunk" and result.confidence_band == "none"
+
+
+def relevant_blocks(
+    blocks: Sequence[EvidenceBlock], result: OrchestrationResult, config: BriefConfig
+) -> Sequence[EvidenceBlock]:
+    """The blocks whose relevance is worth their tokens; all of them where whole pages are wanted.
+
+    Args:
+        blocks: Best first.
+        result: What they are from.
+        config: Says whether every passage is wanted.
+    """
+    if result.mode == "full_context" or config.every_passage:
+        return blocks
+    relevance = [block.relevance for block in blocks]
+    nothing = finds_nothing(result)
+    return blocks[: relevant_count(relevance, result.relevance_floor, nothing_relevant=nothing)]
 
 
 def focus_form(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlock | None:
@@ -110,20 +136,25 @@ def focus_form(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlo
     return None
 
 
-def cited(block: EvidenceBlock, result: OrchestrationResult, config: BriefConfig) -> EvidenceBlock:
-    """The block with its finest quotation, and whether it addresses a model that reads it.
+def cited(
+    block: EvidenceBlock,
+    result: OrchestrationResult,
+    config: BriefConfig,
+    encode: Encode | None = None,
+) -> EvidenceBlock:
+    """The block with its finest quotations, and whether it addresses a model that reads it.
 
-    The quotation is taken from the markdown between the offsets of the block.
+    The quotations are taken from the markdown between the offsets of the block.
 
     Apart from `candidate_blocks` because choosing a quotation costs some milliseconds, and most
     blocks of a long result are never printed.
     """
     ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
-    citation = _citation(ranked, (block.char_start, block.char_end), result, config)
-    columns = _columns(ranked, citation.char_start) if citation else None
+    quotes = _quotes(ranked, (block.char_start, block.char_end), result, config, encode)
     update = {
-        "citation": citation,
-        "quoted_columns": columns,
+        "citation": quotes[0].citation if quotes else None,
+        "quoted_columns": quotes[0].columns if quotes else None,
+        "quotes": quotes,
         "addresses_reader": _addresses_reader(block),
     }
     return block.model_copy(update=update)
@@ -204,20 +235,55 @@ def _printed_text(ranked: RankedChunk, span: Span, *, is_whole: bool) -> str:
     return defuse(clean_block(text if text.strip() else _slice(ranked, span)))
 
 
-def _citation(
-    ranked: RankedChunk, span: Span, result: OrchestrationResult, config: BriefConfig
-) -> CitationSpan | None:
-    quote = finest_quote(
+_STRONG_QUOTES = 3
+# What the relevance of a passage counts beside what a quotation says; at 0 as at 10 a tenth fewer
+# answers are among the first three quotations.
+_RELEVANCE_WEIGHT = 0.7
+
+
+def _quotes(
+    ranked: RankedChunk,
+    span: Span,
+    result: OrchestrationResult,
+    config: BriefConfig,
+    encode: Encode | None,
+) -> tuple[Quote, ...]:
+    best = max(each.reranked_score for each in result.chunks)
+    floor = result.relevance_floor
+    is_matched = result.mode == "chunk" and not ranked.is_locality_expanded
+    if is_matched and ranked.reranked_score <= floor < best:
+        return ()
+    is_rich = is_matched and is_strong(ranked.reranked_score, best, floor)
+    focus = ranked.chunk.focus
+    found = best_quotes(
         _slice(ranked, span),
         span[0],
-        ranked.source_sub_query or result.query,
+        _questions(ranked, result),
         result.term_idf,
         max_chars=config.max_quote_chars,
+        most=_STRONG_QUOTES if is_rich else 1,
+        encode=encode,
+        focus=(focus.char_start, focus.char_end) if focus else None,
     )
-    if quote is None:
+    worth = _RELEVANCE_WEIGHT * ranked.reranked_score / best if best > 0 else 0.0
+    quotes = (_quote(ranked, each, worth) for each in found)
+    return tuple(quote for quote in quotes if quote is not None)
+
+
+def _questions(ranked: RankedChunk, result: OrchestrationResult) -> tuple[str, ...]:
+    """What quotations are chosen by: the question first, then other wordings of it."""
+    return (ranked.source_sub_query or result.query,)
+
+
+def _quote(ranked: RankedChunk, found: Quotation, worth: float) -> Quote | None:
+    text = _slice(ranked, (found.start, found.end))
+    span = without_forged_lines(text, found.start)
+    citation = extract_citation(ranked.chunk, *span) if span else None
+    if citation is None:
         return None
-    quote = without_forged_lines(_slice(ranked, quote), quote[0])
-    return extract_citation(ranked.chunk, *quote) if quote else None
+    lead = clean_block(_slice(ranked, found.lead)).strip() if found.lead else None
+    columns = _columns(ranked, citation.char_start)
+    return Quote(citation=citation, columns=columns, lead=lead, worth=worth + found.value)
 
 
 def without_forged_lines(text: str, offset: int) -> Span | None:

@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from webrag.orchestration.models import OrchestrationResult
-from webrag.presentation.brief.blocks import candidate_blocks, cited, focus_form
+from webrag.presentation.brief.blocks import (
+    candidate_blocks,
+    cited,
+    finds_nothing,
+    focus_form,
+    relevant_blocks,
+)
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.sections import (
     brief_stats,
@@ -14,11 +20,14 @@ from webrag.presentation.brief.sections import (
     follow_ups,
     guide,
     image_lines,
+    left_out_lines,
+    source_entry,
     sources,
     stats,
 )
 from webrag.presentation.brief.trace import expansion_trace
 from webrag.presentation.untrusted import one_line
+from webrag.retrieval.quotes import Encode
 
 __all__ = ["BriefConfig", "EvidenceBlock", "evidence_blocks", "format_brief"]
 
@@ -29,6 +38,9 @@ _RESERVE_TOKENS = 80
 # Evidence shorter than this helps nobody; below it the other sections are shortened first.
 _LEAST_EVIDENCE_TOKENS = 200
 _TERSE_BLOCKS = 3
+# What comes closest to a question that nothing answers is worth a look, not a chapter.
+_CLOSEST_TOKENS = 800
+_CLOSEST = "Nothing that was found seems to answer the question; this comes closest."
 # As much as the hint of an error may have; filters with many pages would fill the brief.
 _WARNING_CHARS = 400
 
@@ -39,13 +51,14 @@ def format_brief(
     *,
     count_tokens: TokenCounter,
     nonce: str | None = None,
+    encode: Encode | None = None,
 ) -> str:
     """The brief: sources, evidence, images, trace, citations, figures and what to do next.
 
     The text never has more than `config.token_budget` tokens. [SOURCES], [CITATIONS], [STATS]
-    and [FOLLOW-UP OPTIONS] (and the guide, when it is wanted) are always there; evidence fills
-    what they leave, then trace and images, and a line says what was left out. A budget too
-    small for that shortens the sections and says so.
+    and [FOLLOW-UP OPTIONS] (and the guide, when it is wanted) are always there; evidence ends
+    where its relevance does or what they leave, then come trace and images, and lines say what
+    was left out. A budget too small for that shortens the sections and says so.
 
     Args:
         result: What orchestration returned.
@@ -53,8 +66,9 @@ def format_brief(
         count_tokens: Tokens of a text; the budget is in its unit.
         nonce: Unpredictable token that frames page text, so that no page can end its own
             frame; None for readers who need no frames.
+        encode: Chooses quotations by their meaning too; None to choose them by words alone.
     """
-    layout = _lay_out(result, config, count_tokens=count_tokens, nonce=nonce)
+    layout = _lay_out(result, config, count_tokens=count_tokens, nonce=nonce, encode=encode)
     if layout is not None:
         return layout.text
     notice = (
@@ -65,15 +79,19 @@ def format_brief(
 
 
 def evidence_blocks(
-    result: OrchestrationResult, config: BriefConfig, *, count_tokens: TokenCounter
+    result: OrchestrationResult,
+    config: BriefConfig,
+    *,
+    count_tokens: TokenCounter,
+    encode: Encode | None = None,
 ) -> list[EvidenceBlock]:
     """Exactly the passages `format_brief` prints, in its order and form.
 
     Best reranked score first, adjacent context after all matched evidence, no character of a
-    page twice, and only what fits the token budget. The first `whole_results` passages are
-    whole parent chunks, the others the child that matched best.
+    page twice, and only what is relevant beside the best and fits the token budget. The first
+    `whole_results` passages are whole parent chunks, the others the child that matched best.
     """
-    layout = _lay_out(result, config, count_tokens=count_tokens)
+    layout = _lay_out(result, config, count_tokens=count_tokens, encode=encode)
     return list(layout.blocks) if layout else []
 
 
@@ -84,14 +102,19 @@ class _Layout:
     Attributes:
         blocks: Passages printed, in order.
         candidates: Passages there were in all.
+        relevant: How many of them are worth their tokens.
+        unseen: Lines that name the best of those that are not printed.
     """
 
     result: OrchestrationResult
     config: BriefConfig
     nonce: str | None
+    encode: Encode | None = None
     is_terse: bool = False
     blocks: tuple[EvidenceBlock, ...] = ()
     candidates: int = 0
+    relevant: int = 0
+    unseen: tuple[str, ...] = ()
     trace: str = ""
     images: tuple[str, ...] = ()
     omitted: tuple[str, ...] = field(default=())
@@ -117,26 +140,31 @@ class _Layout:
         return guide(self.result) if not self.is_terse else "Cite every claim; add no facts."
 
     def _sources(self) -> str:
-        only = {block.source_number for block in self.blocks} if self.is_terse else None
-        return sources(self.result.chunks, only=only)
+        return sources(self.result.chunks, self.blocks, with_sections=not self.is_terse)
 
     def _stats(self) -> str:
         if self.is_terse:
             return brief_stats(self.result, self.config.token_budget)
-        return "\n".join((stats(self.result), *self.omitted))
+        whole = len(self.blocks) == self.candidates and not any(b.is_cut for b in self.blocks)
+        lines = stats(self.result, is_whole=whole, detail=self.config.detail)
+        return "\n".join((lines, *self.omitted))
 
     def _evidence(self) -> str:
         if not self.result.chunks:
             return self._nothing_found()
-        shown = len(self.blocks)
-        parts = [evidence_notice(self.nonce)]
+        parts = [evidence_notice(self.nonce), _CLOSEST if finds_nothing(self.result) else ""]
         parts += [evidence_entry(block, self.nonce) for block in self.blocks]
-        if shown < self.candidates:
-            parts.append(
-                f"... (showing {shown} of {self.candidates} chunks — remaining "
-                f"{self.candidates - shown} omitted due to response budget)"
-            )
+        parts.append("\n".join(line for line in (self._left_out(), *self.unseen) if line))
         return "\n\n".join(part for part in parts if part)
+
+    def _left_out(self) -> str:
+        shown, left = len(self.blocks), self.candidates - len(self.blocks)
+        if left <= 0:
+            return ""
+        counted = f"... (showing {shown} of {self.candidates} chunks — remaining {left}"
+        if shown < self.relevant:
+            return f"{counted} omitted due to response budget)"
+        return f"{counted} are less relevant)"
 
     def _nothing_found(self) -> str:
         result = self.result
@@ -153,6 +181,7 @@ def _lay_out(
     *,
     count_tokens: TokenCounter,
     nonce: str | None = None,
+    encode: Encode | None = None,
 ) -> _Layout | None:
     """Choose what is printed: fixed sections first, then evidence, trace and images.
 
@@ -160,13 +189,19 @@ def _lay_out(
         None when the budget does not even hold the shortest form.
     """
     budget = config.token_budget
-    layout = _Layout(result, config, nonce)
+    layout = _Layout(result, config, nonce, encode)
     fixed = count_tokens(layout.text) + _RESERVE_TOKENS
     if fixed + (_LEAST_EVIDENCE_TOKENS if result.chunks else 0) > budget:
         return _terse(layout, count_tokens)
     candidates = tuple(candidate_blocks(result, config))
-    layout = replace(layout, candidates=len(candidates))
-    layout = _with_blocks(layout, candidates, budget - fixed, count_tokens)
+    relevant = relevant_blocks(candidates, result, config)
+    layout = replace(layout, candidates=len(candidates), relevant=len(relevant))
+    left = budget - fixed
+    if finds_nothing(result) and not config.every_passage:
+        left = min(left, _CLOSEST_TOKENS)
+    layout = _with_blocks(layout, relevant, left, count_tokens)
+    unseen = left_out_lines(candidates[len(layout.blocks) :], few=finds_nothing(result))
+    layout = replace(layout, unseen=tuple(unseen))
     return _reduced(_with_extras(layout, count_tokens), count_tokens)
 
 
@@ -174,7 +209,7 @@ def _terse(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
     layout = replace(layout, is_terse=True)
     left = layout.config.token_budget - count_tokens(layout.text) - _RESERVE_TOKENS
     candidates = tuple(candidate_blocks(layout.result, layout.config))
-    layout = replace(layout, candidates=len(candidates))
+    layout = replace(layout, candidates=len(candidates), relevant=len(candidates))
     if left > 0:
         layout = _with_blocks(layout, candidates[:_TERSE_BLOCKS], left, count_tokens)
     return _reduced(layout, count_tokens)
@@ -198,20 +233,20 @@ def _with_blocks(
 def _fitting(
     layout: _Layout, block: EvidenceBlock, left: int, count_tokens: TokenCounter
 ) -> EvidenceBlock | None:
-    block = cited(block, layout.result, layout.config)
+    block = cited(block, layout.result, layout.config, layout.encode)
     if _cost(block, layout.nonce, count_tokens) <= left:
         return block
     smaller = focus_form(block, layout.result)
     if smaller is not None:
-        block = cited(smaller, layout.result, layout.config)
+        block = cited(smaller, layout.result, layout.config, layout.encode)
         if _cost(block, layout.nonce, count_tokens) <= left:
             return block
     return None if layout.blocks else _cut(block, layout.nonce, left, count_tokens)
 
 
 def _cost(block: EvidenceBlock, nonce: str | None, count_tokens: TokenCounter) -> int:
-    entry = evidence_entry(block, nonce)
-    return count_tokens("\n\n".join((entry, *citation_entries([block])))) + 2
+    parts = (evidence_entry(block, nonce), *citation_entries([block]), source_entry(block))
+    return count_tokens("\n\n".join(parts)) + 2
 
 
 def _cut(
@@ -238,7 +273,7 @@ def _shortened(block: EvidenceBlock, length: int) -> EvidenceBlock:
 def _with_extras(layout: _Layout, count_tokens: TokenCounter) -> _Layout:
     """Add the trace and the images when they still fit, or a line that names what is missing."""
     budget = layout.config.token_budget
-    trace = expansion_trace(layout.result)
+    trace = expansion_trace(layout.result, detail=layout.config.detail)
     if trace:
         wider = replace(layout, trace=trace)
         steps = layout.result.total_iterations
@@ -264,6 +299,8 @@ def _reduced(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
             layout = replace(layout, trace="")
         elif layout.omitted:
             layout = replace(layout, omitted=())
+        elif layout.unseen:
+            layout = replace(layout, unseen=layout.unseen[:-1])
         elif layout.blocks:
             layout = replace(layout, blocks=layout.blocks[:-1])
         else:

@@ -7,7 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.retrieval.models import CitationSpan, RetrievalConfig
 
-__all__ = ["BriefConfig", "EvidenceBlock"]
+__all__ = ["DEFAULT_MAX_TOKENS", "BriefConfig", "EvidenceBlock", "Quote"]
+
+# What documentation servers that models like answer with is about as long.
+DEFAULT_MAX_TOKENS = 4_000
 
 
 class _Frozen(BaseModel):
@@ -19,21 +22,42 @@ class BriefConfig(_Frozen):
 
     Attributes:
         token_budget: Tokens of the whole text at most; never exceeded.
+        ceiling: Tokens the text may have where the caller asks for more; None for the budget.
         whole_results: How many of the best results are printed as whole parent chunks; the
             others are printed as the child that matched best.
+        every_passage: Print also what is below the relevance of the others, as far as it fits.
         max_quote_chars: Longest quotation in [CITATIONS].
         include_guide: Print [PRESENTATION GUIDE], which addresses a model, not a person.
         full_context_threshold: Pages of at most this many tokens are offered to be read whole,
             when the budget holds them.
+        detail: `full` adds what the loop decided on, and the time of each phase.
         caller: Whose vocabulary [FOLLOW-UP OPTIONS] uses: MCP tools or the command line.
     """
 
     token_budget: int = Field(default=20_000, ge=0)
+    ceiling: int | None = None
     whole_results: int = Field(default=2, ge=0)
+    every_passage: bool = False
     max_quote_chars: int = Field(default=400, ge=1)
     include_guide: bool = True
     full_context_threshold: int = Field(default=RetrievalConfig().full_context_threshold, ge=0)
+    detail: Literal["brief", "full"] = "brief"
     caller: Literal["mcp", "cli"] = "mcp"
+
+
+class Quote(_Frozen):
+    """A quotation of a passage.
+
+    Attributes:
+        columns: Header of the table in whose body the quotation stands; None elsewhere.
+        lead: What stands above it and names its subject, such as the term of a definition.
+        worth: How likely it answers the question, for ordering those of all passages.
+    """
+
+    citation: CitationSpan
+    columns: str | None = None
+    lead: str | None = None
+    worth: float = 0.0
 
 
 class EvidenceBlock(_Frozen):
@@ -52,7 +76,9 @@ class EvidenceBlock(_Frozen):
         is_adjacent: Neighbour of a strong result, not itself matched.
         is_cut: The end is missing because the budget ran out.
         sub_query: Sub-query that found it, when there were several.
-        citation: The finest quotation of the passage; None when it holds nothing quotable.
+        citation: The finest quotation of the passage; None when it holds nothing quotable, or is
+            off the topic.
+        quotes: Up to three of a passage that is strong, the finest first.
         addresses_reader: The passage gives orders to a model that reads it, or claims to speak for
             its system.
         columns: Header of the table in whose body the passage begins; None elsewhere.
@@ -74,6 +100,7 @@ class EvidenceBlock(_Frozen):
     sub_query: str | None = None
     chunk_id: UUID
     citation: CitationSpan | None = None
+    quotes: tuple[Quote, ...] = ()
     addresses_reader: bool = False
     columns: str | None = None
     quoted_columns: str | None = None

@@ -2,23 +2,28 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from webrag.answering.addressing import addresses_reader
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import source_numbers
-from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
+from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, one_line
+from webrag.retrieval.models import RetrievedChunk
 
 __all__ = [
     "brief_stats",
     "citation_entries",
+    "cited_quotes",
     "evidence_entry",
     "evidence_notice",
     "follow_ups",
     "guide",
     "image_lines",
+    "left_out_lines",
     "next_links",
+    "source_entry",
     "sources",
     "stats",
 ]
@@ -64,31 +69,78 @@ def guide(result: OrchestrationResult) -> str:
     return f"{_GUIDE}\n{_WEAK}" if weak else _GUIDE
 
 
-def sources(chunks: Sequence[RankedChunk], *, only: set[int] | None = None) -> str:
-    """The numbered list of pages with the headings their chunks stand under.
+def sources(
+    chunks: Sequence[RankedChunk], blocks: Sequence[EvidenceBlock], *, with_sections: bool = True
+) -> str:
+    """The numbered list of the pages that are shown, with their dates and sections.
 
-    For tiny budgets, `only` names the numbers to list, without headings.
+    Args:
+        chunks: All that was found.
+        blocks: What is shown of it.
+        with_sections: Name the headings the shown passages stand under.
     """
-    headings: dict[str, dict[str, None]] = {}
-    titles: dict[str, str] = {}
+    pages: dict[str, RankedChunk] = {}
     for ranked in chunks:
-        chunk = ranked.chunk
-        titles.setdefault(chunk.source_url, _title(chunk.title))
-        found = headings.setdefault(chunk.source_url, {})
-        if chunk.section_heading and chunk.section_heading.strip():
-            found[one_line(chunk.section_heading, max_chars=_TITLE_CHARS)] = None
+        pages.setdefault(ranked.chunk.source_url, ranked)
+    shown = {block.source_number for block in blocks}
     lines: list[str] = []
     for url, number in source_numbers(chunks).items():
-        if only is None or number in only:
-            lines.append(f"[{number}] {titles[url]} — {_url(url)}")
-            lines += _heading_lines(list(headings[url])) if only is None else []
+        if number in shown:
+            page = pages[url].chunk
+            lines.append(f"[{number}] {_title(page.title)} — {_url(url)} ({_dates(page)})")
+            headings = (block.heading for block in blocks if block.source_number == number)
+            lines += _heading_lines(headings) if with_sections else []
     return "\n".join(lines) or "(none)"
 
 
-def _heading_lines(headings: list[str]) -> list[str]:
-    lines = [f"    § {heading}" for heading in headings[:_MAX_HEADINGS]]
-    more = len(headings) - len(lines)
+def source_entry(block: EvidenceBlock) -> str:
+    """About what a block adds to [SOURCES], for reckoning what fits."""
+    return f"[{block.source_number}] {_title(block.title)} — {_url(block.url)}{_DATES}"
+
+
+_DATES = " (published 2026-01-01, fetched 2026-01-01)\n    § "
+
+
+def _dates(page: RetrievedChunk) -> str:
+    published = f"published {page.published_at:%Y-%m-%d}, " if page.published_at else ""
+    return f"{published}fetched {page.fetched_at:%Y-%m-%d}"
+
+
+def _heading_lines(headings: Iterable[str | None]) -> list[str]:
+    named = (one_line(each or "", max_chars=_TITLE_CHARS) for each in headings)
+    distinct = list(dict.fromkeys(filter(None, named)))
+    lines = [f"    § {heading}" for heading in distinct[:_MAX_HEADINGS]]
+    more = len(distinct) - len(lines)
     return [*lines, f"    § … and {more} more sections"] if more > 0 else lines
+
+
+def left_out_lines(blocks: Iterable[EvidenceBlock], *, few: bool) -> list[str]:
+    """A line for each of the best passages that are not shown, to be read on demand.
+
+    Args:
+        blocks: Passages that are not shown, best first.
+        few: List fewer, as none of them is likely to help.
+    """
+    matched = {block.chunk_id: block for block in blocks if not block.is_adjacent}
+    listed = list(matched.values())[: _FEW_LEFT_OUT if few else _MOST_LEFT_OUT]
+    return [
+        f"- {_named(block)} (relevance: {block.relevance:.2f}, passage {block.chunk_id})"
+        for block in listed
+    ]
+
+
+# Each costs the reader some 45 tokens.
+_MOST_LEFT_OUT = 5
+_FEW_LEFT_OUT = 2
+
+
+def _named(block: EvidenceBlock) -> str:
+    heading = one_line(block.heading or "", max_chars=_LEFT_OUT_CHARS)
+    title = one_line(block.title or "", max_chars=_LEFT_OUT_CHARS) or "Untitled"
+    return f"{title} § {heading}" if heading and heading != title else title
+
+
+_LEFT_OUT_CHARS = 60
 
 
 def evidence_notice(nonce: str | None) -> str:
@@ -123,22 +175,42 @@ def _source_line(block: EvidenceBlock) -> str:
 
 
 def citation_entries(blocks: Iterable[EvidenceBlock]) -> list[str]:
-    """One numbered entry per passage that holds something quotable, in evidence order."""
-    cited = (block for block in blocks if block.citation is not None)
-    return [_citation_entry(number, block) for number, block in enumerate(cited, 1)]
+    """The quotations most likely to answer the question, numbered, best first."""
+    return [_citation_entry(number, *each) for number, each in enumerate(_best(blocks), 1)]
 
 
-def _citation_entry(number: int, block: EvidenceBlock) -> str:
-    span = block.citation
-    assert span is not None
-    section = f" § {one_line(block.heading, max_chars=_TITLE_CHARS)}" if block.heading else ""
-    columns = one_line(block.quoted_columns or "", max_chars=_TITLE_CHARS)
+def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
+    """What [CITATIONS] holds for some blocks, in its order."""
+    return [quote for quote, _ in _best(blocks)]
+
+
+def _best(blocks: Iterable[EvidenceBlock]) -> list[tuple[Quote, EvidenceBlock]]:
+    quotes = [(quote, block) for block in blocks for quote in _quotes(block)]
+    return sorted(quotes, key=lambda pair: -pair[0].worth)[:_MOST_QUOTES]
+
+
+# A model quotes two or three; each costs the reader some 120 tokens.
+_MOST_QUOTES = 6
+_LEAD_CHARS = 160
+
+
+def _quotes(block: EvidenceBlock) -> tuple[Quote, ...]:
+    if block.quotes or block.citation is None:
+        return block.quotes
+    return (Quote(citation=block.citation, columns=block.quoted_columns),)
+
+
+def _citation_entry(number: int, quote: Quote, block: EvidenceBlock) -> str:
+    span = quote.citation
+    section = f"§ {one_line(block.heading, max_chars=_TITLE_CHARS)}, " if block.heading else ""
+    columns = one_line(quote.columns or "", max_chars=_TITLE_CHARS)
+    lead = one_line(quote.lead or "", max_chars=_LEAD_CHARS)
     return (
         f'[{number}] "{span.verbatim_text}"\n'
         + (f"    Columns: {columns}\n" if columns else "")
-        + f"    — {_title(span.title)}, {_url(span.source_url)}{section}\n"
-        f"    Source [{block.source_number}], chars {span.char_start}-{span.char_end}, "
-        f"passage: {span.link}"
+        + (f"    Below: {lead}\n" if lead else "")
+        + f"    — {section}Source [{block.source_number}], "
+        f"chars {span.char_start}-{span.char_end}, passage: {span.link}"
         + (f"\n    {_QUOTE_WARNING}" if addresses_reader(span.verbatim_text) else "")
     )
 
@@ -262,14 +334,10 @@ def _more_rounds(result: OrchestrationResult) -> int | None:
 
 
 def _fits_whole(result: OrchestrationResult, config: BriefConfig) -> bool:
-    limit = min(config.full_context_threshold, int(config.token_budget * _EVIDENCE_SHARE))
+    most = config.token_budget if config.ceiling is None else config.ceiling
+    limit = min(config.full_context_threshold, int(most * _EVIDENCE_SHARE))
     return 0 < result.corpus_stats.total_tokens <= limit
 
-
-_MODES = {
-    "chunk": "chunk (selective retrieval)",
-    "full_context": "full_context (entire corpus fits within token budget)",
-}
 
 _BANDS = {
     "high": "high: the evidence very likely answers the question",
@@ -285,24 +353,45 @@ _DEPTH_CAP_RULE = 1  # the rule table starts with the depth cap
 _MAX_SENTENCE = 400
 
 
-def stats(result: OrchestrationResult) -> str:
-    """Every figure of a run, then one line per degradation, warning and note."""
+def stats(
+    result: OrchestrationResult,
+    *,
+    is_whole: bool = True,
+    detail: Literal["brief", "full"] = "brief",
+) -> str:
+    """What a run searched and how it ended, then one line per degradation, warning and note.
+
+    Args:
+        result: What orchestration returned.
+        is_whole: Everything that was found is printed.
+        detail: `full` for the time of each phase.
+    """
     corpus = result.corpus_stats
+    figures = [
+        ("Documents searched", f"{corpus.total_documents:,}", corpus.total_documents),
+        ("Documents matched", f"{len(corpus.documents_matched):,}", len(corpus.documents_matched)),
+        ("Chunks evaluated", f"{corpus.total_parent_chunks:,}", corpus.total_parent_chunks),
+        ("Confidence", _confidence(result), 1),
+        ("Expansion iterations", str(result.total_iterations), result.total_iterations),
+        ("URLs fetched", _fetched(result), len(result.urls_fetched)),
+    ]
     lines = [
-        f"Mode: {_MODES[result.mode]}",
-        f"Documents searched: {corpus.total_documents:,}",
-        f"Documents matched: {len(corpus.documents_matched):,}",
-        f"Chunks evaluated: {corpus.total_parent_chunks:,}",
-        f"Confidence: {_confidence(result)}",
-        f"Expansion iterations: {result.total_iterations}",
-        f"URLs ingested: {result.total_urls_ingested}",
-        f"URLs fetched: {_fetched(result)}",
+        f"Mode: {_mode(result, is_whole=is_whole)}",
+        *(f"{name}: {shown}" for name, shown, count in figures if count),
         *_page_sources(result),
         f"Stop reason: {_sentence(result.final_decision.reason)}",
-        f"Total time: {_timing(result)}",
+        f"Total time: {_timing(result, detail)}",
         *_remarks(result),
     ]
     return "\n".join(lines)
+
+
+def _mode(result: OrchestrationResult, *, is_whole: bool) -> str:
+    if result.mode == "chunk":
+        return "chunk (selective retrieval)"
+    if is_whole:
+        return "full_context (entire corpus fits within token budget)"
+    return "full_context (whole pages, as far as the token budget goes)"
 
 
 def brief_stats(result: OrchestrationResult, token_budget: int) -> str:
@@ -316,13 +405,16 @@ def brief_stats(result: OrchestrationResult, token_budget: int) -> str:
 
 
 def _confidence(result: OrchestrationResult) -> str:
+    if not result.corpus_stats.total_parent_chunks:
+        return f"{result.confidence:.2f} ({result.confidence_band}: no stored page was searched)"
     return f"{result.confidence:.2f} ({_BANDS[result.confidence_band]})"
 
 
 def _fetched(result: OrchestrationResult) -> str:
+    """How many pages, and which unless the trace shows them."""
     urls = result.urls_fetched
-    if not urls:
-        return "0"
+    if any(step.candidates_expanded for step in result.expansion_steps):
+        return str(len(urls))
     listed = ", ".join("".join(url.split()) for url in urls[:_LISTED_URLS])
     more = len(urls) - _LISTED_URLS
     return f"{len(urls)} ({listed}{f', and {more} more' if more > 0 else ''})"
@@ -336,8 +428,10 @@ def _page_sources(result: OrchestrationResult) -> Iterator[str]:
         yield f"Fetched by: {', '.join(parts)}"
 
 
-def _timing(result: OrchestrationResult) -> str:
+def _timing(result: OrchestrationResult, detail: Literal["brief", "full"]) -> str:
     timing = result.timing
+    if detail == "brief":
+        return f"{timing.total_ms:.0f}ms"
     parts = {
         "ingestion": timing.ingestion_ms,
         "analysis": timing.query_analysis_ms,
@@ -347,7 +441,7 @@ def _timing(result: OrchestrationResult) -> str:
         "locality": timing.locality_ms,
         "merge": timing.merge_ms,
     }
-    inside = ", ".join(f"{name}: {ms:.0f}ms" for name, ms in parts.items())
+    inside = ", ".join(f"{name}: {ms:.0f}ms" for name, ms in parts.items() if ms)
     return f"{timing.total_ms:.0f}ms ({inside})"
 
 
@@ -366,10 +460,10 @@ def _notes(result: OrchestrationResult) -> Iterator[str]:
     done, budget = result.total_iterations, result.expansion_budget
     if done == 0 and budget != 0 and result.seed_urls:
         yield "No expansion performed (single iteration)."
+    stopped = result.final_decision
     if budget and done >= budget:
         yield f"Expansion budget exhausted (reached {done} of {budget} iterations)."
-    stopped = result.final_decision
-    if done and stopped.action == "stop" and stopped.rule_number == _DEPTH_CAP_RULE:
+    elif done and stopped.action == "stop" and stopped.rule_number == _DEPTH_CAP_RULE:
         yield (
             f"Expansion reached maximum depth ({done}). Results may benefit from a more specific "
             "query or a different seed URL."

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 from urllib.parse import urlsplit
 
 from webrag.orchestration.models import EvaluationSignals, ExpansionStep, OrchestrationResult
@@ -22,8 +23,14 @@ class _Node:
     depth: int = 0
 
 
-def expansion_trace(result: OrchestrationResult) -> str:
-    """Tree of the pages a run obtained, each under the page its link was found on.
+def expansion_trace(
+    result: OrchestrationResult, *, detail: Literal["brief", "full"] = "brief"
+) -> str:
+    """Tree of the pages a run obtained, each under the page its link was found on, and its end.
+
+    Args:
+        result: What orchestration returned.
+        detail: `full` adds the rule of each action and the signals it was chosen by.
 
     Returns:
         An empty string when no round of expansion took place.
@@ -38,8 +45,10 @@ def expansion_trace(result: OrchestrationResult) -> str:
     lines = [f"Base: {base}", ""]
     for root in roots:
         lines += _drawn(root)
-    lines += [f"    [{_round(number, step)}]" for number, step in enumerate(steps, start=1)]
     decision = result.final_decision
+    if detail == "brief":
+        return "\n".join([*lines, f"    [stopped: {one_line(decision.reason)}]"])
+    lines += [f"    [{_round(number, step)}]" for number, step in enumerate(steps, start=1)]
     rule = f"rule {decision.rule_number}, " if decision.rule_number else ""
     lines.append(f"    [stopped by {rule}{decision.rule}: {one_line(decision.reason)}]")
     if result.final_signals is not None:
