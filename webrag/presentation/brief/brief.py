@@ -21,6 +21,7 @@ from webrag.presentation.brief.sections import (
     guide,
     image_lines,
     left_out_lines,
+    next_links,
     source_entry,
     sources,
     stats,
@@ -130,6 +131,7 @@ class _Layout:
             ("EXPANSION TRACE", self.trace),
             ("CITATIONS", "\n\n".join(citation_entries(self.blocks)) or "(none)"),
             ("STATS", self._stats()),
+            ("NEXT LINKS", "" if self.is_terse else next_links(self.result)),
             ("FOLLOW-UP OPTIONS", follow_ups(self.result, self.config)),
         )
         return "\n\n".join(f"[{name}]\n{body}" for name, body in sections if body)
