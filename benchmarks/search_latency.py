@@ -8,7 +8,8 @@ size it prints, over the same questions (sentences of the pages, 8 words each):
 
     retrieve    Searcher.retrieve: embedding, both legs, fusion, parents
     search      the engine's search: with reranking, judgement and citations; with passages that
-                the reranker has not seen before, and again with the same
+                the reranker has not seen before, and again with the same; also with three other
+                wordings, which are other questions: what those cost at the most
     bare SQL    the statements of retrieve, sent again by one synchronous connection in the same
                 batches inside one transaction, and their rows read; nothing else
 
@@ -277,11 +278,14 @@ class Lab:
                 if turn == 0:
                     continue
                 for question in questions:
-                    self.forget_passages()
-                    for name in ("search, passages not seen", "search, passages seen"):
-                        started = time.perf_counter()
-                        await self.parts.engine.search(question)
-                        times[name].append((time.perf_counter() - started) * 1000)
+                    others = random.Random(question).sample(questions, 3)
+                    for wordings in ((), others):
+                        self.forget_passages()
+                        kind = "search, 3 wordings" if wordings else "search"
+                        for name in (f"{kind}, passages not seen", f"{kind}, passages seen"):
+                            started = time.perf_counter()
+                            await self.parts.engine.search(question, wordings=wordings)
+                            times[name].append((time.perf_counter() - started) * 1000)
         for name, values in times.items():
             row(name, values)
         bare = percentile(times.pop("bare SQL"), 0.5)
@@ -289,6 +293,12 @@ class Lab:
         for name, values in times.items():
             ratio = percentile(values, 0.5) / bare
             print(f"  {name:<30}{ratio:8.2f}{1 / ratio:8.2f}")
+        for seen in ("not seen", "seen"):
+            one, more = (
+                percentile(times[f"{kind}, passages {seen}"], 0.5)
+                for kind in ("search", "search, 3 wordings")
+            )
+            print(f"  3 wordings / none, {seen:<11}{more / one:8.2f}")
         lexical, exact = self.lexical(questions)
         row("lexical leg alone", lexical)
         size_mb = self.execute(

@@ -153,7 +153,7 @@ def find_chunks(
     )
     words = [leg.words for leg in legs]
     candidates = _question_candidates(rows, found_keys[0], words[0], config)
-    own = candidates[:limit]
+    own: list[Candidate] = candidates[:limit]
     extra: list[Candidate] = []
     if wordings:
         own, extra = _with_wordings(rows, words, found_keys, own, config, limit)
