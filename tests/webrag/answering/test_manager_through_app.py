@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -75,3 +76,36 @@ async def test_events_name_every_step_in_order(
         )
 
     assert told == ["plan", "read pages", "retrieve", "rerank", "synthesize", "reflect"]
+
+
+ANALYSED = {
+    "sub_queries": ["How is limescale removed?"],
+    "query_type": "how_to",
+    "complexity": "simple",
+    "wordings": ["clean the filter of the kettle with citric acid"],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "searched"),
+    [([], ANALYSED["wordings"]), (["descale the filter"], ["descale the filter"])],
+    ids=["a model's", "the caller's"],
+)
+async def test_wordings_of_a_model_are_searched_for_where_the_caller_gave_none(
+    static_site: Callable[..., Any],
+    open_app: Callable[..., WebRAG],
+    model: Any,
+    given: list[str],
+    searched: list[str],
+) -> None:
+    site = static_site({"/": PAGE})
+    model.replies = [json.dumps(ANALYSED)]
+
+    async with open_app(site, orchestration_llm_base_url=model.url) as rag:
+        result = await rag.ask("How is limescale removed?", url=f"{site}/", wordings=given)
+
+    assert result.plan is not None
+    assert list(result.plan.wordings) == searched
+    assert "citric acid" in result.answer
+    prompts = [request["messages"][0]["content"] for request in model.requests]
+    assert sum(prompt.startswith("You analyse questions") for prompt in prompts) == 1
