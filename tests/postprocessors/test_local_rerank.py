@@ -289,3 +289,53 @@ def test_every_node_comes_back_once_whatever_it_holds(contents: list[str], query
 
     assert sorted(each.node.node_id for each in ranked) == sorted(n.node.node_id for n in nodes)
     assert all(0 <= each.score <= 1 for each in ranked)
+
+
+def worded(question: str, *wordings: str) -> QueryBundle:
+    return QueryBundle(question, custom_embedding_strs=list(wordings))
+
+
+def test_embedding_strings_of_the_bundle_lead_to_what_the_question_does_not_name() -> None:
+    nodes = [node(COLOUR), node(LICENCE), node(PORT)]
+    bundle = QueryBundle(
+        "Where do clients connect?", custom_embedding_strs=["Set port in the configuration file."]
+    )
+
+    ranked = LocalRerank().postprocess_nodes(nodes, query_bundle=bundle)
+
+    assert texts(ranked)[0] == PORT
+
+
+def test_score_under_wordings_is_the_mean_with_the_question_double() -> None:
+    wording = "licence"
+    one, other, both = [
+        LocalRerank(encoder=LetterEncoder()).postprocess_nodes([node(PORT)], query_bundle=bundle)
+        for bundle in (
+            QueryBundle(QUESTION), QueryBundle(wording), worded(QUESTION, wording),
+        )
+    ]  # fmt: skip
+
+    assert both[0].score == pytest.approx((2 * (one[0].score or 0) + (other[0].score or 0)) / 3)
+
+
+def test_what_the_retriever_said_of_the_question_is_not_held_for_a_wording() -> None:
+    told = node(PORT, similarity=1.0, page_lexical=1.0, term_idf={"elephant": 9.0})
+    bundle = worded("elephant", QUESTION)
+
+    (untold,), (scored,) = (
+        LocalRerank().postprocess_nodes([each], query_bundle=bundle) for each in (node(PORT), told)
+    )
+    (alone,) = LocalRerank().postprocess_nodes([told], query_str="elephant")
+    (plain,) = LocalRerank().postprocess_nodes([node(PORT)], query_str="elephant")
+
+    of_wording = 3 * (untold.score or 0) - 2 * (plain.score or 0)
+    assert scored.score == pytest.approx((2 * (alone.score or 0) + of_wording) / 3)
+
+
+def test_the_question_alone_among_the_embedding_strings_changes_nothing() -> None:
+    nodes = [node(COLOUR), node(PORT)]
+
+    plain = LocalRerank().postprocess_nodes(nodes, query_bundle=QueryBundle(QUESTION))
+    same = LocalRerank().postprocess_nodes(nodes, query_bundle=worded(QUESTION, QUESTION))
+
+    assert [each.score for each in plain] == [each.score for each in same]

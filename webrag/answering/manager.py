@@ -357,7 +357,8 @@ class Manager:
         check_stage("input", Checked(request.query), self._guardrails)
         run.step("plan")
         plan, problem = await self._tracer.step(
-            "plan", lambda: self._planner.plan(request.query, request.requested_years)
+            "plan",
+            lambda: self._planner.plan(request.query, request.requested_years, request.wordings),
         )
         run.plan = plan
         run.note(problem)
@@ -366,7 +367,7 @@ class Manager:
         candidates = await self._tracer.step(
             "retrieve",
             lambda: self._retrieve(run, plan),
-            {"query": plan.revised_query, "wordings": list(request.wordings)},
+            {"query": plan.revised_query, "wordings": list(plan.wordings)},
         )
         run.step("rerank")
         gathered = await self._tracer.step(
@@ -399,7 +400,7 @@ class Manager:
         run.step("retrieve")
         run.note(*problems)
         return await self._finder.retrieve(
-            plan, urls=urls, years=request.requested_years, wordings=request.wordings
+            plan, urls=urls, years=request.requested_years, wordings=plan.wordings
         )
 
     async def _rank(self, run: Run, plan: ExecutionPlan, candidates: Candidates) -> Gathered:

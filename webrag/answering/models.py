@@ -99,6 +99,7 @@ class ExecutionPlan(_Frozen):
         coherence: Whether the question can be answered at all.
         coherence_reason: Why it cannot; None when it can.
         sub_queries: The separate needs of the question, at least one.
+        wordings: Other wordings of the question: the caller's, else a model's where there is one.
     """
 
     original_query: str
@@ -107,6 +108,7 @@ class ExecutionPlan(_Frozen):
     coherence_reason: str | None = None
     sub_queries: tuple[str, ...]
     query_type: QueryType = "factual"
+    wordings: tuple[str, ...] = ()
 
 
 class RetrieveStep(_Frozen):

@@ -54,7 +54,7 @@ class Planner:
         self._analyzer = analyzer
 
     async def plan(
-        self, query: str, requested_years: Sequence[int] = ()
+        self, query: str, requested_years: Sequence[int] = (), wordings: Sequence[str] = ()
     ) -> tuple[ExecutionPlan, str | None]:
         """The plan, and a sentence naming what did not work, or None.
 
@@ -68,11 +68,16 @@ class Planner:
             coherence="coherent" if reason is None else "incoherent",
             coherence_reason=reason,
             sub_queries=(text,),
+            wordings=tuple(wordings),
         )
         if reason is not None or self._analyzer is None:
             return plan, None
-        analysis, degraded = await self._analyzer.analyze(text)
-        update = {"sub_queries": analysis.sub_queries or (text,), "query_type": analysis.query_type}
+        analysis, degraded = await self._analyzer.analyze(text, wordings=wordings)
+        update = {
+            "sub_queries": analysis.sub_queries or (text,),
+            "query_type": analysis.query_type,
+            "wordings": (*wordings, *analysis.wordings),
+        }
         return plan.model_copy(update=update), degraded
 
 

@@ -9,6 +9,7 @@ from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from typing_extensions import override
 
 from webrag.concurrency import in_background
@@ -29,6 +30,9 @@ class WebRAGQueryEngine(BaseQueryEngine):
     first; its metadata holds `citations`, `confidence`, `confidence_band`, `final_decision`,
     `degraded`, `warnings` and `partial`. It is a part for LlamaIndex: give it to a
     `QueryEngineTool`, a router or a sub-question engine.
+
+    `custom_embedding_strs` of a query bundle count as other wordings of the question, the first
+    five, each cut to 500 characters, so that `TransformQueryEngine` works with it.
 
     Make it in the event loop its engine belongs to. `query` is for other threads: it hands the
     work to that loop and waits.
@@ -88,7 +92,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
 
     @override
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        result = await self._research(query_bundle.query_str)
+        result = await self._research(query_bundle)
         matched = sorted(
             (item for item in result.chunks if not item.is_locality_expanded),
             key=lambda item: -item.reranked_score,
@@ -112,12 +116,14 @@ class WebRAGQueryEngine(BaseQueryEngine):
             },
         )
 
-    async def _research(self, query: str) -> OrchestrationResult:
+    async def _research(self, query_bundle: QueryBundle) -> OrchestrationResult:
+        query, wordings = query_bundle.query_str, bundle_wordings(query_bundle)
         if self._urls is None:
-            return await self._engine.search(query)
+            return await self._engine.search(query, wordings=wordings)
         return await self._engine.run(
             self._urls,
             query,
+            wordings=wordings,
             research_mode=self._research_mode,
             expansion_budget=self._expansion_budget,
         )

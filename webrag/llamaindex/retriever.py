@@ -13,6 +13,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.node_parser.webrag import FLAG_KEYS
+from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from typing_extensions import override
 
 from webrag.argument_checks import check_choice
@@ -31,6 +32,9 @@ class WebRAGRetriever(BaseRetriever):
     A node's text is exactly what the page holds from `start_char_idx` to `end_char_idx`; its
     metadata name the page, the headings, the rich-content flags and, under `focus`, the offsets of
     the passage that matched best. Only the text goes to language models and embeddings.
+
+    `custom_embedding_strs` of a query bundle, where query transforms such as `HyDEQueryTransform`
+    write, count as other wordings of the question: the first five, each cut to 500 characters.
 
     Args:
         searcher: Searches the corpus.
@@ -64,14 +68,20 @@ class WebRAGRetriever(BaseRetriever):
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         result = self._searcher.retrieve_sync(
-            query_bundle.query_str, filters=self._filters, mode=self._mode
+            query_bundle.query_str,
+            wordings=bundle_wordings(query_bundle),
+            filters=self._filters,
+            mode=self._mode,
         )
         return self._nodes(result)
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         result = await self._searcher.retrieve(
-            query_bundle.query_str, filters=self._filters, mode=self._mode
+            query_bundle.query_str,
+            wordings=bundle_wordings(query_bundle),
+            filters=self._filters,
+            mode=self._mode,
         )
         return self._nodes(result)
 

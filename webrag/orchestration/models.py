@@ -77,6 +77,8 @@ class QueryAnalysis(_Frozen):
     Attributes:
         sub_queries: One to four; the original alone when it is one question.
         method: Which analyser produced it.
+        wordings: Other wordings of the question besides the caller's: a model's where the caller
+            gave none, without a model what the caller said to know.
     """
 
     original_query: str
@@ -85,6 +87,7 @@ class QueryAnalysis(_Frozen):
     complexity: Literal["simple", "moderate", "complex"]
     key_concepts: tuple[str, ...]
     method: Literal["llm", "rule_based", "none"]
+    wordings: tuple[str, ...] = ()
 
 
 class RankedChunk(_Frozen):

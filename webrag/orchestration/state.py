@@ -235,8 +235,16 @@ class RunState:
         return tuple(dict.fromkeys((*parts, *whole, *self.extra_queries)))
 
     def wordings_of(self, query: str) -> tuple[str, ...]:
-        """Other wordings of one of `queries`: the caller's are wordings of the whole question."""
-        return self.request.wordings if query == self.request.query else ()
+        """Other wordings of one of `queries`: there are only those of the whole question.
+
+        A wish adds words to the question, so the question as asked may not be among the queries;
+        the first then stands for it.
+        """
+        asked, queries = self.request.query, self.queries
+        whole = asked if asked in queries else queries[0]
+        if query != whole:
+            return ()
+        return (*self.request.wordings, *(self.analysis.wordings if self.analysis else ()))
 
     @property
     def searched_urls(self) -> tuple[str, ...] | None:

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -106,3 +107,36 @@ async def test_unusable_wordings_are_refused_before_a_page_is_read(
             with pytest.raises(InputError, match="Wording 1 has 501 characters"):
                 await call
         assert (await rag.status()).documents == 0
+
+
+ANALYSED = {
+    "sub_queries": ["How is limescale removed?"],
+    "query_type": "how_to",
+    "complexity": "simple",
+    "wordings": ["clean the filter of the kettle with citric acid"],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "searched"),
+    [([], ANALYSED["wordings"]), (["descale the filter"], ["descale the filter"])],
+    ids=["a model's", "the caller's"],
+)
+async def test_wordings_of_a_model_are_searched_for_where_the_caller_gave_none(
+    static_site: Callable[..., Any],
+    open_app: Callable[..., WebRAG],
+    model: Any,
+    given: list[str],
+    searched: list[str],
+) -> None:
+    site = static_site({"/": PAGE})
+    model.replies = [json.dumps(ANALYSED)]
+
+    async with open_app(site, orchestration_llm_base_url=model.url) as rag:
+        result = await rag.ask("How is limescale removed?", url=f"{site}/", wordings=given)
+
+    assert result.plan is not None
+    assert list(result.plan.wordings) == searched
+    assert "citric acid" in result.answer
+    prompts = [request["messages"][0]["content"] for request in model.requests]
+    assert sum(prompt.startswith("You analyse questions") for prompt in prompts) == 1

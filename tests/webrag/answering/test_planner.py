@@ -44,3 +44,11 @@ async def test_wish_to_be_told_what_to_do_is_recognised(query: str, expected: bo
     plan, _ = await Planner().plan(query)
 
     assert wants_steps(plan) is expected
+
+
+async def test_wordings_of_the_caller_are_part_of_the_plan() -> None:
+    plan, _ = await Planner(QueryAnalyzer(mode="rule_based")).plan(
+        "How do I rename a branch?", wordings=["git branch -m"]
+    )
+
+    assert plan.wordings == ("git branch -m",)

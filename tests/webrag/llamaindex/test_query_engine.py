@@ -2,7 +2,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
+from llama_index.core.indices.query.query_transform import HyDEQueryTransform
+from llama_index.core.llms import CustomLLM
+from llama_index.core.query_engine import TransformQueryEngine
 from llama_index.core.tools import QueryEngineTool
+from typing_extensions import override
 
 from tests.webrag.orchestration.conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab
 from tests.webrag.orchestration.conftest import lab as lab
@@ -62,3 +67,40 @@ async def test_engine_serves_as_a_tool(lab: Lab, static_site: Any) -> None:
     output = await tool.acall(input=AT_SEED)
 
     assert "7411" in output.content
+
+
+class Guessing(CustomLLM):
+    """Writes the same passage whatever it is asked."""
+
+    passage: str
+
+    @property
+    @override
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata()
+
+    @override
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text=self.passage)
+
+    @override
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("include_original", [True, False])
+async def test_a_hypothetical_document_leads_to_what_the_question_does_not_name(
+    lab: Lab, static_site: Any, include_original: bool
+) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/install.html")
+    guess = "The installer creates a system account of its own for the server. " * 30
+    hyde = HyDEQueryTransform(llm=Guessing(passage=guess), include_original=include_original)
+    engine = WebRAGQueryEngine(lab.engine())
+    question = "Wem gehoert der Dienst?"
+
+    alone = await engine.aquery(question)
+    response = await TransformQueryEngine(engine, query_transform=hyde).aquery(question)
+
+    assert "system account" in str(response)
+    assert response.metadata["confidence"] > alone.metadata["confidence"]

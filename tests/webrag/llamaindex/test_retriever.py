@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 import pytest
-from llama_index.core.schema import MetadataMode
+from llama_index.core.schema import MetadataMode, QueryBundle
 
 from tests.webrag.retrieval.conftest import add_page as add_page
 from tests.webrag.retrieval.conftest import corpus as corpus
@@ -60,3 +60,29 @@ async def test_filters_and_top_k_apply(make_searcher: MakeSearcher) -> None:
 
     assert [node.metadata["source_url"] for node in nodes] == ["https://docs.test/backup"]
     assert "focus" not in nodes[0].metadata
+
+
+@pytest.mark.usefixtures("pages")
+async def test_embedding_strings_of_the_bundle_are_searched_for_too(
+    make_searcher: MakeSearcher,
+) -> None:
+    retriever = WebRAGRetriever(make_searcher(similarity_floor=0.9))
+    guess = "Set listen_port in the configuration file and restart the server. " * 20
+
+    alone = await retriever.aretrieve(QueryBundle("Wie wird umgeleitet?"))
+    both = await retriever.aretrieve(
+        QueryBundle("Wie wird umgeleitet?", custom_embedding_strs=[guess])
+    )
+
+    assert alone == []
+    assert both[0].metadata["source_url"] == PORTS
+
+
+@pytest.mark.usefixtures("pages")
+async def test_embedding_strings_count_in_the_synchronous_method_as_well(
+    make_searcher: MakeSearcher,
+) -> None:
+    retriever = WebRAGRetriever(make_searcher())
+    bundle = QueryBundle("Wie wird umgeleitet?", custom_embedding_strs=["listen_port", *"abcdefgh"])
+
+    assert retriever.retrieve(bundle) == await retriever.aretrieve(bundle)

@@ -207,3 +207,19 @@ async def test_runs_do_not_disturb_each_other(lab: Lab, manual: Any) -> None:
 
     assert [result.query for result in results] == [AT_SEED, TWO_LINKS_AWAY, ONE_LINK_AWAY]
     assert "system account" in texts(results[2])
+
+
+async def test_what_is_known_is_searched_for_as_wordings(lab: Lab, manual: Any) -> None:
+    result = await lab.engine().run(
+        manual + "/", AT_SEED, wordings=["port option"], known_context="It listens on TCP. Yes."
+    )
+
+    assert list(result.wordings) == ["port option", "It listens on TCP."]
+
+
+async def test_wordings_count_beside_a_wish_that_adds_words(lab: Lab, manual: Any) -> None:
+    result = await lab.engine().run(
+        manual + "/", AT_SEED, wordings=["port option"], constraints=["must include examples"]
+    )
+
+    assert list(result.wordings) == ["port option"]

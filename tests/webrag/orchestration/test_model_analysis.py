@@ -197,3 +197,15 @@ async def test_error_names_the_cause(services: FakeServices, llm: OpenAILike) ->
 
     with pytest.raises(ProviderError, match="429"):
         await ask_model(llm, AnalysisRequest(question=QUESTION), timeout_s=5)
+
+
+async def test_wordings_come_with_the_analysis_over_the_wire(
+    services: FakeServices, llm: OpenAILike
+) -> None:
+    services.texts = [json.dumps(json.loads(GOOD) | {"wordings": ["indent_style = tab"]})]
+
+    analysis, _ = await QueryAnalyzer(llm=llm).analyze(QUESTION)
+
+    assert analysis.wordings == ("indent_style = tab",)
+    assert len(services.asked["chat"]) == 1
+    assert '"wordings"' in services.asked["chat"][0]["messages"][0]["content"]

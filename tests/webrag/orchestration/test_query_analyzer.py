@@ -8,7 +8,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.llms.mock import MockLLM
 from typing_extensions import override
 
-from webrag.orchestration.question.analyzer import QueryAnalyzer, with_constraints
+from webrag.orchestration.question.analyzer import QueryAnalyzer, known_wordings, with_constraints
 
 GOOD = {
     "sub_queries": ["how snapshots work", "when snapshots expire"],
@@ -212,3 +212,102 @@ async def test_patterns_offer_wordings_when_the_model_fails_and_it_is_named() ->
     assert offered == ("snapshots expire",)
     assert degraded is not None
     assert "503" in degraded
+
+
+async def test_model_writes_wordings_in_the_same_answer() -> None:
+    analyzer, llm = scripted(json.dumps(GOOD | {"wordings": ["indent_style", "Use soft tabs."]}))
+
+    analysis, _ = await analyzer.analyze("tabs vs spaces")
+
+    assert analysis.wordings == ("indent_style", "Use soft tabs.")
+    assert len(llm.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("offered", "used"),
+    [
+        pytest.param(["a1", "b2", "c3", "d4"], ("a1", "b2", "c3"), id="too many"),
+        pytest.param(["x" * 900], ("x" * 500,), id="too long"),
+        pytest.param(["", " \u200b", "tabs vs spaces?"], (), id="nothing new"),
+        pytest.param(["soft\x1b[2Jtabs\n"], ("soft [2Jtabs",), id="control characters"),
+        pytest.param([1, None, {"a": 1}, "soft tabs"], ("soft tabs",), id="no texts"),
+        pytest.param("soft tabs", (), id="no list"),
+        pytest.param(None, (), id="null"),
+    ],
+)
+async def test_wordings_of_a_model_are_fitted_and_cost_no_second_request(
+    offered: Any, used: tuple[str, ...]
+) -> None:
+    analyzer, llm = scripted(json.dumps(GOOD | {"wordings": offered}))
+
+    analysis, degraded = await analyzer.analyze("tabs vs spaces")
+
+    assert (analysis.wordings, analysis.method, degraded) == (used, "llm", None)
+    assert len(llm.asked) == 1
+
+
+async def test_wordings_of_the_caller_leave_no_room_for_those_of_a_model() -> None:
+    analyzer, _ = scripted(json.dumps(GOOD | {"wordings": ["indent_style"]}))
+
+    analysis, _ = await analyzer.analyze("tabs vs spaces", wordings=["soft tabs"])
+
+    assert analysis.wordings == ()
+
+
+KNOWN = "Python uses the off-side rule. Fine. Tabs count as eight columns; mixing is an error."
+
+
+async def test_what_is_known_counts_as_wordings_without_a_model() -> None:
+    analysis, _ = await QueryAnalyzer().analyze("tabs vs spaces", known_context=KNOWN)
+
+    assert analysis.wordings == (
+        "Python uses the off-side rule.",
+        "Tabs count as eight columns;",
+        "mixing is an error.",
+    )
+
+
+async def test_what_is_known_counts_as_wordings_when_the_model_fails() -> None:
+    analyzer, _ = scripted(ValueError("gone"))
+
+    analysis, _ = await analyzer.analyze("tabs vs spaces", known_context=KNOWN)
+
+    assert len(analysis.wordings) == 3
+
+
+async def test_what_is_known_is_no_wording_where_a_model_was_told_it() -> None:
+    analyzer, _ = scripted(json.dumps(GOOD))
+
+    analysis, _ = await analyzer.analyze("tabs vs spaces", known_context=KNOWN)
+
+    assert analysis.wordings == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "room"), [(0, 3), (1, 3), (2, 3), (3, 2), (4, 1), (5, 0)]
+)  # fmt: skip
+async def test_what_is_known_takes_the_room_the_caller_left(given: int, room: int) -> None:
+    wordings = [f"wording {place}" for place in range(given)]
+
+    analysis, _ = await QueryAnalyzer().analyze(
+        "tabs vs spaces", wordings=wordings, known_context=KNOWN * 3
+    )
+
+    assert len(analysis.wordings) == room
+
+
+@pytest.mark.parametrize(
+    ("known", "texts"),
+    [
+        (None, ()),
+        ("", ()),
+        ("Nothing.", ()),
+        ("I do not know it.", ()),
+        ("- port 7411\n- a unix socket", ("- port 7411", "- a unix socket")),
+        ("See https://a.test/x?y=1 for ports", ("See https://a.test/x?y=1 for ports",)),
+    ],
+)
+def test_only_sentences_that_name_something_are_wordings(
+    known: str | None, texts: tuple[str, ...]
+) -> None:
+    assert known_wordings(known) == texts

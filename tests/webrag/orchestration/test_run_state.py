@@ -122,3 +122,17 @@ def test_clock_without_time_left_is_over() -> None:
 
     assert clock.is_over
     assert clock.left_s == 0
+
+
+def test_wordings_belong_to_the_question_as_a_whole() -> None:
+    run = state(asked(query="A and B?", wordings=["C"]))
+    run.analysis = analysis("A", "B").model_copy(update={"wordings": ("D",)})
+
+    assert [run.wordings_of(each) for each in ("A", "B", "A and B?")] == [(), (), ("C", "D")]
+
+
+def test_wordings_follow_a_question_that_a_wish_added_words_to() -> None:
+    run = state(asked(query="A?", wordings=["C"], constraints=["in Python"]))
+    run.analysis = analysis("A? Python")
+
+    assert [run.wordings_of(each) for each in run.queries] == [("C",)]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Literal
 
 from llama_index.core.llms import LLM, ChatMessage, MessageRole
+from llama_index.postprocessor.webrag.wordings import fitted_wordings
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import ProviderError
@@ -18,12 +19,22 @@ from webrag.orchestration.models import QueryAnalysis, QueryType
 from webrag.orchestration.question.patterns import classify, content_words, decompose
 from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
 
-__all__ = ["AnalysisRequest", "ModelAnswer", "QueryAnalyzer", "ask_model", "with_constraints"]
+__all__ = [
+    "AnalysisRequest",
+    "ModelAnswer",
+    "QueryAnalyzer",
+    "ask_model",
+    "known_wordings",
+    "with_constraints",
+]
 _PROVIDER: Final = "language model"
 
 _MAX_SUB_QUERY_CHARS: Final = 1_000
 
 _MAX_CONCEPTS: Final = 6
+
+# Of what nobody wrote as a wording; each costs a search and a ranking.
+_MAX_WORDINGS: Final = 3
 
 # Reasons go into results and logs; SDKs append whole response bodies to theirs.
 _MAX_REASON_CHARS: Final = 300
@@ -41,7 +52,9 @@ Answer with one JSON object and nothing else:
 itself when it asks for one thing; split it only when it truly asks for several.
 "query_type": "factual", "comparison", "how_to" or "exploratory".
 "complexity": "simple", "moderate" or "complex".
-"key_concepts": 2 to 6 topic or entity words of the question."""
+"key_concepts": 2 to 6 topic or entity words of the question.
+"wordings": 3 short texts in other words that a page with the answer may use: its terms, names of
+options or functions, one sentence that may stand there. They may be guesses."""
 
 _REMINDER: Final = (
     "That was not usable: {problem}. Answer again with only the JSON object described."
@@ -79,6 +92,8 @@ class ModelAnswer(BaseModel):
     query_type: QueryType
     complexity: Literal["simple", "moderate", "complex"]
     key_concepts: tuple[str, ...] = ()
+    # Worth having, not worth asking again: an answer without them, or with others, is used.
+    wordings: Any = ()
 
 
 async def ask_model(llm: LLM, request: AnalysisRequest, *, timeout_s: float) -> ModelAnswer:
@@ -92,7 +107,7 @@ async def ask_model(llm: LLM, request: AnalysisRequest, *, timeout_s: float) -> 
         timeout_s: For everything together.
 
     Returns:
-        Distinct, non-empty sub-queries without control characters.
+        Distinct, non-empty sub-queries without control characters, and at most 3 usable wordings.
 
     Raises:
         ProviderError: The model failed, was too slow or answered twice with something else.
@@ -156,7 +171,12 @@ def _parse(text: str) -> ModelAnswer:
     if not parts:
         raise ProviderError("the answer names no sub-query", provider=_PROVIDER)
     concepts = _distinct(map(_clean, answer.key_concepts))[:_MAX_CONCEPTS]
-    return answer.model_copy(update={"sub_queries": parts, "key_concepts": concepts})
+    offered = answer.wordings if isinstance(answer.wordings, list) else []
+    texts = [_clean(each) for each in offered if isinstance(each, str)]
+    wordings = fitted_wordings("", texts, at_most=_MAX_WORDINGS)
+    return answer.model_copy(
+        update={"sub_queries": parts, "key_concepts": concepts, "wordings": wordings}
+    )
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
@@ -204,6 +224,7 @@ class QueryAnalyzer:
         query: str,
         *,
         intent: QueryType | None = None,
+        wordings: Sequence[str] = (),
         known_context: str | None = None,
         constraints: Sequence[str] | None = None,
         use_model: bool = True,
@@ -214,7 +235,9 @@ class QueryAnalyzer:
         Args:
             query: The question.
             intent: Its kind, when the caller knows; then it is not guessed.
-            known_context: What the caller knows already; only a model makes use of it.
+            wordings: The caller's own; a model's are used where there are none.
+            known_context: What the caller knows already. A model is told; without one its first
+                sentences count as wordings beside the caller's.
             constraints: Wishes. Those that name content are appended to the sub-queries.
             use_model: Whether a language model may be asked; False when every second counts.
             timeout_s: What is left for it, if that is less than its own deadline.
@@ -233,7 +256,12 @@ class QueryAnalyzer:
             )
             analysis, degraded = await self._by_model(self._llm, request, timeout_s)
         parts = with_constraints(analysis.sub_queries, constraints or ())
-        update: dict[str, object] = {"sub_queries": parts}
+        if analysis.method != "llm":
+            offered = known_wordings(known_context)
+        else:
+            offered = () if wordings else analysis.wordings
+        found = fitted_wordings(query, offered, beside=wordings, at_most=_MAX_WORDINGS)
+        update: dict[str, object] = {"sub_queries": parts, "wordings": found}
         if intent is not None:
             update["query_type"] = intent
         return analysis.model_copy(update=update), degraded
@@ -297,11 +325,18 @@ class QueryAnalyzer:
             complexity=answer.complexity,
             key_concepts=answer.key_concepts or content_words(query)[:_MAX_CONCEPTS],
             method="llm",
+            wordings=answer.wordings,
         )
         return analysis, None
 
     async def _ask(self, llm: LLM, request: AnalysisRequest, timeout_s: float) -> ModelAnswer:
         return await ask_model(llm, request, timeout_s=min(self._timeout_s, timeout_s))
+
+
+def known_wordings(known_context: str | None) -> tuple[str, ...]:
+    """Sentences of what a caller knows that name something; they are words a page may use, too."""
+    said = sentences(known_context or "", rule="statement")
+    return tuple(each for each in said if len(content_words(each)) > 1)
 
 
 def with_constraints(queries: Sequence[str], constraints: Sequence[str]) -> tuple[str, ...]:

@@ -205,6 +205,7 @@ class ResearchRun:
             state.analysis, degraded = await self.components.analyzer.analyze(
                 request.query,
                 intent=request.intent,
+                wordings=request.wordings,
                 known_context=request.known_context,
                 constraints=request.constraints,
                 use_model=not (request.is_search or state.clock.is_over),

@@ -6,6 +6,7 @@ It does not retrieve, fetch or embed a corpus.
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -23,6 +24,7 @@ from llama_index.postprocessor.webrag.rerank_features import (
     simple_terms,
 )
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
+from llama_index.postprocessor.webrag.wordings import bundle_wordings, wordings_score
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -42,6 +44,10 @@ class LocalRerank(BaseNodePostprocessor):
     whatever is absent is computed from the candidates. A feature that cannot be computed (those of
     meaning without an `encoder`, the page's without metadata) is left out and the others count
     for more.
+
+    `custom_embedding_strs` of the query bundle count as other wordings of the question: a node's
+    score is the mean of its scores under all, the question counting double. The first five count,
+    each cut to 500 characters. The sum and the features that are written are the question's.
 
     Nodes are never changed: the result holds copies whose metadata has the sum and the features
     under `raw_score_key` and `features_key`. Equal scores keep their order. Instances are
@@ -104,14 +110,34 @@ class LocalRerank(BaseNodePostprocessor):
             raise ValueError("LocalRerank needs the question: pass query_bundle or query_str.")
         if not nodes:
             return []
-        question = self._question(query_bundle.query_str, nodes)
-        features = self._extractor.extract(question, [self._passage(n.node) for n in nodes])
-        raw = _weighted_sum(features)
-        order = np.argsort(-raw, kind="stable")[: self.top_n]
-        return [self._scored(nodes[i].node, float(raw[i]), features[i]) for i in order]
-
-    def _question(self, text: str, nodes: Sequence[NodeWithScore]) -> Question:
         idf = next((found for n in nodes if (found := n.metadata.get(self.term_idf_key))), None)
+        question = self._question(query_bundle.query_str, idf)
+        passages = [self._passage(n.node) for n in nodes]
+        features = self._extractor.extract(question, passages)
+        raw = _weighted_sum(features)
+        order, scores = raw, None
+        wordings = bundle_wordings(query_bundle)
+        if wordings:
+            sums = [raw, *(self._sums_under(text, passages) for text in wordings)]
+            columns = [[calibrated(float(each)) for each in column] for column in sums]
+            scores = [wordings_score(row) for row in zip(*columns, strict=True)]
+            order = np.array(scores)
+        return [
+            self._scored(
+                nodes[i].node,
+                float(raw[i]),
+                features[i],
+                calibrated(float(raw[i])) if scores is None else scores[i],
+            )
+            for i in np.argsort(-order, kind="stable")[: self.top_n]
+        ]
+
+    def _sums_under(self, text: str, passages: Sequence[Passage]) -> NDArray[np.float64]:
+        """Weighted sums under another wording; the nodes' metadata is about the question."""
+        bare = [replace(each, similarity=None, page_lexical=None) for each in passages]
+        return _weighted_sum(self._extractor.extract(self._question(text, None), bare))
+
+    def _question(self, text: str, idf: Mapping[str, float] | None) -> Question:
         return Question(text, tuple(dict.fromkeys(self.analyze_question(text))), idf)
 
     def _passage(self, node: BaseNode) -> Passage:
@@ -125,7 +151,9 @@ class LocalRerank(BaseNodePostprocessor):
             page_lexical=metadata.get(self.page_lexical_key),
         )
 
-    def _scored(self, node: BaseNode, raw: float, features: NDArray[np.float64]) -> NodeWithScore:
+    def _scored(
+        self, node: BaseNode, raw: float, features: NDArray[np.float64], score: float
+    ) -> NodeWithScore:
         known = {
             name: float(value)
             for name, value in zip(FEATURES, features, strict=True)
@@ -139,7 +167,7 @@ class LocalRerank(BaseNodePostprocessor):
                 "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *added],
             }
         )
-        return NodeWithScore(node=copy, score=calibrated(raw))
+        return NodeWithScore(node=copy, score=score)
 
 
 def _weighted_sum(features: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,13 +1,78 @@
-"""One score of a passage out of its scores under several wordings of a question; pure, no I/O."""
+"""Other wordings of a question: those that count, and one score out of several; pure, no I/O."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-__all__ = ["HELD_WITHIN", "QUESTION_WEIGHT", "best_wording", "held_scores", "wordings_score"]
+from llama_index.core.schema import QueryBundle
+
+__all__ = [
+    "HELD_WITHIN",
+    "MAX_WORDINGS",
+    "MAX_WORDING_CHARS",
+    "QUESTION_WEIGHT",
+    "best_wording",
+    "bundle_wordings",
+    "fitted_wordings",
+    "held_scores",
+    "wordings_score",
+]
 
 QUESTION_WEIGHT: Final = 2.0
 """How many times as much as another wording the question itself counts."""
+
+MAX_WORDINGS: Final = 5
+"""Other wordings of a question that count; each costs a search and a ranking."""
+
+MAX_WORDING_CHARS: Final = 500
+
+
+def bundle_wordings(query_bundle: QueryBundle) -> tuple[str, ...]:
+    """Other wordings of a question in LlamaIndex's own idiom: its `custom_embedding_strs`.
+
+    Query transforms such as `HyDEQueryTransform` leave them there, the question itself among them.
+    """
+    return fitted_wordings(query_bundle.query_str, query_bundle.custom_embedding_strs or ())
+
+
+def fitted_wordings(
+    question: str,
+    texts: Iterable[str],
+    *,
+    beside: Sequence[str] = (),
+    at_most: int = MAX_WORDINGS,
+) -> tuple[str, ...]:
+    """The first texts that can count as wordings, each cut to `MAX_WORDING_CHARS` characters.
+
+    For texts nobody wrote as wordings: what is too much is left out, not refused. So are texts
+    without visible characters and those that repeat the question or one another.
+
+    Args:
+        question: What they are wordings of.
+        texts: In the order of their worth.
+        beside: Wordings there are already; with them there are never more than `MAX_WORDINGS`.
+        at_most: Texts kept.
+    """
+    room = min(at_most, MAX_WORDINGS - len(beside))
+    known = {_folded(each) for each in (question, *beside)}
+    fitted: list[str] = []
+    for each in texts:
+        if len(fitted) >= room:
+            break
+        text = _printable(each)[:MAX_WORDING_CHARS].strip()
+        if _folded(text) not in known and any(map(str.isalnum, text)):
+            known.add(_folded(text))
+            fitted.append(text)
+    return tuple(fitted)
+
+
+def _printable(text: str) -> str:
+    """Without NUL and halves of surrogate pairs, which no table and no service takes."""
+    return " ".join(text.replace("\0", " ").encode("utf-8", "ignore").decode().split())
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(" ?.!")
 
 
 HELD_WITHIN: Final = 3
