@@ -47,7 +47,8 @@ class Keeping(WebRAG):
     results: list[OrchestrationResult]
 
     def evidence(self, result: OrchestrationResult, **options: Any) -> Any:
-        self.results.append(result)
+        if not options.get("every_passage"):
+            self.results.append(result)
         return super().evidence(result, **options)
 
 
@@ -121,9 +122,7 @@ def report(name: str, judged: Sequence[Judged]) -> None:
     if not tokens:
         return
     pairs = [
-        pair
-        for each in judged
-        for pair in zip(each.shown, each.cited, each.first, strict=True)
+        pair for each in judged for pair in zip(each.shown, each.cited, each.first, strict=True)
     ]
     p90 = tokens[max(0, round(len(tokens) * 0.9) - 1)]
     line = f"{name:24} n {len(tokens):3}  tokens {median(tokens):7,.0f}  p90 {p90:7,}"

@@ -366,9 +366,7 @@ class WebRAG:
             budget = self.settings.mcp_response_token_budget
             config = config.model_copy(update={"every_passage": True, "token_budget": budget})
         parts = self._open_parts
-        return evidence_blocks(
-            result, config, count_tokens=parts.count_tokens, encode=parts.encode
-        )
+        return evidence_blocks(result, config, count_tokens=parts.count_tokens, encode=parts.encode)
 
     def brief(
         self,

@@ -10,9 +10,9 @@ from webrag.errors import InputError
 
 __all__ = [
     "FORGOTTEN_UNASKED",
+    "LEAST_MAX_TOKENS",
     "check_choice",
     "check_text",
-    "LEAST_MAX_TOKENS",
     "checked_count",
     "checked_seconds",
     "moment_before",

@@ -71,6 +71,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
         longest_chars=settings.mcp_response_token_budget * _MOST_CHARS_PER_TOKEN,
         structured=settings.mcp_structured_output,
         may_forget=settings.mcp_enable_forget,
+        token_budget=settings.mcp_response_token_budget,
     )
 
     @asynccontextmanager

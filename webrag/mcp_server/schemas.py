@@ -6,10 +6,12 @@ Written by hand because every token of it is in the model's context in every con
 from typing import Any, Literal, get_args
 
 from webrag.orchestration.models import QueryType
+from webrag.presentation.brief.models import DEFAULT_MAX_TOKENS
 from webrag.retrieval.filters import CONTENT_KINDS
 
 __all__ = [
     "DESCRIPTIONS",
+    "DETAILS",
     "FORMS",
     "INSTRUCTIONS",
     "MAX_CITATIONS",
@@ -27,6 +29,8 @@ RETRIEVAL_MODES: tuple[Literal["chunk", "full_context", "auto"], ...] = (
     "full_context",
     "auto",
 )
+
+DETAILS: tuple[Literal["brief", "full"], ...] = ("brief", "full")
 
 # More would not be done within the time clients wait; a repeated call goes on.
 MAX_INGEST_URLS = 50
@@ -57,7 +61,7 @@ DESCRIPTIONS = {
         "located, linked quotations. By default it reads the named pages only; "
         'research_mode="deep" also follows their links until the evidence is good enough (up to '
         "a minute). Use it when the user names a page or site, or facts must come from a specific "
-        "source. For more questions about pages already read, `search` is faster."
+        "source."
     ),
     "search": (
         "Find cited evidence in pages that are already indexed; fetches nothing, answers in well "
@@ -65,8 +69,8 @@ DESCRIPTIONS = {
         "When the confidence is low, call `answer` with a URL likely to hold the answer."
     ),
     "status": (
-        "List what is indexed: totals, and each page's URL, title and time of fetching. Use it to "
-        "choose between `search` (already indexed) and `answer` (fetches)."
+        "List what is indexed: totals, and each page's URL, title and time of fetching, newest "
+        "first, in portions. Use it to choose between `search` and `answer` (fetches)."
     ),
     "ingest": (
         "Fetch and index web pages without a question, so that later `search` calls find them. "
@@ -89,7 +93,11 @@ FORMS = {"verify": 'For example {"citations": [{"url": "https://...", "quote": "
 _INTENT = {
     "type": "string",
     "enum": list(get_args(QueryType)),
-    "description": "Kind of question; inferred when omitted.",
+}
+_MAX_TOKENS = {
+    "type": "integer",
+    "default": DEFAULT_MAX_TOKENS,
+    "description": "Of the brief.",
 }
 _QUERY = {"type": "string", "description": "Question or information need, in full words."}
 
@@ -131,8 +139,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "intent": _INTENT,
             "known_context": {
                 "type": "string",
-                "description": "What you know already; used only when the server has a language "
-                "model.",
+                "description": "Used only when the server has a language model.",
             },
             "constraints": {
                 "type": "array",
@@ -142,13 +149,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "expansion_budget": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "Rounds of link following at most; 0 for none.",
+                "description": "Rounds of link following at most.",
             },
             "research_mode": {
                 "type": "string",
                 "enum": list(RESEARCH_MODES),
                 "default": "fast",
-                "description": "deep follows links where the named pages lack the answer.",
             },
             "retrieval_mode": {
                 "type": "string",
@@ -156,6 +162,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "default": "chunk",
                 "description": "chunk: passages; full_context: whole pages; auto: by size.",
             },
+            "max_tokens": _MAX_TOKENS,
+            "detail": {"type": "string", "enum": list(DETAILS)},
         },
         "url",
         "query",
@@ -166,7 +174,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "source_urls": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Only these pages; all indexed pages when omitted.",
+                "description": "Only these pages.",
             },
             "sites": {
                 "type": "array",
@@ -188,19 +196,21 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "type": "integer",
                 "minimum": 1,
                 "default": 20,
-                "description": "Results at most.",
             },
+            "max_tokens": _MAX_TOKENS,
         },
         "query",
     ),
     "status": _schema(
         {
-            "source_url": {"type": "string", "description": "Only this page."},
+            "source_url": {"type": "string"},
             "include_urls": {
                 "type": "boolean",
                 "default": True,
-                "description": "List the pages, not only the totals.",
+                "description": "List the pages.",
             },
+            "contains": {"type": "string", "description": "Of URL or title."},
+            "page": {"type": "integer"},
         }
     ),
     "ingest": _schema(
@@ -212,7 +222,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "refresh": {
                 "type": "boolean",
                 "default": False,
-                "description": "Ask the site again even when the stored version is fresh.",
+                "description": "Ask the site again.",
             },
         },
         "url",

@@ -81,6 +81,7 @@ class ResearchTools:
         longest_chars: Characters that a brief may have, told to clients that cut earlier.
         structured: Send structured content beside the text, which stays complete.
         may_forget: Offer `forget`.
+        token_budget: Tokens of a reply at most.
     """
 
     def __init__(
@@ -92,7 +93,9 @@ class ResearchTools:
         longest_chars: int = 100_000,
         structured: bool = False,
         may_forget: bool = False,
+        token_budget: int = 20_000,
     ) -> None:
+        self._token_budget = token_budget
         self.calls = RunningCalls()
         self._timeout_s = timeout_s
         self._structured = structured
@@ -184,6 +187,7 @@ class ResearchTools:
                     self._searches,
                     soft_deadline_s=self._soft_deadline_s,
                     structured=self._structured,
+                    token_budget=self._token_budget,
                     ask=partial(ask_user, context),
                 )
                 return await handler(handlers, arguments, progress)

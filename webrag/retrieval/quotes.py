@@ -223,9 +223,7 @@ class _Judge:
         self, candidates: Sequence[_Candidate], encode: Encode | None
     ) -> list[tuple[float, _Candidate]]:
         """The value of each candidate; by words alone for all but the most promising."""
-        found = sorted(
-            ((self._said(each), each) for each in candidates), key=lambda pair: -pair[0]
-        )
+        found = sorted(((self._said(each), each) for each in candidates), key=lambda pair: -pair[0])
         meant = self._meant([each for _, each in found[:_MOST_COMPARED]], encode)
         meant += [0.0] * (len(found) - len(meant))
         return [
@@ -255,16 +253,11 @@ class _Judge:
     def _meant(self, candidates: Sequence[_Candidate], encode: Encode | None) -> list[float]:
         if encode is None or not candidates:
             return []
-        spans = [
-            span for each in candidates for span in ((each.start, each.end), *each.beside)
-        ]
+        spans = [span for each in candidates for span in ((each.start, each.end), *each.beside)]
         vectors = encode([*self._questions, *(self._text[slice(*span)] for span in spans)])
         count = len(self._questions)
         alike = iter((vectors[count:] @ vectors[:count].T @ self._weights).tolist())
-        return [
-            max(next(alike), *(next(alike) for _ in each.beside), -1.0)
-            for each in candidates
-        ]
+        return [max(next(alike), *(next(alike) for _ in each.beside), -1.0) for each in candidates]
 
 
 def _quotable(text: str, max_chars: int) -> Iterator[_Candidate]:
