@@ -47,7 +47,8 @@ class Keeping(WebRAG):
     results: list[OrchestrationResult]
 
     def evidence(self, result: OrchestrationResult, **options: Any) -> Any:
-        self.results.append(result)
+        if not options.get("every_passage"):
+            self.results.append(result)
         return super().evidence(result, **options)
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webrag.argument_checks import LEAST_MAX_TOKENS
 from webrag.cli.options import (
     json_option,
     parse_moment,
@@ -35,6 +36,12 @@ _mode_option = click.option(
     show_default=True,
     help="Select passages, return the pages whole, or decide by size.",
 )
+_max_tokens_option = click.option(
+    "--max-tokens",
+    type=click.IntRange(min=LEAST_MAX_TOKENS),
+    metavar="N",
+    help="Tokens of the brief at most; 4,000 when left out.",
+)
 _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question, if you know it.")
 
 
@@ -50,6 +57,7 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 )
 @_mode_option
 @_intent_option
+@_max_tokens_option
 @json_option
 @click.pass_context
 def answer_command(ctx: click.Context, /, url: str, question: str, **options: Any) -> None:
@@ -96,6 +104,7 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
 @click.option("--top-k", type=click.IntRange(min=1), metavar="N", help="Results at most.")
 @_mode_option
 @_intent_option
+@_max_tokens_option
 @json_option
 @click.pass_context
 def search_command(ctx: click.Context, /, question: str, **options: Any) -> None:
@@ -129,6 +138,7 @@ async def _answer(
     budget: int | None,
     mode: Any,
     intent: Any,
+    max_tokens: int | None,
 ) -> None:
     options = run_options(ctx)
     _check(question, wordings, [url, *also])
@@ -145,7 +155,7 @@ async def _answer(
                 retrieval_mode=mode,
                 on_progress=progress,
             )
-            text, evidence = await in_background(_presented, rag, result)
+            text, evidence = await in_background(_presented, rag, result, max_tokens)
     print_result(result, text, evidence, as_json=options.json)
 
 
@@ -162,6 +172,7 @@ async def _search(
     top_k: int | None,
     mode: Any,
     intent: Any,
+    max_tokens: int | None,
 ) -> None:
     options = run_options(ctx)
     _check(question, wordings, url)
@@ -181,7 +192,7 @@ async def _search(
                 retrieval_mode=mode,
                 on_progress=progress,
             )
-            text, evidence = await in_background(_presented, rag, result)
+            text, evidence = await in_background(_presented, rag, result, max_tokens)
     print_result(result, text, evidence, as_json=options.json)
 
 
@@ -198,9 +209,10 @@ def _check(question: str, wordings: "Sequence[str]", urls: "Sequence[str]") -> N
 
 
 def _presented(
-    rag: "WebRAG", result: "OrchestrationResult"
+    rag: "WebRAG", result: "OrchestrationResult", max_tokens: int | None
 ) -> tuple[str, "Sequence[EvidenceBlock]"]:
-    return rag.brief(result), rag.evidence(result)
+    brief = rag.brief(result, max_tokens=max_tokens)
+    return brief, rag.evidence(result, max_tokens=max_tokens)
 
 
 def _open(settings: "Settings") -> "WebRAG":

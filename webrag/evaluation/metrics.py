@@ -15,6 +15,7 @@ __all__ = [
     "QuestionScore",
     "Summary",
     "comparison_key",
+    "gold_cited",
     "hit_rate",
     "ndcg",
     "reciprocal_rank",
@@ -76,6 +77,8 @@ class QuestionScore(BaseModel):
         hit_rate: 1.0 when any of the first 10 results holds a gold quote.
         ndcg: How early the gold quotes come among the first 10 results, against the best order.
         all_evidence: Rank to 1.0 when every gold quote is within the first so many results.
+        gold_cited: Share of the gold quotes in the evidence that stand in one of the first three
+            citations; None where the evidence holds none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -90,6 +93,7 @@ class QuestionScore(BaseModel):
     reciprocal_rank: float | None = None
     hit_rate: float | None = None
     ndcg: float | None = None
+    gold_cited: float | None = None
     citations: int = 0
     citations_verbatim: int = 0
     pages_fetched: int = 0
@@ -134,8 +138,33 @@ def score_question(question: Question, record: RunRecord) -> QuestionScore:
             "reciprocal_rank": reciprocal_rank(expected, _found_in_order(question.gold, texts)),
             "hit_rate": hit_rate(expected, first),
             "ndcg": ndcg(expected, first),
+            "gold_cited": gold_cited(
+                question.gold,
+                [comparison_key(result.text) for result in record.retrieved if result.in_brief],
+                [comparison_key(citation.verbatim_text) for citation in record.citations],
+            ),
         }
     )
+
+
+def gold_cited(
+    gold: Sequence[Gold], evidence: Sequence[str], citations: Sequence[str]
+) -> float | None:
+    """Share of the gold quotes in the evidence that one of the first three citations holds.
+
+    Args:
+        gold: Of the question.
+        evidence: Comparison keys of what a brief shows.
+        citations: Those of its citations, in order.
+
+    Returns:
+        None where the evidence holds no gold quote.
+    """
+    shown = [item for item in gold if _quote_in(evidence)(item)]
+    return _share(shown, _quote_in(citations[:_FIRST_CITATIONS])) if shown else None
+
+
+_FIRST_CITATIONS = 3
 
 
 def _share(gold: Sequence[Gold], found: Callable[[Gold], bool]) -> float:
@@ -203,6 +232,7 @@ class Summary(BaseModel):
     mrr: float
     hit_rate: float
     ndcg: float
+    gold_cited: float
     citations: int
     citation_fidelity: float
     abstained_unanswerable: float
@@ -229,6 +259,7 @@ def summarise(scores: Sequence[QuestionScore]) -> Summary:
         mrr=_mean([score.reciprocal_rank or 0.0 for score in judged]),
         hit_rate=_mean([score.hit_rate or 0.0 for score in judged]),
         ndcg=_mean([score.ndcg or 0.0 for score in judged]),
+        gold_cited=_mean([s.gold_cited for s in judged if s.gold_cited is not None]),
         citations=citations,
         citation_fidelity=(
             sum(score.citations_verbatim for score in scores) / citations if citations else math.nan

@@ -30,6 +30,7 @@ def figures(scores: Sequence[QuestionScore]) -> list[tuple[str, str]]:
         ("hit rate @10", _share(summary.hit_rate)),
         ("mean reciprocal rank", _share(summary.mrr)),
         ("nDCG @10", _share(summary.ndcg)),
+        ("gold cited", _share(summary.gold_cited)),
         ("citations", str(summary.citations)),
         ("citation fidelity", _share(summary.citation_fidelity)),
         ("abstained, no answer on the site", _share(summary.abstained_unanswerable)),

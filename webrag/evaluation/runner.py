@@ -16,6 +16,7 @@ from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, writ
 from webrag.ingestion.addresses import site_of
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.brief import EvidenceBlock
+from webrag.presentation.brief.sections import cited_quotes
 from webrag.retrieval.models import CitationSpan
 
 __all__ = ["Evaluation", "EvaluationProgress", "OpenResearcher", "Researcher", "Site"]
@@ -68,8 +69,10 @@ class Researcher(Protocol):
     ) -> OrchestrationResult:
         """Search what is stored."""
 
-    def evidence(self, result: OrchestrationResult) -> list[EvidenceBlock]:
-        """The blocks the brief prints, in its order."""
+    def evidence(
+        self, result: OrchestrationResult, *, every_passage: bool = False
+    ) -> list[EvidenceBlock]:
+        """The blocks the brief prints, in its order, or all there are."""
 
     async def markdown(self, url: str) -> str | None:
         """Stored text of a page."""
@@ -221,16 +224,23 @@ class Evaluation:
     async def _describe(
         self, researcher: Researcher, question: Question, result: OrchestrationResult, ms: float
     ) -> RunRecord:
+        ranked = researcher.evidence(result, every_passage=True)
         blocks = researcher.evidence(result)
+        printed = {(block.chunk_id, block.char_start) for block in blocks}
         visible = self._sites[question.site].visible
         citations = [
-            await _check(researcher, block.citation, visible)
-            for block in blocks
-            if block.citation is not None
+            await _check(researcher, quote.citation, visible) for quote in cited_quotes(blocks)
         ]
         return RunRecord(
             id=question.id,
-            retrieved=tuple(ResultRecord(url=block.url, text=block.text) for block in blocks),
+            retrieved=tuple(
+                ResultRecord(
+                    url=block.url,
+                    text=block.text,
+                    in_brief=(block.chunk_id, block.char_start) in printed,
+                )
+                for block in ranked
+            ),
             citations=tuple(citations),
             urls_fetched=result.urls_fetched,
             urls_failed={

@@ -16,10 +16,15 @@ class _Lenient(BaseModel):
 
 
 class ResultRecord(_Lenient):
-    """One evidence block as the brief prints it."""
+    """One passage in the form and order of the brief.
+
+    Attributes:
+        in_brief: The brief prints it; the others are less relevant, or did not fit.
+    """
 
     url: str
     text: str
+    in_brief: bool = True
 
 
 class CitationRecord(_Lenient):

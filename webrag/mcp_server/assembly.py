@@ -68,10 +68,10 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
         entry,
         timeout_s=settings.mcp_tool_timeout,
         soft_deadline_s=settings.mcp_soft_deadline,
-        response_tokens=settings.mcp_response_token_budget,
         longest_chars=settings.mcp_response_token_budget * _MOST_CHARS_PER_TOKEN,
         structured=settings.mcp_structured_output,
         may_forget=settings.mcp_enable_forget,
+        token_budget=settings.mcp_response_token_budget,
     )
 
     @asynccontextmanager

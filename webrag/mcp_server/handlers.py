@@ -4,11 +4,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from pydantic import ValidationError
 
-from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS
+from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_MAX_TOKENS, LEAST_READ_TOKENS
 from webrag.concurrency import in_background
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import CrawlOptions, CrawlProgress
@@ -16,9 +18,10 @@ from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import canonical_url
 from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.progress import ProgressReporter
-from webrag.mcp_server.replies import Reply, brief_reply, new_nonce
+from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, within_budget
 from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.schemas import (
+    DETAILS,
     MAX_CITATIONS,
     MAX_FORGET_URLS,
     MAX_INGEST_URLS,
@@ -27,6 +30,8 @@ from webrag.mcp_server.schemas import (
 )
 from webrag.orchestration.models import QueryType
 from webrag.presentation.reports import (
+    SHOWN_CHARS,
+    STATUS_PAGES,
     format_excerpt,
     format_forget,
     format_ingest,
@@ -34,6 +39,7 @@ from webrag.presentation.reports import (
     format_status,
     format_unfinished_site,
     format_verification,
+    pages_with,
 )
 from webrag.presentation.untrusted import one_line
 from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
@@ -67,7 +73,7 @@ class Handlers:
         soft_deadline_s: After it `ingest` and `verify` report what is done; the memory keeps its
             own for `answer`.
         structured: Also prepare the answers as JSON.
-        response_tokens: Tokens that a response may have.
+        token_budget: Tokens of a reply at most; briefs keep to it themselves.
         ask: Puts a question to the user of this call's client.
     """
 
@@ -78,14 +84,14 @@ class Handlers:
         *,
         soft_deadline_s: float,
         structured: bool,
-        response_tokens: int,
+        token_budget: int,
         ask: AskUser,
     ) -> None:
+        self._token_budget = token_budget
         self._ask = ask
         self._runtime = runtime
         self._soft_deadline_s = soft_deadline_s
         self._structured = structured
-        self._response_tokens = response_tokens
         self._searches = searches
 
     async def answer(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
@@ -99,6 +105,8 @@ class Handlers:
         expansion_budget = arguments.integer("expansion_budget", minimum=0)
         research_mode = arguments.choice("research_mode", RESEARCH_MODES) or "fast"
         retrieval_mode = arguments.choice("retrieval_mode", RETRIEVAL_MODES) or "chunk"
+        max_tokens = arguments.integer("max_tokens", minimum=LEAST_MAX_TOKENS)
+        detail = arguments.choice("detail", DETAILS) or "brief"
         memory = await self._memory(progress)
         result = await memory.answer(
             urls,
@@ -112,7 +120,14 @@ class Handlers:
             retrieval_mode=retrieval_mode,
             on_progress=progress,
         )
-        return await in_background(brief_reply, memory, result, structured=self._structured)
+        return await in_background(
+            brief_reply,
+            memory,
+            result,
+            structured=self._structured,
+            max_tokens=max_tokens,
+            detail=detail,
+        )
 
     async def search(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Find evidence in what is stored."""
@@ -124,6 +139,7 @@ class Handlers:
         has = arguments.choices("has", CONTENT_KINDS)
         intent = arguments.choice("intent", _INTENTS)
         top_k = arguments.integer("top_k", minimum=1)
+        max_tokens = arguments.integer("max_tokens", minimum=LEAST_MAX_TOKENS)
         memory = await self._memory(progress)
         async with self._searches:
             result = await memory.search(
@@ -137,13 +153,15 @@ class Handlers:
                 top_k=top_k,
                 on_progress=progress,
             )
-        return await in_background(brief_reply, memory, result, structured=self._structured)
+        return await in_background(
+            brief_reply, memory, result, structured=self._structured, max_tokens=max_tokens
+        )
 
     async def read(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Give a part of a stored page."""
         max_tokens = arguments.integer("max_tokens", minimum=LEAST_READ_TOKENS)
         memory = await self._memory(progress)
-        budget = min(max_tokens or _READ_TOKENS, self._response_tokens)
+        budget = min(max_tokens or _READ_TOKENS, self._token_budget)
         excerpt = await memory.read(
             arguments.optional_text("url"),
             offset=arguments.integer("offset", minimum=0),
@@ -158,9 +176,21 @@ class Handlers:
         """Tell what is stored."""
         source_url = arguments.optional_text("source_url")
         include_urls = arguments.flag("include_urls", default=True)
+        contains = arguments.optional_text("contains")
+        page = arguments.integer("page", minimum=1) or 1
         memory = await self._memory(progress)
         status = await memory.status(source_url, include_urls=include_urls)
-        return Reply(format_status(status), data=status.model_dump(mode="json"))
+        status = pages_with(status, contains)
+        shown = partial(format_status, status, max_pages=STATUS_PAGES, page=page)
+        text = within_budget(
+            await in_background(shown),
+            self._token_budget,
+            memory.count_tokens,
+            hint="`contains` lists fewer pages",
+        )
+        if max(len(status.pages), len(status.failures)) > page * STATUS_PAGES:
+            text = f"{text}\nNext: page={page + 1}"
+        return Reply(text, data=status.model_dump(mode="json"))
 
     async def ingest(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Fetch and index pages."""
@@ -190,7 +220,11 @@ class Handlers:
                 raise
             logger.warning("Time ran out after %d of %d pages", len(outcomes), len(urls))
         await progress.flush()
-        return _ingest_reply(urls, outcomes, refused, degraded)
+        reply = _ingest_reply(urls, outcomes, refused, degraded)
+        text = within_budget(
+            reply.text, self._token_budget, memory.count_tokens, hint="`status` lists the pages"
+        )
+        return replace(reply, text=text)
 
     async def _ingest_site(
         self,
@@ -245,7 +279,11 @@ class Handlers:
             "checks": [check.model_dump(mode="json") for check in checks],
             "refused": {str(number): reason for number, reason in refused.items()},
         }
-        text = format_verification(checks, nonce=new_nonce(), refused=refused)
+        nonce, shown = new_nonce(), SHOWN_CHARS
+        text = format_verification(checks, nonce=nonce, refused=refused)
+        while shown and memory.count_tokens(text) > self._token_budget:
+            shown //= 2
+            text = format_verification(checks, nonce=nonce, refused=refused, shown_chars=shown)
         return Reply(text, data=data)
 
     async def forget(self, arguments: Arguments, progress: ProgressReporter) -> Reply:

@@ -4,9 +4,9 @@ A failure tells the model what went wrong, and not to answer from memory.
 """
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.types import CallToolResult, ContentBlock, ResourceLink, TextContent
 
@@ -39,6 +39,7 @@ __all__ = [
     "input_error_text",
     "new_nonce",
     "timeout_text",
+    "within_budget",
 ]
 
 # Each costs the reader some 60 tokens; the first passages are those worth reading on around.
@@ -91,15 +92,43 @@ class Reply:
         return CallToolResult(content=content, structured_content=data, is_error=self.is_error)
 
 
+def within_budget(
+    text: str, token_budget: int, count_tokens: Callable[[str], int], *, hint: str
+) -> str:
+    """A report without its last lines where it is too long, and a line that says so.
+
+    Args:
+        text: Without frames, which a cut would leave open.
+        token_budget: Tokens at most.
+        count_tokens: Tokens of a text.
+        hint: How to see the rest.
+    """
+    lines, kept = text.split("\n"), text
+    while len(lines) > 1 and count_tokens(kept) > token_budget:
+        share = min(0.95, token_budget / count_tokens(kept))
+        lines = lines[: max(1, int(len(lines) * share))]
+        kept = "\n".join([*lines, f"... (cut to fit the response budget; {hint})"])
+    return kept
+
+
 def new_nonce() -> str:
     """A mark that no page can have foreseen."""
     return secrets.token_hex(_NONCE_BYTES)
 
 
-def brief_reply(memory: "WebRAG", result: OrchestrationResult, *, structured: bool) -> Reply:
+def brief_reply(
+    memory: "WebRAG",
+    result: OrchestrationResult,
+    *,
+    structured: bool,
+    max_tokens: int | None = None,
+    detail: Literal["brief", "full"] = "brief",
+) -> Reply:
     """The brief of a result, with links to its best passages."""
-    text = memory.brief(result, include_guide=True, nonce=new_nonce())
-    data = _brief_data(memory, result) if structured else {}
+    text = memory.brief(
+        result, include_guide=True, nonce=new_nonce(), max_tokens=max_tokens, detail=detail
+    )
+    data = _brief_data(memory, result, max_tokens) if structured else {}
     return Reply(text, links=tuple(_links(result)), data=data)
 
 
@@ -123,8 +152,10 @@ def _link(ranked: RankedChunk) -> ResourceLink:
     )
 
 
-def _brief_data(memory: "WebRAG", result: OrchestrationResult) -> dict[str, Any]:
-    blocks = memory.evidence(result, include_guide=True)
+def _brief_data(
+    memory: "WebRAG", result: OrchestrationResult, max_tokens: int | None
+) -> dict[str, Any]:
+    blocks = memory.evidence(result, include_guide=True, max_tokens=max_tokens)
     return {
         "confidence": result.confidence,
         "confidence_band": result.confidence_band,

@@ -7,10 +7,12 @@ from typing import Any, Literal, get_args
 
 from webrag.argument_checks import MAX_WORDINGS
 from webrag.orchestration.models import QueryType
+from webrag.presentation.brief.models import DEFAULT_MAX_TOKENS
 from webrag.retrieval.filters import CONTENT_KINDS
 
 __all__ = [
     "DESCRIPTIONS",
+    "DETAILS",
     "FORMS",
     "INSTRUCTIONS",
     "MAX_CITATIONS",
@@ -28,6 +30,8 @@ RETRIEVAL_MODES: tuple[Literal["chunk", "full_context", "auto"], ...] = (
     "full_context",
     "auto",
 )
+
+DETAILS: tuple[Literal["brief", "full"], ...] = ("brief", "full")
 
 # More would not be done within the time clients wait; a repeated call goes on.
 MAX_INGEST_URLS = 50
@@ -85,6 +89,7 @@ _INTENT = {
     "type": "string",
     "enum": list(get_args(QueryType)),
 }
+_MAX_TOKENS = {"type": "integer", "default": DEFAULT_MAX_TOKENS}
 _QUERY = {"type": "string", "description": "Question, in full words."}
 
 
@@ -159,9 +164,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "retrieval_mode": {
                 "type": "string",
                 "enum": list(RETRIEVAL_MODES),
-                "default": "chunk",
                 "description": "full_context: whole pages; auto: by size.",
             },
+            "max_tokens": _MAX_TOKENS,
+            "detail": {"type": "string", "enum": list(DETAILS)},
         },
         "url",
         "query",
@@ -187,7 +193,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "description": "Each of these.",
             },
             "intent": {"type": "string", "description": "As for answer."},
-            "top_k": {"type": "integer", "default": 20},
+            "top_k": {"type": "integer"},
+            "max_tokens": _MAX_TOKENS,
         },
         "query",
     ),
@@ -203,11 +210,13 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     ),
     "status": _schema(
         {
-            "source_url": {"type": "string", "description": "Only this page."},
+            "source_url": {"type": "string"},
             "include_urls": {
                 "type": "boolean",
-                "description": "False for totals only.",
+                "description": "False: totals only.",
             },
+            "contains": {"type": "string", "description": "Of URL or title."},
+            "page": {"type": "integer"},
         }
     ),
     "ingest": _schema(
@@ -222,7 +231,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "max_pages": {
                 "type": "integer",
-                "description": "Follow links: crawl so many pages of the site.",
+                "description": "Crawl so many pages of the site.",
             },
             "include": _globs("Only paths like /guide/**."),
             "exclude": _globs("No paths like *.pdf."),
@@ -239,7 +248,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "live": {
                 "type": "boolean",
-                "description": "False to compare with the stored pages only.",
+                "description": "False: stored pages only.",
             },
         },
         "citations",

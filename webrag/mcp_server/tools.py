@@ -78,10 +78,10 @@ class ResearchTools:
         entry: Gives each call the memory it works on.
         timeout_s: Longest call, waiting for the memory included.
         soft_deadline_s: After it a call reports what is done.
-        response_tokens: Tokens that a response may have.
         longest_chars: Characters that a brief may have, told to clients that cut earlier.
         structured: Send structured content beside the text, which stays complete.
         may_forget: Offer `forget`.
+        token_budget: Tokens of a reply at most.
     """
 
     def __init__(
@@ -90,15 +90,15 @@ class ResearchTools:
         *,
         timeout_s: float,
         soft_deadline_s: float,
-        response_tokens: int = 20_000,
         longest_chars: int = 100_000,
         structured: bool = False,
         may_forget: bool = False,
+        token_budget: int = 20_000,
     ) -> None:
+        self._token_budget = token_budget
         self.calls = RunningCalls()
         self._timeout_s = timeout_s
         self._structured = structured
-        self._response_tokens = response_tokens
         # Claude Code writes results above 50,000 characters to a file unless a tool says this.
         self._brief_meta = {"anthropic/maxResultSizeChars": longest_chars}
         self._may_forget = may_forget
@@ -188,7 +188,7 @@ class ResearchTools:
                     self._searches,
                     soft_deadline_s=self._soft_deadline_s,
                     structured=self._structured,
-                    response_tokens=self._response_tokens,
+                    token_budget=self._token_budget,
                     ask=partial(ask_user, context),
                 )
                 return await handler(handlers, arguments, progress)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OUTCOMES",
+    "SHOWN_CHARS",
+    "STATUS_PAGES",
     "counted",
     "ending",
     "format_excerpt",
@@ -29,6 +32,7 @@ __all__ = [
     "format_unfinished_site",
     "format_verification",
     "page_uri",
+    "pages_with",
     "passage_uri",
 ]
 
@@ -153,12 +157,29 @@ def _reasons(title: str, counts: Mapping[str, int]) -> list[str]:
 _MOST_COLLECTIONS = 50
 
 
-def format_status(status: CorpusStatus, *, max_pages: int = 200) -> str:
+STATUS_PAGES = 50
+"""Pages that one `status` of a server lists, some 60 tokens each."""
+
+
+def pages_with(status: CorpusStatus, contains: str | None) -> CorpusStatus:
+    """The status with only those pages listed whose URL or title holds a text."""
+    if not contains:
+        return status
+    wanted = contains.casefold()
+    pages = tuple(
+        page for page in status.pages if wanted in f"{page.url} {page.title or ''}".casefold()
+    )
+    failures = tuple(page for page in status.failures if wanted in page.url.casefold())
+    return status.model_copy(update={"pages": pages, "failures": failures})
+
+
+def format_status(status: CorpusStatus, *, max_pages: int = 200, page: int = 1) -> str:
     """Totals of the corpus, then its pages, newest first.
 
     Args:
         status: What the corpus reported.
         max_pages: Pages listed at most; a line says how many more there are.
+        page: Which portion of so many pages, from 1.
     """
     lines = [
         "[CORPUS STATUS]",
@@ -188,7 +209,7 @@ def format_status(status: CorpusStatus, *, max_pages: int = 200) -> str:
         )
     if status.other_collections:
         lines.append(f"Other collections: {_others(status.other_collections)}")
-    return "\n".join([*lines, *_listing(status, max_pages)])
+    return "\n".join([*lines, *_listing(status, max_pages, page)])
 
 
 def _others(collections: Sequence[CollectionSize]) -> str:
@@ -211,15 +232,20 @@ def _embedding(status: CorpusStatus) -> str:
     return f"{status.embedding_model} ({status.embedding_dimensions} dimensions)"
 
 
-def _listing(status: CorpusStatus, max_pages: int) -> list[str]:
+def _listing(status: CorpusStatus, max_pages: int, portion: int) -> list[str]:
     if not status.documents and not status.gone and not status.failed:
         return ["", _nothing(status)]
-    pages = [_page_line(page) for page in status.pages[:max_pages]]
-    failures = [_failure_line(page) for page in status.failures[:max_pages]]
-    return [
-        *_section("Indexed URLs:", pages, len(status.pages)),
-        *_section("Not obtained:", failures, len(status.failures)),
+    first = (portion - 1) * max_pages
+    window = slice(first, first + max_pages)
+    pages = [_page_line(page) for page in status.pages[window]]
+    failures = [_failure_line(page) for page in status.failures[window]]
+    listed = [
+        *_section("Indexed URLs:", pages, len(status.pages) - first),
+        *_section("Not obtained:", failures, len(status.failures) - first),
     ]
+    if portion > 1 and not listed:
+        return ["", f"Page {portion} of the listing is empty."]
+    return listed
 
 
 def _nothing(status: CorpusStatus) -> str:
@@ -287,7 +313,7 @@ _LIVE = {
 
 _VERBATIM = ("exact", "moved")
 
-_SHOWN_CHARS = 1500
+SHOWN_CHARS = 1500
 
 
 def format_verification(
@@ -295,6 +321,7 @@ def format_verification(
     *,
     nonce: str | None = None,
     refused: Mapping[int, str] = MappingProxyType({}),
+    shown_chars: int = SHOWN_CHARS,
 ) -> str:
     """One entry per quotation: what was given, and what each version of the page holds.
 
@@ -303,6 +330,7 @@ def format_verification(
         nonce: Unpredictable token that frames page text; no frames when None.
         refused: Why citations were not checked, by their place in the call, from 1; `checks` holds
             the others.
+        shown_chars: Characters of each text at most.
     """
     total = len(checks)
     stored = sum(check.stored.state in _VERBATIM for check in checks)
@@ -314,7 +342,8 @@ def format_verification(
     parts = ["\n".join(lines), frame_notice(nonce)]
     places = (number for number in count(1) if number not in refused)
     entries = {
-        number: _entry(number, check, nonce) for number, check in zip(places, checks, strict=False)
+        number: _entry(number, check, nonce, shown_chars)
+        for number, check in zip(places, checks, strict=False)
     }
     entries |= {
         number: f"[{number}] Not checked: {one_line(refused[number])}" for number in refused
@@ -323,17 +352,31 @@ def format_verification(
     return "\n\n".join(part for part in parts if part)
 
 
-def _entry(number: int, check: CitationCheck, nonce: str | None) -> str:
+def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: int) -> str:
     citation = check.citation
-    lines = [f"[{number}] {_url(check.url)}", f"    Given: {_quoted(citation.quote)}"]
-    lines += _found("Stored", _STORED, check.stored, citation.quote, nonce=nonce)
+    given = _quoted(citation.quote, shown_chars)
+    lines = [f"[{number}] {_url(check.url)}", f"    Given: {given}"]
+    found = partial(_found, nonce=nonce, shown_chars=shown_chars)
     known = (citation.quote, check.stored.text)
-    lines += _found("Live", _LIVE, check.live, *known, nonce=nonce)
+    lines += found("Stored", _STORED, check.stored, citation.quote)
+    lines += found("Live", _LIVE | _unchanged(check), check.live, *known)
     return "\n".join(lines)
 
 
+def _unchanged(check: CitationCheck) -> dict[str, str]:
+    """A page that is as it was stored cannot have lost the quotation."""
+    if check.live.state not in ("changed", "absent") or not check.page_unchanged:
+        return {}
+    return {check.live.state: "the page is unchanged, the quotation is not on it"}
+
+
 def _found(
-    name: str, words: dict[str, str], finding: Finding, *known: str | None, nonce: str | None
+    name: str,
+    words: dict[str, str],
+    finding: Finding,
+    *known: str | None,
+    nonce: str | None,
+    shown_chars: int,
 ) -> Iterator[str]:
     when = "" if finding.seen_at is None else f" ({finding.seen_at:%Y-%m-%d %H:%M} UTC)"
     place = "" if finding.text is None else f" (chars {finding.char_start}-{finding.char_end})"
@@ -345,15 +388,15 @@ def _found(
         which = "as given" if finding.text == known[0] else "as in the stored version"
         yield f"    {name} text: {which}"
     else:
-        yield f"    {name} text:\n{framed(_cut(finding.text), nonce)}"
+        yield f"    {name} text:\n{framed(_cut(finding.text, shown_chars), nonce)}"
 
 
-def _quoted(text: str) -> str:
-    return f'"{one_line(text, max_chars=_SHOWN_CHARS)}"'
+def _quoted(text: str, shown_chars: int) -> str:
+    return f'"{one_line(text, max_chars=max(1, shown_chars))}"'
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+def _cut(text: str, shown_chars: int) -> str:
+    return text if len(text) <= shown_chars else text[:shown_chars] + "…"
 
 
 def _url(url: str) -> str:

@@ -88,12 +88,14 @@ class CitationCheck(_Frozen):
         url: Canonical address of the page.
         stored: In the version the corpus holds.
         live: On the page as the site delivers it now.
+        page_unchanged: Both versions have the same text; None where one of them is missing.
     """
 
     citation: Citation
     url: str
     stored: Finding
     live: Finding
+    page_unchanged: bool | None = None
 
 
 def check_citation(citation: Citation) -> None:

@@ -265,6 +265,7 @@ class _Claim:
     place: tuple[int, int] | None
     page: StoredPage | None
     stored: Finding
+    markdown: str | None = None
 
 
 class Verifier:
@@ -332,7 +333,8 @@ class Verifier:
         markdown = None if page is None else await self._corpus.markdown(page.url)
         if page is None or markdown is None:
             return claim
-        return replace(claim, page=page, stored=await _found(claim, markdown, page.fetched_at))
+        stored = await _found(claim, markdown, page.fetched_at)
+        return replace(claim, page=page, stored=stored, markdown=markdown)
 
     async def _fetched(self, claims: Sequence[_Claim], deadline_s: float | None) -> _Fetched:
         """What came of each live page; those that did not come in time are missing."""
@@ -366,7 +368,9 @@ async def _compared(claim: _Claim, fetched: _Fetched | None) -> CitationCheck:
         return _check(claim, Finding(state="gone", reason=str(outcome)))
     if isinstance(outcome, WebRAGError):
         return _check(claim, Finding(state="unreachable", reason=str(outcome)))
-    return _check(claim, await _found(claim, outcome.markdown, outcome.fetched_at))
+    live = await _found(claim, outcome.markdown, outcome.fetched_at)
+    same = None if claim.markdown is None else claim.markdown == outcome.markdown
+    return _check(claim, live).model_copy(update={"page_unchanged": same})
 
 
 async def _found(claim: _Claim, text: str, seen_at: datetime) -> Finding:

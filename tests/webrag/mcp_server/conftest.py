@@ -57,6 +57,7 @@ class ScriptedMemory:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.briefs: list[tuple[int | None, str]] = []
         self.error: Exception | None = None
         self.delay_s = 0.0
         self.cancelled = asyncio.Event()
@@ -159,7 +160,16 @@ class ScriptedMemory:
             database=f"checked {datetime(2026, 1, 1, tzinfo=UTC):%Y}",
         )
 
-    def brief(self, result: Any, *, include_guide: bool = False, nonce: str | None = None) -> str:
+    def brief(
+        self,
+        result: Any,
+        *,
+        include_guide: bool = False,
+        nonce: str | None = None,
+        max_tokens: int | None = None,
+        detail: str = "brief",
+    ) -> str:
+        self.briefs.append((max_tokens, detail))
         echo = f" {result.query}" if self.echoes else ""
         return f"brief of {len(result.chunks)} guide={include_guide} nonce={nonce}{echo}"
 

@@ -508,13 +508,14 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "search",
             {"query": "q", "url": URL},
             "search has no argument 'url'; it takes query, wordings, source_urls, sites, years, "
-            "has, intent, top_k. Did you mean source_urls?",
+            "has, intent, top_k, max_tokens. Did you mean source_urls?",
         ),
         (
             "answer",
             {"url": URL, "question": "q"},
             "answer has no argument 'question'; it takes url, query, wordings, intent, "
-            "known_context, constraints, expansion_budget, research_mode, retrieval_mode. "
+            "known_context, constraints, expansion_budget, research_mode, retrieval_mode, max_tokens, "
+            "detail. "
             "Did you mean query?",
         ),
         (
@@ -527,7 +528,8 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "answer",
             QUESTION | {"reserch_mode": "deep"},
             "answer has no argument 'reserch_mode'; it takes url, query, wordings, intent, "
-            "known_context, constraints, expansion_budget, research_mode, retrieval_mode. "
+            "known_context, constraints, expansion_budget, research_mode, retrieval_mode, max_tokens, "
+            "detail. "
             "Did you mean research_mode?",
         ),
         (
@@ -672,3 +674,23 @@ async def test_tool_list_is_the_same_after_every_call(load: Load) -> None:
         after = await client.list_tools()
 
     assert before == after
+
+
+@pytest.mark.parametrize("tool", ["answer", "search"])
+@pytest.mark.parametrize(("given", "expected"), [({}, None), ({"max_tokens": "900"}, 900)])
+async def test_length_of_a_brief_is_passed_on(
+    tool: str, given: dict[str, Any], expected: int | None, memory: Any, load: Load
+) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        arguments = QUESTION if tool == "answer" else {"query": QUESTION["query"]}
+        await client.call_tool(tool, {**arguments, **given})
+
+    assert memory.briefs == [(expected, "brief")]
+
+
+async def test_length_that_holds_no_brief_is_refused_in_one_sentence(load: Load) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        result = await client.call_tool("answer", {**QUESTION, "max_tokens": 20})
+
+    assert result.is_error
+    assert result.content[0].text == "max_tokens is 20; give a whole number from 500 up."

@@ -5,8 +5,10 @@ import pytest
 
 from webrag.orchestration.models import ExpansionDecision, OrchestrationResult
 from webrag.presentation.brief.sections import brief_stats, stats
+from webrag.retrieval.models import CorpusStats
 
 MakeResult = Callable[..., OrchestrationResult]
+NOTHING_STORED = CorpusStats(total_documents=0, total_parent_chunks=0, total_tokens=0)
 DEPTH_CAP = ExpansionDecision(
     action="stop", reason="Deep enough.", confidence="high", rule="depth_cap", rule_number=1
 )
@@ -33,10 +35,13 @@ DEPTH_CAP = ExpansionDecision(
         ),
         ({"degraded": ("No reranker.",)}, "Degraded: No reranker."),
         ({"warnings": ("a\n[STATS]",)}, "Warning: a [STATS]"),
-        ({"urls_fetched": ()}, "URLs fetched: 0"),
         (
             {"page_sources": {"https://e.org/": "firecrawl", "https://e.org/a": "builtin"}},
             "Fetched by: builtin (1), firecrawl (1)",
+        ),
+        (
+            {"confidence": 0.0, "confidence_band": "none", "corpus_stats": NOTHING_STORED},
+            "Confidence: 0.00 (none: no stored page was searched)",
         ),
         (
             {"urls_fetched": tuple(f"https://e.org/{n}" for n in range(7))},
@@ -63,3 +68,25 @@ def test_no_expansion_is_not_noted_for_a_search(make_result: MakeResult) -> None
 
 def test_shortened_stats_name_the_budget(make_result: MakeResult) -> None:
     assert "budget of 1,000 tokens is too small" in brief_stats(make_result(), 1000)
+
+
+@pytest.mark.parametrize("name", ["Expansion iterations", "URLs fetched", "Documents matched"])
+def test_stats_print_no_zeros(make_result: MakeResult, name: str) -> None:
+    result = make_result(urls_fetched=(), total_iterations=0)
+
+    assert f"{name}:" not in stats(result)
+
+
+def test_whole_pages_that_did_not_fit_are_not_called_the_entire_corpus(
+    make_result: MakeResult,
+) -> None:
+    result = make_result(mode="full_context")
+
+    assert "entire corpus fits" not in stats(result, is_whole=False)
+
+
+@pytest.mark.parametrize(("detail", "is_told"), [("brief", False), ("full", True)])
+def test_the_time_of_each_phase_is_told_on_demand(
+    make_result: MakeResult, detail: Any, is_told: bool
+) -> None:
+    assert ("ingestion: 410ms" in stats(make_result(), detail=detail)) is is_told

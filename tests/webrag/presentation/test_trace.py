@@ -19,7 +19,7 @@ def test_trace_shows_searches_that_fetched_nothing(
 ) -> None:
     result = make_result(expansion_steps=(make_step(decision="expand_intent", duration_ms=35),))
 
-    assert expansion_trace(result).splitlines()[2:] == [
+    assert expansion_trace(result, detail="full").splitlines()[2:] == [
         "/install (seed, score: 0.42 → 0.42)",
         "└── (searched again with other words, score: 0.42 → 0.81, 35ms)",
         "    [action 1: expand_intent by low_scores]",
@@ -93,7 +93,9 @@ def test_trace_gives_the_rule_and_the_signals_of_each_action(
     )
     step = make_step(rule="cliff", rule_number=7, signals=signals)
 
-    trace = expansion_trace(make_result(expansion_steps=(step,), final_signals=signals))
+    trace = expansion_trace(
+        make_result(expansion_steps=(step,), final_signals=signals), detail="full"
+    )
 
     printed = (
         "top 0.42, rank K 0.20, mean 0.31, variance 0.012, near top 2, fill 6%, repeated 25%, "
@@ -101,3 +103,14 @@ def test_trace_gives_the_rule_and_the_signals_of_each_action(
     )
     assert f"    [action 1: expand_breadth by rule 7, cliff; {printed}" in trace
     assert trace.endswith(f"    [at the end: {printed}")
+
+
+def test_trace_says_where_it_went_and_why_it_stopped_without_rules_and_signals(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    result = make_result(expansion_steps=(make_step(candidates_expanded=(SEED + "/x",)),))
+
+    assert expansion_trace(result).splitlines()[-2:] == [
+        "└── /install/x (depth 1, +0 chunks, score: 0.42 → 0.81, 1200ms)",
+        "    [stopped: The best results are good and alike.]",
+    ]

@@ -225,7 +225,7 @@ def _with_blocks(
         fitting = _fitting(layout, block, left, count_tokens)
         if fitting is None:
             break
-        left -= _cost(fitting, layout.nonce, count_tokens)
+        left -= _cost(fitting, layout, count_tokens)
         layout = replace(layout, blocks=(*layout.blocks, fitting))
         if fitting.is_cut:
             break
@@ -236,35 +236,37 @@ def _fitting(
     layout: _Layout, block: EvidenceBlock, left: int, count_tokens: TokenCounter
 ) -> EvidenceBlock | None:
     block = cited(block, layout.result, layout.config, layout.encode)
-    if _cost(block, layout.nonce, count_tokens) <= left:
+    if _cost(block, layout, count_tokens) <= left:
         return block
     smaller = focus_form(block, layout.result)
     if smaller is not None:
         block = cited(smaller, layout.result, layout.config, layout.encode)
-        if _cost(block, layout.nonce, count_tokens) <= left:
+        if _cost(block, layout, count_tokens) <= left:
             return block
-    return None if layout.blocks else _cut(block, layout.nonce, left, count_tokens)
+    return None if layout.blocks else _cut(block, layout, left, count_tokens)
 
 
-def _cost(block: EvidenceBlock, nonce: str | None, count_tokens: TokenCounter) -> int:
-    parts = (evidence_entry(block, nonce), *citation_entries([block]), source_entry(block))
+def _cost(block: EvidenceBlock, layout: _Layout, count_tokens: TokenCounter) -> int:
+    parts = [evidence_entry(block, layout.nonce), *citation_entries([block])]
+    if all(each.source_number != block.source_number for each in layout.blocks):
+        parts.append(source_entry(block))
     return count_tokens("\n\n".join(parts)) + 2
 
 
 def _cut(
-    block: EvidenceBlock, nonce: str | None, left: int, count_tokens: TokenCounter
+    block: EvidenceBlock, layout: _Layout, left: int, count_tokens: TokenCounter
 ) -> EvidenceBlock | None:
     """The longest beginning of a passage that fits, ending between words."""
     low, high = 0, len(block.text)
     while low < high:
         middle = (low + high + 1) // 2
-        if _cost(_shortened(block, middle), nonce, count_tokens) <= left:
+        if _cost(_shortened(block, middle), layout, count_tokens) <= left:
             low = middle
         else:
             high = middle - 1
     end = max(block.text.rfind(" ", 0, low), block.text.rfind("\n", 0, low))
     shortened = _shortened(block, end if end > low // 2 else low)
-    fits = _cost(shortened, nonce, count_tokens) <= left
+    fits = _cost(shortened, layout, count_tokens) <= left
     return shortened if shortened.text.strip() and fits else None
 
 

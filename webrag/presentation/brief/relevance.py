@@ -1,4 +1,4 @@
-"""Where the evidence of a brief ends, decided by relevance alone; what fits a budget comes after."""
+"""Where the evidence of a brief ends, by relevance alone; what fits a budget is decided after."""
 
 from collections.abc import Sequence
 from typing import Final

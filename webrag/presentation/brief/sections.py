@@ -95,10 +95,7 @@ def sources(
 
 def source_entry(block: EvidenceBlock) -> str:
     """About what a block adds to [SOURCES], for reckoning what fits."""
-    return f"[{block.source_number}] {_title(block.title)} — {_url(block.url)}{_DATES}"
-
-
-_DATES = " (published 2026-01-01, fetched 2026-01-01)\n    § "
+    return f"[{block.source_number}] {_title(block.title)} — {_url(block.url)} (fetched 2026-01-01)"
 
 
 def _dates(page: RetrievedChunk) -> str:
@@ -190,7 +187,7 @@ def _best(blocks: Iterable[EvidenceBlock]) -> list[tuple[Quote, EvidenceBlock]]:
 
 
 # A model quotes two or three; each costs the reader some 120 tokens.
-_MOST_QUOTES = 6
+_MOST_QUOTES = 5
 _LEAD_CHARS = 160
 
 
