@@ -67,7 +67,7 @@ DESCRIPTIONS = {
     "read": (
         "Read on in an indexed page: from an offset, heading or passage id, or around a quotation."
     ),
-    "status": "List what is indexed: totals, and each page's URL, title and time of fetching.",
+    "status": "List what is indexed: totals, and each page's URL, title and age.",
     "ingest": (
         "Fetch and index web pages, or a site, for later searches. If time runs out, repeat the "
         "call."
@@ -231,7 +231,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "max_pages": {
                 "type": "integer",
-                "description": "Crawl so many pages of the site.",
+                "description": "Crawl its site.",
             },
             "include": _globs("Only paths like /guide/**."),
             "exclude": _globs("No paths like *.pdf."),

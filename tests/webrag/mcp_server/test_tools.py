@@ -514,9 +514,8 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "answer",
             {"url": URL, "question": "q"},
             "answer has no argument 'question'; it takes url, query, wordings, intent, "
-            "known_context, constraints, expansion_budget, research_mode, retrieval_mode, max_tokens, "
-            "detail. "
-            "Did you mean query?",
+            "known_context, constraints, expansion_budget, research_mode, retrieval_mode, "
+            "max_tokens, detail. Did you mean query?",
         ),
         (
             "verify",
@@ -528,9 +527,8 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "answer",
             QUESTION | {"reserch_mode": "deep"},
             "answer has no argument 'reserch_mode'; it takes url, query, wordings, intent, "
-            "known_context, constraints, expansion_budget, research_mode, retrieval_mode, max_tokens, "
-            "detail. "
-            "Did you mean research_mode?",
+            "known_context, constraints, expansion_budget, research_mode, retrieval_mode, "
+            "max_tokens, detail. Did you mean research_mode?",
         ),
         (
             "verify",
