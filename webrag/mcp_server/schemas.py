@@ -205,7 +205,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "heading": {"type": "string"},
             "quote": {"type": "string"},
             "passage_id": {"type": "string"},
-            "max_tokens": {"type": "integer", "default": 4000},
+            "max_tokens": {"type": "integer"},
         }
     ),
     "status": _schema(
@@ -233,8 +233,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "type": "integer",
                 "description": "Crawl its site.",
             },
-            "include": _globs("Only paths like /guide/**."),
-            "exclude": _globs("No paths like *.pdf."),
+            "include": _globs("Only /guide/**."),
+            "exclude": _globs("Not *.pdf."),
         },
         "url",
     ),
