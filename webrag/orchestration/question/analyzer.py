@@ -25,6 +25,7 @@ __all__ = [
     "QueryAnalyzer",
     "ask_model",
     "known_wordings",
+    "names_content",
     "with_constraints",
 ]
 _PROVIDER: Final = "language model"
@@ -354,6 +355,11 @@ def with_constraints(queries: Sequence[str], constraints: Sequence[str]) -> tupl
 
 def _names(query: str, what: str) -> bool:
     return set(what.casefold().split()) <= set(query.casefold().split())
+
+
+def names_content(constraint: str) -> bool:
+    """Whether `with_constraints` takes words to search for out of a constraint."""
+    return _content(constraint) is not None
 
 
 def _content(constraint: str) -> re.Match[str] | None:

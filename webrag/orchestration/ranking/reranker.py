@@ -64,6 +64,11 @@ class ChunkReranker:
         self.profile = profile
         self.fallback_profile = fallback_profile
 
+    @property
+    def takes_instruction(self) -> bool:
+        """Whether the postprocessor is told what the caller wants."""
+        return "instruction" in getattr(type(self._postprocessor), "model_fields", ())
+
     async def rerank(
         self,
         query: str,

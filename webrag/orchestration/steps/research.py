@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.acquirer import PageAcquirer
@@ -22,6 +23,7 @@ from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
 from webrag.orchestration.ranking.merger import Merged, merge
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.orchestration.state import RunState
@@ -167,6 +169,14 @@ class ResearchRun:
         reranker = self.components.reranker
         return reranker.fallback_profile if self.state.scorer_failed else reranker.profile
 
+    @property
+    def wishes(self) -> tuple[Wish, ...]:
+        """What the caller wishes of the evidence."""
+        request = self.state.request
+        return read_wishes(
+            request.constraints, request.intent, named_sites=sorted(self.state.scope.sites)
+        )
+
     async def prepare(self, report: Report) -> None:
         """Get the named pages; nothing to do for a search."""
         state, request = self.state, self.state.request
@@ -269,7 +279,8 @@ class ResearchRun:
         """Rank every part's candidates with one scorer and merge them."""
         state, config = self.state, self.components.config
         with state.clock.timed("reranking_ms"):
-            ranked = await self._rank_all(retrieved)
+            scored = await self._rank_all(retrieved)
+            ranked = fulfilled(scored, self.wishes, datetime.now(UTC))
         state.results = tuple(
             SubQueryResult(sub_query=query, retrieval=result, ranked=chunks)
             for (query, result), chunks in zip(retrieved, ranked, strict=True)

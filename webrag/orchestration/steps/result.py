@@ -8,6 +8,7 @@ from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_i
 
 from webrag.orchestration.confidence import band
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
+from webrag.orchestration.question.wishes import without_effect
 from webrag.orchestration.ranking.merger import documents_in
 from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
@@ -72,6 +73,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
     assert state.decision is not None, "a run is judged before it is assembled"
     mode, matched, stats = await _evidence(run)
     adjacent = await _adjacent(run, matched, report) if mode == "chunk" else ()
+    _tell_vain_wishes(run, mode, matched)
     with state.clock.timed("merge_ms"):
         chunks = in_reading_order(
             (*matched, *adjacent),
@@ -156,6 +158,21 @@ async def _evidence(
         matched,
         stats or CorpusStats(total_documents=0, total_parent_chunks=0, total_tokens=0),
     )
+
+
+def _tell_vain_wishes(
+    run: ResearchRun, mode: Literal["full_context", "chunk"], matched: Sequence[RankedChunk]
+) -> None:
+    analysis = run.state.analysis
+    is_told = analysis is not None and analysis.method == "llm"
+    # A model worked the wishes into its queries; so does a reranker that reads them.
+    if is_told or run.components.reranker.takes_instruction:
+        return
+    if mode == "full_context" and run.wishes:
+        run.state.warn("Intent and constraints had no effect: the pages are given whole.")
+        return
+    sentence = without_effect(run.wishes, [item.chunk for item in matched])
+    run.state.warn(*([sentence] if sentence else []))
 
 
 def _whole(whole: RetrievalResult, ranked: Sequence[RankedChunk]) -> tuple[RankedChunk, ...]:

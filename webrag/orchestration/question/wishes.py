@@ -1,0 +1,226 @@
+"""What a caller wishes of the evidence, read out of constraints and intent without a model.
+
+Wishes order what was found, or leave sites out of it; they search nothing.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from llama_index.postprocessor.webrag.selection import age_s
+
+from webrag.argument_checks import shown_value
+from webrag.errors import InputError
+from webrag.orchestration.models import QueryType, RankedChunk
+from webrag.orchestration.question.analyzer import names_content
+from webrag.retrieval.filters import ContentKind, SearchFilters
+from webrag.retrieval.models import RetrievedChunk
+
+__all__ = ["Wish", "fulfilled", "read_wishes", "without_effect"]
+
+Ranking = tuple[RankedChunk, ...]
+
+# How far a wish lifts a passage: past one that scores 15% more. Chosen, not measured; with twice as
+# much a passage that only looks right would pass one that answers.
+_LIFT: Final = 0.15
+
+_YEAR_S: Final = 365.25 * 86_400
+
+_KINDS_OF_INTENT: Final[Mapping[QueryType, tuple[ContentKind, ...]]] = {
+    "how_to": ("steps", "code"),
+    "factual": ("table", "definition_list"),
+    "comparison": ("table",),
+    "exploratory": (),
+}
+
+_DENIED: Final = re.compile(
+    r"\b(?:no|not|non|without|avoid|exclud\w+|except|never|nothing|don'?t|instead\s+of)\b",
+    re.IGNORECASE,
+)
+
+_WANTED_KINDS: Final[tuple[tuple[ContentKind, re.Pattern[str]], ...]] = (
+    (
+        "code",
+        re.compile(
+            r"\b(?:(?<!status )(?<!error )(?<!exit )(?<!return )(?<!zip )code(?!s? of\b)"
+            r"|snippets?|examples?|samples?)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    ("table", re.compile(r"\btables?\b", re.IGNORECASE)),
+    ("steps", re.compile(r"\b(?:step[- ]by[- ]step|steps|instructions)\b", re.IGNORECASE)),
+    ("math", re.compile(r"\b(?:formulas?|formulae|equations?)\b", re.IGNORECASE)),
+    ("definition_list", re.compile(r"\bdefinitions?\b", re.IGNORECASE)),
+    ("admonition", re.compile(r"\b(?:warnings|caveats)\b", re.IGNORECASE)),
+)
+
+_RECENT: Final = re.compile(
+    r"\b(?:recent(?:ly)?|latest|newest|newer|up[- ]to[- ]date|current (?:content|docs|documentation"
+    r"|info|information|pages|sources|state|version))\b",
+    re.IGNORECASE,
+)
+
+_OFFICIAL: Final = re.compile(r"\bofficial\b", re.IGNORECASE)
+
+_HOST: Final = r"(?P<host>(?:https?://)?[\w-]+(?:\.[\w-]+)*(?:\.[a-z]{2,}|:\d+)/?)"
+
+_ONLY: Final = re.compile(
+    rf"(?:please )?(?:(?:use|search|read|cite) )?only (?:(?:use|search|read|cite) )?"
+    rf"(?:(?:pages|sources|results|content) )?(?:(?:of|from|on|at|in) )?{_HOST}"
+    rf"|(?:(?:use|search|read|from|on) )?{_HOST.replace('host', 'first')} only",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One constraint, or the intent, and what it means for the evidence.
+
+    Attributes:
+        text: As the caller said it.
+        kinds: Passages that hold one of them are preferred.
+        recent: Passages of pages published lately are preferred.
+        sites: Passages of other hosts are left out; empty for none.
+        is_searched: Its words were searched for, so it had an effect whatever was found.
+    """
+
+    text: str
+    kinds: tuple[ContentKind, ...] = ()
+    recent: bool = False
+    sites: tuple[str, ...] = ()
+    is_searched: bool = False
+
+
+def read_wishes(
+    constraints: Iterable[str], intent: QueryType | None, *, named_sites: Iterable[str]
+) -> tuple[Wish, ...]:
+    """What constraints and intent ask for; a denied wish ("no code") asks for nothing.
+
+    Args:
+        constraints: Sentences or words of a caller.
+        intent: Kind of question, when the caller named one.
+        named_sites: Sites of the pages the caller named, which count as the official ones.
+    """
+    official = tuple(dict.fromkeys(named_sites))
+    wishes = [_wish(each, official) for each in constraints if each.strip()]
+    if intent is not None:
+        wishes.insert(0, Wish(f"intent {intent}", kinds=_KINDS_OF_INTENT[intent]))
+    return tuple(wishes)
+
+
+def _wish(constraint: str, official: tuple[str, ...]) -> Wish:
+    text = " ".join(constraint.split())
+    bare = text.rstrip(" .!")
+    searched = names_content(text)
+    only = _ONLY.fullmatch(bare)
+    if only:
+        return Wish(text, sites=_host(only["host"] or only["first"]), is_searched=searched)
+    if _DENIED.search(bare):
+        return Wish(text, is_searched=searched)
+    return Wish(
+        text,
+        kinds=tuple(kind for kind, pattern in _WANTED_KINDS if pattern.search(bare)),
+        recent=bool(_RECENT.search(bare)),
+        sites=official if _OFFICIAL.search(bare) else (),
+        is_searched=searched,
+    )
+
+
+def _host(text: str) -> tuple[str, ...]:
+    try:
+        return SearchFilters.of(sites=text).sites or ()
+    except InputError:
+        return ()
+
+
+def fulfilled(rankings: Sequence[Ranking], wishes: Sequence[Wish], now: datetime) -> list[Ranking]:
+    """The rankings of a question's parts as the wishes would have them, best first.
+
+    No passage is added. The best score of all stays what it was, so that thresholds and confidence
+    keep their meaning; a wish for sites that would leave nothing is passed over.
+
+    Args:
+        rankings: One for each part, all by the same scorer.
+        wishes: From `read_wishes`.
+        now: Ages are counted from it.
+    """
+    kept = list(rankings)
+    for wish in wishes:
+        narrowed = [tuple(each for each in part if _is_on(each.chunk, wish)) for part in kept]
+        kept = narrowed if any(narrowed) else kept
+    preferences = [wish for wish in wishes if wish.kinds or wish.recent]
+    if not preferences:
+        return kept
+    lifted = [[_lifted(each, preferences, now) for each in part] for part in kept]
+    before = max((each.reranked_score for part in kept for each in part), default=0.0)
+    after = max((score for part in lifted for score in part), default=0.0)
+    scale = before / after if after else 1.0
+    return [
+        _ordered(part, [min(score * scale, 1.0) for score in scores])
+        for part, scores in zip(kept, lifted, strict=True)
+    ]
+
+
+def _lifted(ranked: RankedChunk, wishes: Iterable[Wish], now: datetime) -> float:
+    score = ranked.reranked_score
+    for wish in wishes:
+        share = 1.0 if _holds(ranked.chunk, wish.kinds) else 0.0
+        if wish.recent and ranked.chunk.published_at is not None:
+            share = max(share, 0.5 ** (age_s(ranked.chunk.published_at, now) / _YEAR_S))
+        score *= 1.0 + _LIFT * share
+    return score
+
+
+def _ordered(part: Ranking, scores: Sequence[float]) -> Ranking:
+    rescored = [
+        ranked.model_copy(update={"reranked_score": score})
+        for ranked, score in zip(part, scores, strict=True)
+    ]
+    return tuple(sorted(rescored, key=lambda each: -each.reranked_score))
+
+
+def without_effect(wishes: Iterable[Wish], chunks: Sequence[RetrievedChunk]) -> str | None:
+    """A sentence that names the wishes nothing came of, each with the reason; None without any.
+
+    Args:
+        wishes: From `read_wishes`.
+        chunks: The evidence.
+    """
+    told = [(wish, reason) for wish in wishes if (reason := _reason(wish, chunks))]
+    if not chunks or not told:
+        return None
+    listed = "; ".join(f"{shown_value(wish.text)} ({reason})" for wish, reason in told)
+    return f"Wishes without effect: {listed}."
+
+
+def _reason(wish: Wish, chunks: Sequence[RetrievedChunk]) -> str | None:
+    """Why nothing came of a wish; None when something did."""
+    tests: list[tuple[bool, Callable[[RetrievedChunk], bool], str]] = [
+        (bool(wish.sites), lambda each: _is_on(each, wish), f"nothing of {', '.join(wish.sites)}"),
+        (bool(wish.kinds), lambda each: _holds(each, wish.kinds), f"no {_named(wish.kinds)}"),
+        (wish.recent, lambda each: each.published_at is not None, "no page with a date"),
+    ]
+    asked = [(has, what) for is_asked, has, what in tests if is_asked]
+    if wish.is_searched or any(has(each) for has, _ in asked for each in chunks):
+        return None
+    if not asked:
+        return "nothing is ordered or left out by it"
+    return " and ".join(what for _, what in asked) + " in the evidence"
+
+
+def _named(kinds: Sequence[ContentKind]) -> str:
+    return " or ".join(kind.replace("_", " ") for kind in kinds)
+
+
+def _holds(chunk: RetrievedChunk, kinds: Iterable[ContentKind]) -> bool:
+    return any(getattr(chunk, f"has_{kind}") for kind in kinds)
+
+
+def _is_on(chunk: RetrievedChunk, wish: Wish) -> bool:
+    """Whether a passage is of the sites wished for; a host without a port means every port."""
+    if not wish.sites:
+        return True
+    host = chunk.site.rsplit(":", 1)[0]
+    return any(site in (chunk.site, host) or host.endswith(f".{site}") for site in wish.sites)
