@@ -30,7 +30,7 @@ from webrag.corpus.maintenance.importing import ImportReport
 from webrag.corpus.maintenance.reembedding import ReindexReport
 from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, LinkCandidate
 from webrag.corpus.schema import corpus_embedding
-from webrag.corpus.texts import PageText, PassageText, read_page, read_passage
+from webrag.corpus.texts import PageName, PageText, PassageText, name_pages, read_page, read_passage
 from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import canonical_url
@@ -545,6 +545,21 @@ class WebRAG:
             checked_seconds("deadline_s", deadline_s)
         verifier = (await self._current_parts()).verifier
         return await verifier.verify(given, live=live, deadline_s=deadline_s, on_checked=on_checked)
+
+    async def page_names(self, contains: str = "", *, limit: int = 100) -> list[PageName]:
+        """The stored pages last fetched whose URL or title holds some words together.
+
+        Args:
+            contains: In any letter case; empty for every page.
+            limit: Pages at most, from 1.
+
+        Raises:
+            InputError: The words or the limit cannot be used.
+            StorageError: The database failed.
+        """
+        checked_count("limit", limit, minimum=1)
+        words = check_text("contains", contains).strip()
+        return await name_pages(self._open_parts.database, words, limit)
 
     async def page_text(self, document_id: UUID) -> PageText | None:
         """A stored page by its stable id; None when it is not stored."""

@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 from webrag.corpus.schema import table
 from webrag.postgres.database import Database
 
-__all__ = ["PageText", "PassageText", "read_page", "read_passage"]
+__all__ = ["PageName", "PageText", "PassageText", "name_pages", "read_page", "read_passage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,45 @@ class PassageText:
     char_end: int
     fetched_at: datetime
     gone_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageName:
+    """What a stored page is called."""
+
+    document_id: UUID
+    url: str
+    title: str | None
+
+
+async def name_pages(database: Database, contains: str, limit: int) -> list[PageName]:
+    """The pages last fetched whose URL or title holds some words, whatever their letter case.
+
+    Args:
+        database: Where the corpus is.
+        contains: Words that stand there together; empty for every page.
+        limit: Pages at most.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    statement = sql.SQL(
+        """
+        select document_id, url, title from {}
+        where gone_at is null and (
+            position(lower(%(words)s) in lower(url)) > 0
+            or position(lower(%(words)s) in lower(coalesce(title, ''))) > 0
+        )
+        order by fetched_at desc, id desc limit %(limit)s
+        """
+    ).format(table(database.config.collection, "documents"))
+
+    async def work(connection: AsyncConnection[Any]) -> list[PageName]:
+        async with connection.cursor(row_factory=class_row(PageName)) as cursor:
+            await cursor.execute(statement, {"words": contains, "limit": limit})
+            return await cursor.fetchall()
+
+    return await database.run(work)
 
 
 async def read_page(database: Database, document_id: UUID) -> PageText | None:

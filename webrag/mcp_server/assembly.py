@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from mcp.server.mcpserver import MCPServer
+from mcp.types import Icon
 
-from webrag.mcp_server.resources import add_prompts, add_resources
+from webrag.mcp_server.resources import PageServer, add_prompts, add_resources
 from webrag.mcp_server.runtime import LoadMemory, RunningCalls, Runtime, shared_entry
 from webrag.mcp_server.schemas import INSTRUCTIONS
 from webrag.mcp_server.tools import ResearchTools
@@ -29,6 +31,12 @@ logger = logging.getLogger(__name__)
 _MOST_CHARS_PER_TOKEN = 6
 # Without it the tool list took 1.3 times as long as a bare server's, with it 1.2 times.
 _HEAD_START_S = 0.5
+# A page with a marked line, under a lens.
+_ICON = "data:image/svg+xml," + quote(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#2563eb"'
+    ' stroke-width="2"><path d="M4 3h11v7M4 3v18h8M7 8h5M7 12h3" />'
+    '<circle cx="16" cy="16" r="4" /><path d="m19 19 3 3" /></svg>'
+)
 
 
 @dataclass(frozen=True)
@@ -85,9 +93,10 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
             await runtime.close()
             logger.info("WebRAG MCP server stopped")
 
-    server = MCPServer(
-        "webrag",
+    server = PageServer(
+        entry,
         title="WebRAG",
+        icons=[Icon(src=_ICON, mime_type="image/svg+xml", sizes=["any"])],
         instructions=INSTRUCTIONS,
         version=version("webrag"),
         lifespan=lifespan,

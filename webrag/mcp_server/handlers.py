@@ -251,10 +251,14 @@ class Handlers:
                 raise
             await progress.flush()
             now = latest[0] if latest else None
-            return Reply(format_unfinished_site(url, now), data=_unfinished(url, now))
+            return Reply(
+                format_unfinished_site(url, now), data=_unfinished(url, now), changes_pages=True
+            )
         await progress.flush()
         data = report.model_dump(mode="json")
-        return Reply(format_site(report), is_error=not report.obtained, data=data)
+        return Reply(
+            format_site(report), is_error=not report.obtained, data=data, changes_pages=True
+        )
 
     async def verify(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Check quotations against the stored and the live pages."""
@@ -297,7 +301,12 @@ class Handlers:
         memory = await self._memory(progress)
         report = await memory.forget(urls, confirm=True)
         data = report.model_dump(mode="json")
-        return Reply(format_forget(report), is_error=not report.removed, data=data)
+        return Reply(
+            format_forget(report),
+            is_error=not report.removed,
+            data=data,
+            changes_pages=bool(report.removed),
+        )
 
     async def _memory(self, progress: ProgressReporter) -> "WebRAG":
         if not self._runtime.is_ready:
@@ -435,4 +444,5 @@ def _ingest_reply(
         "degraded": list(degraded),
     }
     text = format_ingest(pages, failed, unfinished, degraded)
-    return Reply(text, is_error=not pages and not unfinished, data=data)
+    is_new = any(page.outcome in ("indexed", "updated") for page in pages)
+    return Reply(text, is_error=not pages and not unfinished, data=data, changes_pages=is_new)

@@ -31,6 +31,7 @@ from webrag.presentation.untrusted import one_line
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
+    from webrag.presentation.brief.models import EvidenceBlock, Quote
 
 __all__ = [
     "Reply",
@@ -78,12 +79,14 @@ class Reply:
         text: Everything a model needs.
         links: Stored passages that can be read whole.
         data: The same as JSON; sent only when clients may get structured content.
+        changes_pages: The list of stored pages is another one now.
     """
 
     text: str
     is_error: bool = False
     links: tuple[ResourceLink, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    changes_pages: bool = False
 
     def result(self, *, structured: bool) -> CallToolResult:
         """The reply as the protocol has it."""
@@ -129,7 +132,12 @@ def brief_reply(
         result, include_guide=True, nonce=new_nonce(), max_tokens=max_tokens, detail=detail
     )
     data = _brief_data(memory, result, max_tokens) if structured else {}
-    return Reply(text, links=tuple(_links(result)), data=data)
+    return Reply(
+        text,
+        links=tuple(_links(result)),
+        data=data,
+        changes_pages=bool(result.urls_fetched),
+    )
 
 
 def _links(result: OrchestrationResult) -> Iterator[ResourceLink]:
@@ -156,36 +164,70 @@ def _brief_data(
     memory: "WebRAG", result: OrchestrationResult, max_tokens: int | None
 ) -> dict[str, Any]:
     blocks = memory.evidence(result, include_guide=True, max_tokens=max_tokens)
+    sources = {block.source_number: block for block in reversed(blocks)}
     return {
+        "query": result.query,
         "confidence": result.confidence,
         "confidence_band": result.confidence_band,
         "partial": result.partial,
         "degraded": list(result.degraded),
         "warnings": list(result.warnings),
-        "evidence": [
-            {
-                "url": block.url,
-                "title": block.title,
-                "heading": block.heading,
-                "columns": block.columns,
-                "text": block.text,
-                "char_start": block.char_start,
-                "char_end": block.char_end,
-                "relevance": block.relevance,
-                "addresses_reader": block.addresses_reader,
-                "passage_id": str(block.chunk_id),
-                "quotation": None
-                if block.citation is None
-                else {
-                    "text": block.citation.verbatim_text,
-                    "columns": block.quoted_columns,
-                    "char_start": block.citation.char_start,
-                    "char_end": block.citation.char_end,
-                    "link": block.citation.link,
-                },
-            }
-            for block in blocks
+        "sources": [
+            {"number": number, "url": block.url, "title": block.title}
+            for number, block in sorted(sources.items())
         ],
+        "evidence": [_evidence_data(block) for block in blocks],
+        "citations": [
+            {"source": block.source_number, "url": block.url, **_quote_data(quote)}
+            for block in blocks
+            for quote in block.quotes
+        ],
+        "next_links": [link.model_dump(mode="json") for link in result.next_links],
+        "stats": {
+            "mode": result.mode,
+            "documents": result.corpus_stats.total_documents,
+            "rounds": result.total_iterations,
+            "pages_fetched": result.total_urls_ingested,
+            "stop_reason": result.final_decision.reason,
+            "total_ms": result.timing.total_ms,
+        },
+    }
+
+
+def _evidence_data(block: "EvidenceBlock") -> dict[str, Any]:
+    return {
+        "source": block.source_number,
+        "url": block.url,
+        "title": block.title,
+        "heading": block.heading,
+        "columns": block.columns,
+        "text": block.text,
+        "char_start": block.char_start,
+        "char_end": block.char_end,
+        "relevance": block.relevance,
+        "addresses_reader": block.addresses_reader,
+        "passage_id": str(block.chunk_id),
+        "quotation": None
+        if block.citation is None
+        else {
+            "text": block.citation.verbatim_text,
+            "columns": block.quoted_columns,
+            "char_start": block.citation.char_start,
+            "char_end": block.citation.char_end,
+            "link": block.citation.link,
+        },
+    }
+
+
+def _quote_data(quote: "Quote") -> dict[str, Any]:
+    return {
+        "quote": quote.citation.verbatim_text,
+        "columns": quote.columns,
+        "lead": quote.lead,
+        "char_start": quote.citation.char_start,
+        "char_end": quote.citation.char_end,
+        "passage_id": str(quote.citation.chunk_id),
+        "link": quote.citation.link,
     }
 
 

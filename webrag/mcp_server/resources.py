@@ -2,28 +2,125 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from mcp.server import ServerRequestContext
+from mcp.server.context import HandlerResult
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.prompts.base import Prompt
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    PromptReference,
+    ResourceTemplateReference,
+)
+from mcp.types import Resource as MCPResource
+from typing_extensions import override
 
 from webrag.concurrency import in_background
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
+from webrag.ingestion.characters import storable
 from webrag.mcp_server.replies import failure_text, input_error_text, new_nonce
 from webrag.mcp_server.runtime import Entry, Runtime
 from webrag.presentation.reports import format_excerpt, format_passage, page_uri, passage_uri
+from webrag.presentation.untrusted import one_line
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
-    from webrag.corpus.texts import PageText
+    from webrag.corpus.texts import PageName, PageText
 
-__all__ = ["add_prompts", "add_resources"]
+__all__ = ["PageServer", "add_prompts", "add_resources"]
 T = TypeVar("T")
 
 _MIME_TYPE = "text/plain"
+_MOST_LISTED = 100
+# As many as the protocol allows in one answer.
+_MOST_COMPLETED = 100
+_NAME_CHARS = 120
+_URL_CHARS = 500
 _OFFSET_DIGITS = 12
+
+
+_REQUEST: ContextVar[ServerRequestContext[Any, Any] | None] = ContextVar("request", default=None)
+
+
+async def _remember_request(
+    ctx: ServerRequestContext[Any, Any],
+    call_next: Callable[[ServerRequestContext[Any, Any]], Awaitable[HandlerResult]],
+) -> HandlerResult:
+    """The SDK hands lists and completions no request, and who may see a page depends on it."""
+    token = _REQUEST.set(ctx)
+    try:
+        return await call_next(ctx)
+    finally:
+        _REQUEST.reset(token)
+
+
+class PageServer(MCPServer[Runtime]):
+    """An MCP server that lists stored pages among its resources and completes their names.
+
+    Args:
+        entry: Gives each request the memory it works on.
+        options: As for `MCPServer`.
+    """
+
+    def __init__(self, entry: Entry, **options: Any) -> None:
+        super().__init__("webrag", middleware=[_remember_request], **options)
+        self._entry = entry
+        self.completion()(self._complete)  # type: ignore[no-untyped-call]
+
+    @override
+    async def list_resources(self) -> list[MCPResource]:
+        """The pages last fetched; none before the memory is open, as clients ask at once."""
+        pages = await self._names("", _MOST_LISTED, waits=False)
+        return [
+            MCPResource(
+                uri=page_uri(page.document_id),
+                name=one_line(page.title or "", max_chars=_NAME_CHARS) or page.url,
+                description=one_line(page.url, max_chars=_URL_CHARS),
+                mime_type=_MIME_TYPE,
+            )
+            for page in pages
+        ]
+
+    async def _complete(
+        self,
+        reference: PromptReference | ResourceTemplateReference,
+        argument: CompletionArgument,
+        _context: CompletionContext | None,
+    ) -> Completion | None:
+        """Ids of pages for their address, URLs for the prompt; words of a title do as well."""
+        is_page = (
+            isinstance(reference, ResourceTemplateReference)
+            and reference.uri.startswith(page_uri(""))
+            and argument.name == "id"
+        )
+        is_url = isinstance(reference, PromptReference) and argument.name == "url"
+        if not (is_page or is_url) or not storable(argument.value).isprintable():
+            return None
+        pages = await self._names(argument.value, _MOST_COMPLETED + 1)
+        values = [str(page.document_id) if is_page else page.url for page in pages]
+        return Completion(values=values[:_MOST_COMPLETED], has_more=len(values) > _MOST_COMPLETED)
+
+    async def _names(self, words: str, limit: int, *, waits: bool = True) -> "list[PageName]":
+        request = _REQUEST.get()
+        context = Context[Any, Any](request_context=request, mcp_server=self)
+        try:
+            async with self._entry(context, None) as runtime:
+                if not (waits or runtime.is_ready):
+                    return []
+                return await (await runtime.memory()).page_names(words, limit=limit)
+        except AccessDeniedError as error:
+            raise MCPError(INVALID_REQUEST, input_error_text(error)) from error
+        except WebRAGError as error:
+            raise MCPError(INTERNAL_ERROR, failure_text(error)) from error
 
 
 def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int) -> None:

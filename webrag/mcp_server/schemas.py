@@ -18,6 +18,7 @@ __all__ = [
     "MAX_CITATIONS",
     "MAX_FORGET_URLS",
     "MAX_INGEST_URLS",
+    "OUTPUT_SCHEMAS",
     "RESEARCH_MODES",
     "RETRIEVAL_MODES",
     "SCHEMAS",
@@ -264,3 +265,38 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "url",
     ),
 }
+
+
+def _output(**types: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"type": kind} for name, kind in types.items()},
+        "required": list(types),
+    }
+
+
+_BRIEF_OUTPUT = _output(
+    query="string",
+    confidence="number",
+    confidence_band="string",
+    partial="boolean",
+    degraded="array",
+    warnings="array",
+    sources="array",
+    evidence="array",
+    citations="array",
+    next_links="array",
+    stats="object",
+)
+
+OUTPUT_SCHEMAS: dict[str, dict[str, Any]] = {
+    "answer": _BRIEF_OUTPUT,
+    "search": _BRIEF_OUTPUT,
+    "read": _output(url="string", text="string", char_start="integer", char_end="integer"),
+    "status": _output(collection="string", documents="integer", chunks="integer", pages="array"),
+    # Single pages and crawls are reported differently.
+    "ingest": {"type": "object"},
+    "verify": _output(checks="array", refused="object"),
+    "forget": _output(removed="array", unknown="array"),
+}
+"""What each tool's structured content holds at least; listed only where it is sent."""

@@ -20,7 +20,7 @@ from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply, failure_text, input_error_text, timeout_text
 from webrag.mcp_server.runtime import Entry, RunningCalls
-from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, SCHEMAS, TITLES
+from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, OUTPUT_SCHEMAS, SCHEMAS, TITLES
 
 __all__ = ["ResearchTools", "ask_user"]
 logger = logging.getLogger(__name__)
@@ -150,7 +150,9 @@ class ResearchTools:
             structured_output=False,
             meta=meta,
         )
-        return tool.model_copy(update={"parameters": SCHEMAS[name]})
+        output = OUTPUT_SCHEMAS[name] if self._structured else None
+        metadata = tool.fn_metadata.model_copy(update={"output_schema": output})
+        return tool.model_copy(update={"parameters": SCHEMAS[name], "fn_metadata": metadata})
 
     async def _call(
         self, name: str, handler: Handler, arguments: dict[str, Any], context: Context[Any, Any]
@@ -168,6 +170,8 @@ class ResearchTools:
             reply = Reply(input_error_text(error), is_error=True)
         finally:
             heartbeat.cancel()
+        if reply.changes_pages:
+            await context.notify_resources_changed()
         elapsed_ms = (time.monotonic() - started) * 1000
         logger.info("Tool %s: %d characters in %.0f ms", name, len(reply.text), elapsed_ms)
         return reply

@@ -83,6 +83,15 @@ async def test_reading_refuses_what_it_cannot_find(
         await rag.read(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("contains", "found"), [("", 1), ("FERRY", 1), ("127.0.0.1", 1), ("%", 0), ("_", 0), ("x'", 0)]
+)
+async def test_pages_are_named_by_words_of_url_or_title(
+    rag: WebRAG, contains: str, found: int
+) -> None:
+    assert [page.title for page in await rag.page_names(contains)] == ["Ferry"] * found
+
+
 NO_IDS = ["", "x", "1", "' or 1=1 --", "\0", "\ud800", "0" * 33, "g" * 32, 5, None, b"0" * 16, ()]
 
 

@@ -36,7 +36,7 @@ from starlette.routing import Route
 
 from webrag.corpus.maintenance.forgetting import ForgetReport
 from webrag.corpus.models import AcquiredPage, CorpusStatus
-from webrag.corpus.texts import PageText, PassageText
+from webrag.corpus.texts import PageName, PageText, PassageText
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.mcp_server.assembly import assemble_server
@@ -66,6 +66,7 @@ class ScriptedMemory:
         self.chunks: list[Any] = []
         self.blocks: list[EvidenceBlock] = []
         self.finished = 0
+        self.urls_fetched: tuple[str, ...] = ()
         self.echoes = False
         self.page: PageText | None = None
         self.passage: PassageText | None = None
@@ -94,6 +95,14 @@ class ScriptedMemory:
         return SimpleNamespace(
             chunks=self.chunks,
             query=given.get("question"),
+            urls_fetched=self.urls_fetched,
+            next_links=(),
+            mode="chunk",
+            corpus_stats=SimpleNamespace(total_documents=1),
+            total_iterations=0,
+            total_urls_ingested=0,
+            final_decision=SimpleNamespace(reason="Expansion was not asked for."),
+            timing=SimpleNamespace(total_ms=1.0),
             confidence=0.5,
             confidence_band="medium",
             partial=False,
@@ -178,6 +187,13 @@ class ScriptedMemory:
 
     def count_tokens(self, text: str) -> int:
         return len(text) // 4
+
+    async def page_names(self, contains: str = "", *, limit: int = 100) -> list[PageName]:
+        await self._work("page_names", None, contains=contains, limit=limit)
+        names = [PageName(UUID(int=n), f"https://a.test/{n}", f"Page {n}") for n in range(1, 201)]
+        return [each for each in names if contains.lower() in f"{each.url} {each.title}".lower()][
+            :limit
+        ]
 
     async def page_text(self, document_id: UUID) -> PageText | None:
         found = self.page

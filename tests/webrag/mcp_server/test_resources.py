@@ -1,4 +1,5 @@
 import re
+import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -6,7 +7,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
-from mcp.types import TextResourceContents
+from mcp.types import PromptReference, ResourceTemplateReference, TextResourceContents
 
 from webrag.corpus.texts import PageText, PassageText
 from webrag.mcp_server.server import build_server
@@ -45,6 +46,75 @@ async def test_templates_are_listed(load: Any) -> None:
         "webrag://page/{id}{?offset}",
         "webrag://passage/{id}",
     ]
+
+
+async def test_stored_pages_are_listed_once_the_memory_is_open(load: Any) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        await client.call_tool("status", {})
+        resources = (await client.list_resources()).resources
+
+    assert len(resources) == 100
+    assert (str(resources[0].uri), resources[0].name) == (f"webrag://page/{PAGE_ID}", "Page 1")
+
+
+async def test_listing_before_the_memory_is_open_waits_for_nothing(memory: Any, load: Any) -> None:
+    def slow() -> Any:
+        time.sleep(2)
+        return load()
+
+    started = time.monotonic()
+    async with Client(build_server(Settings(), load=slow)) as client:
+        resources = (await client.list_resources()).resources
+        elapsed = time.monotonic() - started
+
+    assert (resources, memory.calls) == ([], [])
+    assert elapsed < 2
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "completed"),
+    [
+        (PromptReference(type="ref/prompt", name="cited_answer"), "url", "https://a.test/17"),
+        (
+            ResourceTemplateReference(type="ref/resource", uri="webrag://page/{id}{?offset}"),
+            "id",
+            str(uuid.UUID(int=17)),
+        ),
+    ],
+)
+async def test_pages_are_completed_by_words_of_url_or_title(
+    load: Any, reference: Any, name: str, completed: str
+) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        result = await client.complete(reference, {"name": name, "value": "page 17"})
+
+    assert result.completion.values[0] == completed
+    assert not result.completion.has_more
+
+
+async def test_completion_of_many_pages_says_that_there_are_more(load: Any) -> None:
+    reference = PromptReference(type="ref/prompt", name="cited_answer")
+    async with Client(build_server(Settings(), load=load)) as client:
+        result = await client.complete(reference, {"name": "url", "value": "page"})
+
+    assert (len(result.completion.values), result.completion.has_more) == (100, True)
+
+
+@pytest.mark.parametrize("name", ["question", "offset"])
+async def test_other_arguments_have_no_completion(load: Any, memory: Any, name: str) -> None:
+    reference = PromptReference(type="ref/prompt", name="cited_answer")
+    async with Client(build_server(Settings(), load=load)) as client:
+        result = await client.complete(reference, {"name": name, "value": "page"})
+
+    assert result.completion.values == []
+    assert memory.calls == []
+
+
+async def test_server_has_an_icon_that_no_host_is_asked_for(load: Any) -> None:
+    async with Client(build_server(Settings(), load=load)) as client:
+        (icon,) = client.server_info.icons or ()
+
+    assert icon.src.startswith("data:image/svg+xml,%3Csvg")
 
 
 async def test_page_is_read_by_its_id(read: Read) -> None:

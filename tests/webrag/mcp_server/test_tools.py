@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import jsonschema
 import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent, Tool
@@ -643,6 +644,40 @@ async def test_structured_passage_names_the_columns_of_its_table(load: Load, mem
     evidence = result.structured_content["evidence"]
     assert [each["columns"] for each in evidence] == ["Name | Default", None]
     assert evidence[0]["quotation"]["columns"] == "Setting | Value"
+
+
+async def test_structured_results_keep_to_the_schemas_that_are_listed(
+    load: Load, memory: Any
+) -> None:
+    calls: dict[str, dict[str, Any]] = {
+        "answer": QUESTION,
+        "search": {"query": "What is it?"},
+        "read": {"url": URL},
+        "status": {},
+        "ingest": {"url": URL},
+        "verify": {"citations": [{"quote": "x", "url": URL}]},
+        "forget": {"url": URL},
+    }
+    settings = Settings(mcp_structured_output=True, mcp_enable_forget=True)
+    async with Client(build_server(settings, load=load)) as client:
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        results = {name: await client.call_tool(name, given) for name, given in calls.items()}
+
+    for name, result in results.items():
+        jsonschema.validate(result.structured_content, schemas[name] or {})
+    assert all(schemas.values())
+
+
+async def test_pages_that_a_call_stored_are_announced(load: Load, memory: Any) -> None:
+    server = build_server(Settings(), load=load)
+    async with Client(server) as client, client.listen(resources_list_changed=True) as changes:
+        await client.call_tool("search", {"query": "q"})
+        memory.urls_fetched = (URL,)
+        await client.call_tool("answer", QUESTION)
+        async with asyncio.timeout(10):
+            event = await anext(aiter(changes))
+
+    assert "resources" in type(event).__name__.lower()
 
 
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:
