@@ -3,9 +3,12 @@
 A failure tells the model what went wrong, and not to answer from memory.
 """
 
+import logging
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.types import CallToolResult, ContentBlock, ResourceLink, TextContent
@@ -39,13 +42,22 @@ __all__ = [
     "failure_text",
     "input_error_text",
     "new_nonce",
+    "reason_text",
     "timeout_text",
     "within_budget",
 ]
 
+logger = logging.getLogger(__name__)
+
 # Each costs the reader some 60 tokens; the first passages are those worth reading on around.
 _MOST_LINKS = 5
 _NONCE_BYTES = 4
+
+# Page text within a brief holds no such line: it is defused.
+_SECTION = re.compile(r"^\[[A-Z][A-Z -]*\]$", re.MULTILINE)
+
+# Errors speak to whoever holds a command line; a model has none.
+_FLAG = re.compile(r"--allow-host \S+, or set ")
 
 _CLOSING = (
     "Please inform the user of this error. Do not attempt to answer from memory: the tool was "
@@ -131,6 +143,10 @@ def brief_reply(
     text = memory.brief(
         result, include_guide=True, nonce=new_nonce(), max_tokens=max_tokens, detail=detail
     )
+    if not result.chunks:
+        logger.warning("Nothing was found for a question of %d characters", len(result.query))
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug("Tokens of the brief: %s", _section_tokens(text, memory.count_tokens))
     data = _brief_data(memory, result, max_tokens) if structured else {}
     return Reply(
         text,
@@ -138,6 +154,14 @@ def brief_reply(
         data=data,
         changes_pages=bool(result.urls_fetched),
     )
+
+
+def _section_tokens(text: str, count_tokens: Callable[[str], int]) -> str:
+    """Tokens of each section, and of all."""
+    starts = [found.start() for found in _SECTION.finditer(text)]
+    parts = [text[start:end] for start, end in pairwise([*starts, len(text)])]
+    sizes = [f"{part[1 : part.index(']')].lower()} {count_tokens(part)}" for part in parts]
+    return ", ".join([*sizes, f"all {count_tokens(text)}"])
 
 
 def _links(result: OrchestrationResult) -> Iterator[ResourceLink]:
@@ -274,6 +298,11 @@ def timeout_text(seconds: float) -> str:
     )
 
 
+def reason_text(error: WebRAGError) -> str:
+    """What went wrong, for a reader without a command line."""
+    return _FLAG.sub("set ", str(error))
+
+
 def _with_hint(error: WebRAGError) -> str:
-    message = one_line(str(error), max_chars=1000)
+    message = one_line(reason_text(error), max_chars=1000)
     return f"{message} {one_line(error.hint, max_chars=400)}" if error.hint else message

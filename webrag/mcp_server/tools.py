@@ -52,6 +52,8 @@ async def ask_user(context: Context[Any, Any], question: str) -> bool | None:
 
 # The soft deadline must come before the hard one for there to be anything left to report in.
 _LATEST_SOFT_SHARE = 0.9
+# A call that took so much of its time will not fit in it on a slower day.
+_LONG_SHARE = 0.8
 
 Handler = Callable[[Handlers, Arguments, ProgressReporter], Awaitable[Reply]]
 
@@ -159,6 +161,7 @@ class ResearchTools:
     ) -> Reply:
         known = list(SCHEMAS[name]["properties"])
         logger.info("Tool %s called: %s", name, described(arguments, known))
+        logger.debug("Tool %s parameters: %r", name, arguments)
         started = time.monotonic()
         progress = ProgressReporter(context.report_progress)
         heartbeat = asyncio.create_task(progress.keep_alive())
@@ -172,8 +175,11 @@ class ResearchTools:
             heartbeat.cancel()
         if reply.changes_pages:
             await context.notify_resources_changed()
-        elapsed_ms = (time.monotonic() - started) * 1000
-        logger.info("Tool %s: %d characters in %.0f ms", name, len(reply.text), elapsed_ms)
+        elapsed_s = time.monotonic() - started
+        if elapsed_s > _LONG_SHARE * self._timeout_s:
+            logger.warning("Tool %s took %.1f of %g s", name, elapsed_s, self._timeout_s)
+        logger.info("Tool %s: %d characters in %.0f ms", name, len(reply.text), elapsed_s * 1000)
+        logger.debug("Tool %s answered: %.500s", name, reply.text)
         return reply
 
     async def _reply(

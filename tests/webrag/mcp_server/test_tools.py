@@ -680,6 +680,37 @@ async def test_pages_that_a_call_stored_are_announced(load: Load, memory: Any) -
     assert "resources" in type(event).__name__.lower()
 
 
+async def test_call_that_took_most_of_its_time_is_a_warning_in_the_log(
+    load: Load, memory: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory.delay_s = 1.7
+    async with Client(build_server(Settings(mcp_tool_timeout=2), load=load)) as client:
+        await client.call_tool("status", {})
+
+    warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert [each.startswith("Tool status took 1.") for each in warned] == [True]
+
+
+async def test_debug_log_tells_parameters_sizes_and_the_beginning_of_the_answer(
+    call: Call, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG", "webrag.mcp_server"):
+        await call("search", {"query": "What is it?"})
+
+    told = [each.getMessage() for each in caplog.records if each.levelname == "DEBUG"]
+    assert told[0] == "Tool search parameters: {'query': 'What is it?'}"
+    assert told[1].startswith("Tokens of the brief: all ")
+    assert told[2].startswith("Tool search answered: brief of 0")
+
+
+async def test_search_without_results_is_a_warning_in_the_log(
+    call: Call, caplog: pytest.LogCaptureFixture
+) -> None:
+    await call("search", {"query": "What is it?"})
+
+    assert "Nothing was found for a question of 11 characters" in caplog.messages
+
+
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:
     from llama_index.core.utils import get_tokenizer
 
