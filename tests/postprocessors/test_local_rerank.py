@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.postprocessor.webrag import LocalRerank, TokenEncoder
 from llama_index.postprocessor.webrag.local_rerank import calibrated
+from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
 
@@ -339,3 +340,44 @@ def test_the_question_alone_among_the_embedding_strings_changes_nothing() -> Non
     same = LocalRerank().postprocess_nodes(nodes, query_bundle=worded(QUESTION, QUESTION))
 
     assert [each.score for each in plain] == [each.score for each in same]
+
+
+def test_wordings_scored_in_one_go_score_as_questions_of_their_own() -> None:
+    rerank = LocalRerank(encoder=LetterEncoder())
+    nodes = [node(PORT, title="Ports"), node(COLOUR, heading_path="Looks"), node(LICENCE)]
+    asked = [
+        AskedWording(QUESTION, {"port": 2.0, "server": 1.0}, (0.9, 0.1, 0.2), (1.0, 0.5, 0.0)),
+        AskedWording("theme of colours", {}, (0.1, 0.8, 0.3), (0.2, 1.0, 0.0)),
+    ]
+
+    tables = rerank.score_wordings(nodes, asked)
+
+    for table, each in zip(tables, asked, strict=True):
+        told = [
+            NodeWithScore(
+                node=n.node.model_copy(
+                    update={
+                        "metadata": {
+                            **n.node.metadata,
+                            "similarity": each.similarity[place],
+                            "page_lexical": each.page_lexical[place],
+                            "term_idf": each.idf,
+                        }
+                    }
+                )
+            )
+            for place, n in enumerate(nodes)
+        ]
+        alone = rerank.postprocess_nodes(told, query_str=each.text)
+        assert table == pytest.approx({n.node.node_id: n.score for n in alone})
+
+
+def test_wordings_scored_in_one_go_keep_the_best_top_n_each() -> None:
+    nodes = [node(PORT), node(COLOUR), node(LICENCE)]
+    unknown = (0.0, 0.0, 0.0)
+    asked = [AskedWording(text, {}, unknown, unknown) for text in (QUESTION, "the licence")]
+
+    tables = LocalRerank(top_n=1).score_wordings(nodes, asked)
+
+    kept = [[n.node.get_content() for n in nodes if n.node.node_id in table] for table in tables]
+    assert kept == [[PORT], [LICENCE]]

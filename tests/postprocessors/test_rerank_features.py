@@ -1,6 +1,7 @@
 """Features computed in bulk against their definitions, one passage at a time."""
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
+    Known,
     Passage,
     Question,
     sentence_windows,
@@ -151,3 +153,54 @@ def test_windows_are_the_sentences_joined_up_to_their_size(text: str) -> None:
     expected = [each for each in expected if each] or [""]
 
     assert sentence_windows(text) == expected
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.sampled_from(QUESTIONS), min_size=1, max_size=5), st.booleans())
+def test_several_questions_have_the_features_that_each_has_alone(
+    texts: list[str], is_weighed: bool
+) -> None:
+    questions = [
+        Question(text, tuple(query_terms(text)), IDF if is_weighed else None) for text in texts
+    ]
+    known = Known.of(PASSAGES)
+    extractor = FeatureExtractor(analyze, ENCODER, 10)
+
+    together = extractor.extract_each([(each, known) for each in questions], PASSAGES)
+
+    alone = [extractor.extract(each, PASSAGES) for each in questions]
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+def test_what_is_known_under_one_question_is_computed_under_another() -> None:
+    extractor = FeatureExtractor(analyze, ENCODER, 10)
+    first, second = (Question(text, tuple(query_terms(text)), IDF) for text in QUESTIONS[:2])
+    told, untold = Known.of(PASSAGES[:2]), Known.nothing(2)
+
+    one, other = extractor.extract_each([(first, told), (second, untold)], PASSAGES[:2])
+
+    plain = [Passage(each.text, each.title, each.headings) for each in PASSAGES[:2]]
+    np.testing.assert_allclose(one, extractor.extract(first, PASSAGES[:2]), atol=1e-6)
+    np.testing.assert_allclose(other, extractor.extract(second, plain), atol=1e-6)
+
+
+def test_passages_are_gone_through_once_however_many_questions_there_are() -> None:
+    class Counted(tuple[str, ...]):
+        passes = 0
+
+        def __iter__(self) -> Iterator[str]:
+            Counted.passes += 1
+            return super().__iter__()
+
+    extractor = FeatureExtractor(analyze, ENCODER, 10)
+    extractor.extract(Question("port", ("port",), IDF), PASSAGES)
+    extractor._cache.update(
+        (key, profile._replace(terms=Counted(profile.terms)))
+        for key, profile in extractor._cache.items()
+    )
+    questions = [Question(text, tuple(query_terms(text)), IDF) for text in QUESTIONS]
+
+    Counted.passes = 0
+    extractor.extract_each([(each, Known.nothing(len(PASSAGES))) for each in questions], PASSAGES)
+
+    assert Counted.passes == len(PASSAGES)

@@ -1,14 +1,16 @@
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.wordings import AskedWording
 from typing_extensions import override
 
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import ScoreProfile
-from webrag.orchestration.ranking.reranker import ChunkReranker, child_nodes
+from webrag.orchestration.ranking.reranker import ChunkReranker, WordingsScorer, child_nodes
 from webrag.retrieval.models import Wording, WordingScores
 
 from .conftest import build_chunk, build_match, build_result, local_rerank
@@ -305,3 +307,72 @@ async def test_result_without_wordings_names_none() -> None:
     ranked, _ = await ChunkReranker(ByTable(table={"a": 0.1}), PROFILE).rerank("q", result)
 
     assert [(item.wording_scores, item.best_wording) for item in ranked] == [((), None)]
+
+
+class AtOnce(ByQuestion):
+    """Scores all wordings in one call, and nothing in calls of their own."""
+
+    _asked: list[AskedWording] = PrivateAttr(default_factory=list)
+
+    @override
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        raise AssertionError("asked for one wording alone")
+
+    def score_wordings(
+        self, nodes: Sequence[NodeWithScore], wordings: Sequence[AskedWording]
+    ) -> list[dict[str, float]]:
+        self._asked += wordings
+        texts = {n.node.node_id: n.node.get_content() for n in nodes}
+        return [
+            {key: table[text] for key, text in texts.items() if text in table}
+            for table in (self.tables[each.text] for each in wordings)
+        ]
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"q": {"a": 0.2, "b": 0.6}, "w1": {"a": 0.8, "b": 0.1}, "w2": {"a": 0.8, "b": 0.1}},
+        {"q": {"a": 0.8}, "w1": {}, "w2": {"b": 0.4}},
+        {"q": {"a": 0.5, "b": 0.5}, "w1": {"a": 0.5, "b": 0.5}, "w2": {"a": 0.5, "b": 0.5}},
+        {"q": {"a": 1.7, "b": 0.5}, "w1": {}, "w2": {}},
+    ],
+)
+async def test_scorer_of_all_wordings_at_once_ranks_as_one_that_is_asked_for_each(
+    tables: dict[str, dict[str, float]],
+) -> None:
+    result = with_wordings("a", "b")
+
+    at_once = await ChunkReranker(AtOnce(tables=tables), PROFILE).rerank("q", result)
+    apart = await ChunkReranker(ByQuestion(tables=tables), PROFILE).rerank("q", result)
+
+    assert at_once[0] == apart[0]
+    assert (at_once[1] is None) == (apart[1] is None)
+
+
+async def test_scorer_of_all_wordings_at_once_is_told_what_is_known_under_each() -> None:
+    scorer = AtOnce(tables={"q": {"a": 0.5}, "w1": {"a": 0.5}})
+    match = build_match("a", similarity=0.5, wordings=(told(0.8),))
+    result = with_wordings(count=1).model_copy(update={"chunks": (build_chunk(matches=(match,)),)})
+
+    await ChunkReranker(scorer, PROFILE).rerank("q", result)
+
+    question, wording = scorer._asked
+    assert (question.text, question.idf, question.similarity) == ("q", {"own": 1.0}, [0.5])
+    assert (wording.text, wording.idf) == ("w1", {"term1": 2.0})
+    assert (wording.similarity, wording.page_lexical) == ([0.8], [0.25])
+
+
+async def test_local_reranker_scores_wordings_as_in_calls_of_their_own() -> None:
+    local = local_rerank()
+    assert isinstance(local, WordingsScorer)
+    result = with_wordings("The port is set in the file.", "Colours follow the theme.")
+
+    ranked, _ = await ChunkReranker(local, PROFILE).rerank("How is the port set?", result)
+
+    for place, text in enumerate(["How is the port set?", "w1", "w2"]):
+        alone = local.postprocess_nodes(child_nodes(result, wording=place), query_str=text)
+        by_text = {each.node.get_content(): each.score for each in alone}
+        for item in ranked:
+            assert item.chunk.focus is not None
+            assert item.wording_scores[place] == pytest.approx(by_text[item.chunk.focus.text])

@@ -2,14 +2,19 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index.postprocessor.webrag.wordings import best_wording, held_scores, wordings_score
+from llama_index.postprocessor.webrag.wordings import (
+    AskedWording,
+    best_wording,
+    held_scores,
+    wordings_score,
+)
 from pydantic import SecretStr
 
-from webrag.concurrency import all_of
+from webrag.concurrency import all_of, in_background
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import RankedChunk, ScoreProfile
 from webrag.redaction import redacted_failure, remember_secrets
@@ -22,13 +27,23 @@ from webrag.retrieval.models import (
     WordingScores,
 )
 
-__all__ = ["ChunkReranker", "child_nodes", "prose_first", "rank_parts"]
+__all__ = ["ChunkReranker", "WordingsScorer", "child_nodes", "prose_first", "rank_parts"]
 
 _log = logging.getLogger(__name__)
 
 # What a passage is embedded or reranked with; the rest of the metadata is for local features.
 _SHOWN_KEYS: Final = ("title", "heading_path")
 _ROUNDING: Final = 1e-6
+
+
+@runtime_checkable
+class WordingsScorer(Protocol):
+    """A postprocessor on this machine that scores nodes under several wordings in one go."""
+
+    def score_wordings(
+        self, nodes: Sequence[NodeWithScore], wordings: Sequence[AskedWording]
+    ) -> list[dict[str, float]]:
+        """For each wording node id to score."""
 
 
 class ChunkReranker:
@@ -95,23 +110,23 @@ class ChunkReranker:
         if result.is_empty:
             return (), None
         postprocessor = _with_instruction(self._postprocessor, instruction)
-        texts = (query, *(wording.text for wording in result.wordings))
         try:
-            scored = await all_of(
-                postprocessor.apostprocess_nodes(
-                    child_nodes(result, wording=place), query_bundle=QueryBundle(query_str=text)
-                )
-                for place, text in enumerate(texts)
-            )
+            if result.wordings and isinstance(postprocessor, WordingsScorer):
+                tables = await in_background(_scored_at_once, postprocessor, query, result)
+                confidences: dict[str, float] = {}
+            else:
+                scored = await _scored_apart(postprocessor, query, result)
+                tables = [_table(each) for each in scored]
+                confidences = self._confidences(scored)
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
         except Exception as error:  # noqa: BLE001
             cause = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
             return self._without_scores(result, f"failed ({cause})", top_n)
-        outside = next((n.score for each in scored for n in each if not _is_usable(n.score)), None)
+        outside = next((s for each in tables for s in each.values() if not _is_usable(s)), None)
         if outside is not None:
             cause = f"gave a score of {outside:g}, which is not between 0 and 1 (see ScaledScores)"
             return self._without_scores(result, cause, top_n)
-        ranked = self._ranked(result, scored, len(result.chunks))
+        ranked = _ranked(result, tables, confidences)
         wanted = f"{query} {instruction or ''}"
         return prose_first(ranked, wanted)[: top_n or self._top_n], None
 
@@ -142,30 +157,70 @@ class ChunkReranker:
         )
         return _best(plain, top_n or self._top_n)
 
-    def _ranked(
-        self, result: RetrievalResult, scored: Sequence[Sequence[NodeWithScore]], top_n: int
-    ) -> tuple[RankedChunk, ...]:
-        tables = [
-            {item.node.node_id: _unit(item.score) for item in each if item.score is not None}
-            for each in scored
-        ]
-        # Some rerankers keep the best only: what one leaves out fits its wording badly.
-        scores = {
-            node_id: tuple(table.get(node_id, 0.0) for table in tables)
-            for node_id in dict.fromkeys(key for table in tables for key in table)
-        }
-        confidences = {
+    def _confidences(self, scored: Sequence[Sequence[NodeWithScore]]) -> dict[str, float]:
+        return {
             item.node.node_id: float(found)
             for each in reversed(scored)
             for item in each
             if (found := item.node.metadata.get(self._confidence_key)) is not None
         }
-        ranked = [
-            _rank_one(chunk, scores, confidences, result.wordings)
-            for chunk in result.chunks
-            if any(match.node_id in scores for match in chunk.matches)
-        ]
-        return _best(_held(ranked, scores) if result.wordings else ranked, top_n)
+
+
+async def _scored_apart(
+    postprocessor: BaseNodePostprocessor, query: str, result: RetrievalResult
+) -> list[list[NodeWithScore]]:
+    """The nodes under the question and under each other wording, in calls of their own."""
+    texts = (query, *(wording.text for wording in result.wordings))
+    return await all_of(
+        postprocessor.apostprocess_nodes(
+            child_nodes(result, wording=place), query_bundle=QueryBundle(query_str=text)
+        )
+        for place, text in enumerate(texts)
+    )
+
+
+def _scored_at_once(
+    scorer: WordingsScorer, query: str, result: RetrievalResult
+) -> list[dict[str, float]]:
+    """The same scores in one call: in several threads, four of them wait for one interpreter."""
+    matches = [match for chunk in result.chunks for match in chunk.matches]
+    told: list[Sequence[ChildMatch | WordingScores]] = [matches]
+    told += zip(*(match.wordings for match in matches), strict=True)
+    known = [(query, result.term_idf), *((each.text, each.term_idf) for each in result.wordings)]
+    asked = [
+        AskedWording(
+            text, idf, [each.similarity for each in own], [each.page_lexical for each in own]
+        )
+        for (text, idf), own in zip(known, told, strict=True)
+    ]
+    return scorer.score_wordings(child_nodes(result), asked)
+
+
+def _table(scored: Sequence[NodeWithScore]) -> dict[str, float]:
+    return {item.node.node_id: item.score for item in scored if item.score is not None}
+
+
+def _ranked(
+    result: RetrievalResult, tables: Sequence[Mapping[str, float]], confidences: Mapping[str, float]
+) -> tuple[RankedChunk, ...]:
+    """Every chunk with a score, best first.
+
+    Args:
+        result: What was scored.
+        tables: Node id to score, for the question and for each other wording of it.
+        confidences: Node id to the scorer's own confidence, where it has one.
+    """
+    # Some rerankers keep the best only: what one leaves out fits its wording badly.
+    scores = {
+        node_id: tuple(_unit(table.get(node_id, 0.0)) for table in tables)
+        for node_id in dict.fromkeys(key for table in tables for key in table)
+    }
+    ranked = [
+        _rank_one(chunk, scores, confidences, result.wordings)
+        for chunk in result.chunks
+        if any(match.node_id in scores for match in chunk.matches)
+    ]
+    return _best(_held(ranked, scores) if result.wordings else ranked, len(result.chunks))
 
 
 async def rank_parts(
@@ -324,9 +379,9 @@ def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:
     return tuple(ordered[:top_n])
 
 
-def _is_usable(score: float | None) -> bool:
-    """Within the unit interval but for rounding, or absent; cut to it, logits lose their order."""
-    return score is None or -_ROUNDING <= score <= 1.0 + _ROUNDING
+def _is_usable(score: float) -> bool:
+    """Within the unit interval but for rounding; cut to it, logits lose their order."""
+    return -_ROUNDING <= score <= 1.0 + _ROUNDING
 
 
 def _unit(score: float) -> float:

@@ -6,7 +6,6 @@ It does not retrieve, fetch or embed a corpus.
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -18,13 +17,18 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
+    Known,
     Passage,
     Question,
     simple_question_terms,
     simple_terms,
 )
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
-from llama_index.postprocessor.webrag.wordings import bundle_wordings, wordings_score
+from llama_index.postprocessor.webrag.wordings import (
+    AskedWording,
+    bundle_wordings,
+    wordings_score,
+)
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -111,14 +115,16 @@ class LocalRerank(BaseNodePostprocessor):
         if not nodes:
             return []
         idf = next((found for n in nodes if (found := n.metadata.get(self.term_idf_key))), None)
-        question = self._question(query_bundle.query_str, idf)
         passages = [self._passage(n.node) for n in nodes]
-        features = self._extractor.extract(question, passages)
+        asked = [(self._question(query_bundle.query_str, idf), Known.of(passages))]
+        # The nodes' metadata is about the question.
+        unknown = Known.nothing(len(passages))
+        asked += [(self._question(text, None), unknown) for text in bundle_wordings(query_bundle)]
+        features, *others = self._extractor.extract_each(asked, passages)
         raw = _weighted_sum(features)
         order, scores = raw, None
-        wordings = bundle_wordings(query_bundle)
-        if wordings:
-            sums = [raw, *(self._sums_under(text, passages) for text in wordings)]
+        if others:
+            sums = [raw, *map(_weighted_sum, others)]
             columns = [[calibrated(float(each)) for each in column] for column in sums]
             scores = [wordings_score(row) for row in zip(*columns, strict=True)]
             order = np.array(scores)
@@ -132,10 +138,34 @@ class LocalRerank(BaseNodePostprocessor):
             for i in np.argsort(-order, kind="stable")[: self.top_n]
         ]
 
-    def _sums_under(self, text: str, passages: Sequence[Passage]) -> NDArray[np.float64]:
-        """Weighted sums under another wording; the nodes' metadata is about the question."""
-        bare = [replace(each, similarity=None, page_lexical=None) for each in passages]
-        return _weighted_sum(self._extractor.extract(self._question(text, None), bare))
+    def score_wordings(
+        self, nodes: Sequence[NodeWithScore], wordings: Sequence[AskedWording]
+    ) -> list[dict[str, float]]:
+        """Scores of the same nodes under each wording of a question, in one go.
+
+        Each is what `postprocess_nodes` gives with that wording as the question and what is known
+        under it as the nodes' metadata; the nodes are gone through once, and none is copied.
+
+        Args:
+            nodes: Their metadata counts for title and headings only.
+            wordings: The question itself is one of them.
+
+        Returns:
+            For each wording node id to score, of the best `top_n`.
+        """
+        passages = [self._passage(n.node) for n in nodes]
+        asked = [
+            (self._question(each.text, each.idf or None), Known(each.similarity, each.page_lexical))
+            for each in wordings
+        ]
+        sums = map(_weighted_sum, self._extractor.extract_each(asked, passages))
+        return [
+            {
+                nodes[i].node.node_id: calibrated(float(own[i]))
+                for i in np.argsort(-own, kind="stable")[: self.top_n]
+            }
+            for own in sums
+        ]
 
     def _question(self, text: str, idf: Mapping[str, float] | None) -> Question:
         return Question(text, tuple(dict.fromkeys(self.analyze_question(text))), idf)

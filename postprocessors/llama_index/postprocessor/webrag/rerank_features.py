@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 __all__ = [
     "FEATURES",
     "FeatureExtractor",
+    "Known",
     "Passage",
     "Question",
     "TermHits",
@@ -109,6 +110,28 @@ class Question:
     idf: Mapping[str, float] | None = None
 
 
+class Known(NamedTuple):
+    """What is known under one question beforehand, passage by passage; None means unknown.
+
+    Attributes:
+        similarity: As in `Passage`.
+        page_lexical: As in `Passage`.
+    """
+
+    similarity: Sequence[float | None]
+    page_lexical: Sequence[float | None]
+
+    @classmethod
+    def of(cls, passages: Sequence[Passage]) -> "Known":
+        """What the passages say themselves."""
+        return cls([p.similarity for p in passages], [p.page_lexical for p in passages])
+
+    @classmethod
+    def nothing(cls, count: int) -> "Known":
+        """Of a question that nothing is known under."""
+        return cls([None] * count, [None] * count)
+
+
 class TermHits(NamedTuple):
     """Where a passage holds terms of the question.
 
@@ -158,63 +181,100 @@ class FeatureExtractor:
 
         All lie in [-1, 1], most in [0, 1]. NaN marks what is unknown.
         """
+        return self.extract_each([(question, Known.of(passages))], passages)[0]
+
+    def extract_each(
+        self, asked: Sequence[tuple[Question, Known]], passages: Sequence[Passage]
+    ) -> list[NDArray[np.float64]]:
+        """Features of the same passages under several questions, each as `extract` gives them.
+
+        The passages are gone through once for all: another question costs a fraction of the first.
+
+        Args:
+            asked: Questions, each with what is known of the passages under it.
+            passages: What they themselves say to be known does not count.
+        """
         profiles = self._profiles(passages)
-        wanted = frozenset(question.terms)
+        wanted = frozenset(term for question, _ in asked for term in question.terms)
         hits = [find_hits(each.terms, each.window_starts, wanted) for each in profiles]
-        weights = _weights(question, hits)
-        columns = {
-            "coverage": [coverage(hit.terms, weights) for hit in hits],
-            "window_coverage": [
-                max((coverage(window, weights) for window in hit.windows), default=0.0)
-                for hit in hits
-            ],
-            "bigrams": [bigram_share(hit.bigrams, question.terms) for hit in hits],
-            "page_lexical": [_known(passage.page_lexical) for passage in passages],
-            "similarity": [_known(passage.similarity) for passage in passages],
-        }
-        table = np.full((len(passages), len(FEATURES)), np.nan)
-        for name, values in columns.items():
-            table[:, FEATURES.index(name)] = values
+        weights = [_weights(question, hits) for question, _ in asked]
+        tables = [
+            _words_table(question, own, hits, known)
+            for (question, known), own in zip(asked, weights, strict=True)
+        ]
         if self._encoder is not None and len(passages):
-            tokens = weighted_tokens(
-                question.text, weights, self._analyze, self._encoder.token_vectors
-            )
-            plain = self._encoder.encode([question.text])[0]
-            self._add_meaning(self._encoder, table, plain, tokens, passages, profiles)
-        return table
+            questions = [question for question, _ in asked]
+            self._add_meaning(self._encoder, tables, questions, weights, passages, profiles)
+        return tables
 
     def _add_meaning(
         self,
         encoder: TokenEncoder,
-        table: NDArray[np.float64],
-        plain: Matrix,
-        tokens: tuple[Matrix, NDArray[np.float64]],
+        tables: Sequence[NDArray[np.float64]],
+        questions: Sequence[Question],
+        weights: Sequence[Mapping[str, float]],
         passages: Sequence[Passage],
         profiles: Sequence[_Profile],
     ) -> None:
-        vector = emphasised(plain, *tokens)
+        plain = encoder.encode([question.text for question in questions])
+        tokens = [
+            weighted_tokens(question.text, own, self._analyze, encoder.token_vectors)
+            for question, own in zip(questions, weights, strict=True)
+        ]
+        vectors = np.stack(
+            [emphasised(vector, *own) for vector, own in zip(plain, tokens, strict=True)]
+        )
         starts = np.cumsum([0, *(len(profile.window_starts) for profile in profiles)])[:-1]
         windows = np.concatenate([profile.window_vectors for profile in profiles])
-        cosines = dot_products(windows, vector[None])[:, 0]
-        table[:, FEATURES.index("window_similarity")] = np.maximum.reduceat(cosines, starts)
+        cosines = np.maximum.reduceat(dot_products(windows, vectors), starts)
         titles = np.stack([profile.title_vector for profile in profiles])
-        table[:, FEATURES.index("title_similarity")] = dot_products(titles, vector[None])[:, 0]
-        table[:, FEATURES.index("token_similarity")] = self._token_similarity(*tokens, profiles)
-        column = table[:, FEATURES.index("similarity")]
-        unknown = np.flatnonzero(np.isnan(column)).tolist()
-        if unknown:
-            contexts = encoder.encode([passages[i].context for i in unknown])
-            column[unknown] = dot_products(contexts, plain[None])[:, 0]
+        named = dot_products(titles, vectors)
+        similar = self._token_similarity(tokens, profiles)
+        for place, table in enumerate(tables):
+            table[:, FEATURES.index("window_similarity")] = cosines[:, place]
+            table[:, FEATURES.index("title_similarity")] = named[:, place]
+            table[:, FEATURES.index("token_similarity")] = similar[place]
+        self._add_unknown(encoder, tables, plain, passages)
+
+    def _add_unknown(
+        self,
+        encoder: TokenEncoder,
+        tables: Sequence[NDArray[np.float64]],
+        plain: Matrix,
+        passages: Sequence[Passage],
+    ) -> None:
+        """Cosines with the questions' own vectors where no retriever told them."""
+        columns = [table[:, FEATURES.index("similarity")] for table in tables]
+        missing = np.isnan(np.stack(columns))
+        places = np.flatnonzero(missing.any(axis=0))
+        if not len(places):
+            return
+        contexts = encoder.encode([passages[i].context for i in places.tolist()])
+        found = dot_products(contexts, plain)
+        for column, own, cosines in zip(columns, missing, found.T, strict=True):
+            column[own] = cosines[own[places]]
 
     def _token_similarity(
-        self, wanted: Matrix, weights: NDArray[np.float64], profiles: Sequence[_Profile]
-    ) -> NDArray[np.float64]:
-        """Mean over the question's tokens of the best cosine in the passage, weighted by word."""
-        if not weights.sum():
-            return np.zeros(len(profiles))
+        self,
+        wanted: Sequence[tuple[Matrix, NDArray[np.float64]]],
+        profiles: Sequence[_Profile],
+    ) -> list[NDArray[np.float64]]:
+        """Per question the mean of its tokens' best cosines in each passage, weighted by word."""
+        filled = [vectors for vectors, weights in wanted if weights.sum()]
+        if not filled:
+            return [np.zeros(len(profiles)) for _ in wanted]
         tokens = [profile.tokens for profile in profiles]
-        best = best_cosines(wanted, tokens, self._token_vectors)
-        return np.asarray(weights / weights.sum() @ best, dtype=np.float64)
+        best = best_cosines(np.concatenate(filled), tokens, self._token_vectors)
+        means, start = [], 0
+        for vectors, weights in wanted:
+            total = weights.sum()
+            if not total:
+                means.append(np.zeros(len(profiles)))
+                continue
+            own = best[start : start + len(vectors)]
+            means.append(np.asarray(weights / total @ own, dtype=np.float64))
+            start += len(vectors)
+        return means
 
     def _profiles(self, passages: Sequence[Passage]) -> list[_Profile]:
         keys = [(passage.title, passage.context) for passage in passages]
@@ -324,7 +384,36 @@ def _weights(question: Question, hits: Sequence[TermHits]) -> dict[str, float]:
     }
 
 
-def _known(value: float | None) -> float:
+def _words_table(
+    question: Question, weights: Mapping[str, float], hits: Sequence[TermHits], known: Known
+) -> NDArray[np.float64]:
+    """Features of words and what was known; those of meaning are NaN.
+
+    Args:
+        question: What was asked.
+        weights: Of its terms.
+        hits: Also of other questions' terms: those weigh nothing here.
+        known: Of the passages.
+    """
+    # Most windows hold the same few terms, or none.
+    held = {found for hit in hits for found in (hit.terms, *hit.windows)}
+    shares = {found: coverage(found, weights) for found in held}
+    columns = {
+        "coverage": [shares[hit.terms] for hit in hits],
+        "window_coverage": [
+            max((shares[window] for window in hit.windows), default=0.0) for hit in hits
+        ],
+        "bigrams": [bigram_share(hit.bigrams, question.terms) for hit in hits],
+        "page_lexical": [_number(value) for value in known.page_lexical],
+        "similarity": [_number(value) for value in known.similarity],
+    }
+    table = np.full((len(hits), len(FEATURES)), np.nan)
+    for name, values in columns.items():
+        table[:, FEATURES.index(name)] = values
+    return table
+
+
+def _number(value: float | None) -> float:
     return np.nan if value is None else value
 
 

@@ -1,7 +1,8 @@
 """Other wordings of a question: those that count, and one score out of several; pure, no I/O."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from llama_index.core.schema import QueryBundle
@@ -11,6 +12,7 @@ __all__ = [
     "MAX_WORDINGS",
     "MAX_WORDING_CHARS",
     "QUESTION_WEIGHT",
+    "AskedWording",
     "best_wording",
     "bundle_wordings",
     "fitted_wordings",
@@ -25,6 +27,22 @@ MAX_WORDINGS: Final = 5
 """Other wordings of a question that count; each costs a search and a ranking."""
 
 MAX_WORDING_CHARS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWording:
+    """One wording of a question, itself among them, with what a retriever knows under it.
+
+    Attributes:
+        idf: Weight of each of its terms.
+        similarity: Cosine of each node with it.
+        page_lexical: Lexical score of each node's whole page relative to the best page, [0, 1].
+    """
+
+    text: str
+    idf: Mapping[str, float]
+    similarity: Sequence[float]
+    page_lexical: Sequence[float]
 
 
 def bundle_wordings(query_bundle: QueryBundle) -> tuple[str, ...]:
