@@ -374,6 +374,9 @@ class SlowMemory:
         await asyncio.sleep(0.3)
         raise PageGoneError("The page does not exist.", url=START)
 
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
     async def ingest(self, urls: list[str], *, on_page: Any, **_: Any) -> Any:
         await asyncio.sleep(0.3)
         on_page(urls[0], PageGoneError("The page does not exist.", url=urls[0]))

@@ -72,10 +72,10 @@ def test_demo_prints_the_sections_of_a_brief_in_order(
     assert SECTION.findall(demo.stdout) == [
         "[SOURCES]",
         "[EVIDENCE]",
-        "[IMAGES]",
         "[EXPANSION TRACE]",
         "[CITATIONS]",
         "[STATS]",
+        "[NEXT LINKS]",
     ]
 
 

@@ -88,7 +88,7 @@ async def test_tools_are_listed_while_the_memory_is_still_being_opened(load: Loa
         opening.set()
         status = await client.call_tool("status", {})
 
-    assert (len(tools), was_waiting, status.is_error) == (5, True, False)
+    assert (len(tools), was_waiting, status.is_error) == (6, True, False)
 
 
 async def test_memory_is_open_while_a_client_is_served(load: object, memory: object) -> None:
