@@ -1,14 +1,17 @@
 """What a brief costs its reader, and what it holds for that: tokens, evidence, citations.
 
 Usage: python benchmarks/brief_tokens.py QUESTIONS SITE_ROOT [--limit N]
-           [--setting whole|seed|page] [--max-tokens N] [--keep FILE] [--kept FILE] [--print ID]
+           [--setting whole|seed|page] [--wordings FILE] [--max-tokens N] [--keep FILE]
+           [--kept FILE] [--uncut] [--print ID]
 
 QUESTIONS has one question a line, SITE_ROOT one folder of HTML files per site, as for
 `webrag eval`. Each question is asked as a model asks it: with a search of its whole site, with a
 deep answer from its seed page, and with an answer from the page that holds its gold, each from an
 empty corpus. Prints for each setting the tokens of the brief (median, p90, apart for questions
 without an answer), which share of the gold quotations stands in its evidence, and which share of
-those among its first three citations. With --keep the
+those among its first three citations. With --uncut it adds which share of the gold that
+the same evidence holds when nothing is left out for being less relevant, within the ceiling of any
+response, is still there, and each site apart. With --keep the
 results are written down, with --kept they are read instead of asking again: what is measured then
 is the presentation alone. --print shows the briefs of one question.
 """
@@ -27,7 +30,7 @@ from typing import Any
 
 from webrag import WebRAG
 from webrag.evaluation.metrics import comparison_key
-from webrag.evaluation.questions import Gold, Question, load_questions
+from webrag.evaluation.questions import Gold, Question, load_questions, with_wordings
 from webrag.evaluation.runner import Evaluation, Site
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.sections import cited_quotes
@@ -60,6 +63,7 @@ class Judged:
         shown: For each gold quotation, whether its evidence holds it.
         cited: Whether one of its first citations does.
         first: Whether its first citation does.
+        uncut: Whether the evidence holds it when only the ceiling of a response ends it.
     """
 
     question: Question
@@ -68,6 +72,7 @@ class Judged:
     shown: list[bool]
     cited: list[bool]
     first: list[bool]
+    uncut: list[bool]
 
 
 async def ask(
@@ -95,11 +100,20 @@ def _on_its_page(question: Question) -> Question:
     return question.model_copy(update={"seed_url": pages[0]}) if pages else question
 
 
-def judge(rag: WebRAG, question: Question, result: OrchestrationResult, most: int | None) -> Judged:
+def judge(
+    rag: WebRAG,
+    question: Question,
+    result: OrchestrationResult,
+    most: int | None,
+    *,
+    with_uncut: bool = False,
+) -> Judged:
     options: dict[str, Any] = {} if most is None else {"max_tokens": most}
     text = rag.brief(result, include_guide=True, nonce=NONCE, **options)
     blocks = rag.evidence(result, include_guide=True, **options)
     shown = [comparison_key(block.text) for block in blocks]
+    uncut = rag.evidence(result, every_passage=True) if with_uncut else []
+    everything = [comparison_key(block.text) for block in uncut]
     cited = [comparison_key(each.citation.verbatim_text) for each in cited_quotes(blocks)]
     gold = question.gold or ()
     return Judged(
@@ -109,6 +123,7 @@ def judge(rag: WebRAG, question: Question, result: OrchestrationResult, most: in
         [_held(each, shown) for each in gold],
         [_held(each, cited[:FIRST_CITATIONS]) for each in gold],
         [_held(each, cited[:1]) for each in gold],
+        [_held(each, everything) for each in gold],
     )
 
 
@@ -134,18 +149,27 @@ def report(name: str, judged: Sequence[Judged]) -> None:
             f"  of these cited among the first three {cited} ({cited / max(1, len(held)):.3f}),"
             f" first {first}"
         )
+    uncut = [here for each in judged for here in zip(each.uncut, each.shown, strict=True)]
+    if held := [shown for whole, shown in uncut if whole]:
+        line += f"  kept of the uncut {sum(held)} of {len(held)} ({sum(held) / len(held):.3f})"
     print(line, flush=True)
 
 
 def show(setting: str, judged: Sequence[Judged]) -> None:
     # A question counts as answerable where nobody said that it is not.
     hopeless = [each for each in judged if each.question.gold is not None and not each.shown]
-    report(setting, [each for each in judged if each not in hopeless])
+    hopeful = [each for each in judged if each not in hopeless]
+    report(setting, hopeful)
+    if any(each.uncut and any(each.uncut) for each in judged):
+        for site in dict.fromkeys(each.question.site for each in judged):
+            report(f"  {site}", [each for each in hopeful if each.question.site == site])
     report(f"{setting}, unanswerable", hopeless)
 
 
 async def measure(arguments: argparse.Namespace) -> None:
     questions = load_questions(arguments.questions, limit=arguments.limit)
+    if arguments.wordings is not None:
+        questions = with_wordings(questions, arguments.wordings)
     settings = load_settings(None, embedding_provider="bundled").allowing(["127.0.0.1"])
     collection = f"webrag_brief_tokens_{os.getpid()}"
     settings = settings.model_copy(update={"collection": collection})
@@ -165,7 +189,13 @@ async def measure(arguments: argparse.Namespace) -> None:
                     if arguments.keep:
                         _write(arguments.keep, found)
                     judged = [
-                        judge(rag, question, found[setting, question.id], arguments.max_tokens)
+                        judge(
+                            rag,
+                            question,
+                            found[setting, question.id],
+                            arguments.max_tokens,
+                            with_uncut=arguments.uncut,
+                        )
                         for question in questions
                         if (setting, question.id) in found
                     ]
@@ -198,7 +228,9 @@ def main() -> None:
     parser.add_argument("site_root", type=Path)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--setting", action="append", choices=tuple(SETTINGS))
+    parser.add_argument("--wordings", type=Path)
     parser.add_argument("--max-tokens", type=int)
+    parser.add_argument("--uncut", action="store_true")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--kept", type=Path)
     parser.add_argument("--print", action="append", default=[])

@@ -21,7 +21,7 @@ from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse
 from webrag.retrieval.citations import passage_link
 from webrag.retrieval.markup import plain_text, read_blocks
-from webrag.retrieval.quotes import finest_quote, quotable_units, term_coverage
+from webrag.retrieval.quotes import best_quotes, finest_quote, quotable_units, term_coverage
 from webrag.retrieval.verification import find_quote
 
 QUESTION = "How is the port set? 端口"
@@ -66,6 +66,7 @@ HOSTILE = {
 
 WORK: dict[str, Callable[[str], object]] = {
     "quotation": lambda text: finest_quote(text, 0, QUESTION, {}),
+    "best quotations": lambda text: best_quotes(text, 0, [QUESTION, "a port"], {}),
     "units": lambda text: list(quotable_units(text)),
     "coverage": lambda text: term_coverage(text, QUESTION, {}),
     "plain text": plain_text,

@@ -139,13 +139,20 @@ class WebRAGQueryEngine(BaseQueryEngine):
                 if focus
                 else (item.chunk.text, item.chunk.char_start)
             )
-            span = finest_quote(
-                text, offset, result.query, result.term_idf, max_chars=self._max_quote_chars
-            )
+            asked, weights = _asked(item, result)
+            span = finest_quote(text, offset, asked, weights, max_chars=self._max_quote_chars)
             quote = span and extract_citation(item.chunk, *span)
             if quote:
                 quotes.append(quote)
         return quotes
+
+
+def _asked(item: RankedChunk, result: OrchestrationResult) -> tuple[str, dict[str, float]]:
+    """What the passage scored best under, the question or another wording, with its weights."""
+    best = item.best_wording
+    if best is None or best not in result.wordings:
+        return result.query, result.term_idf
+    return best, result.wordings[best]
 
 
 def _node(item: RankedChunk) -> NodeWithScore:

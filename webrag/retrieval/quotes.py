@@ -132,6 +132,9 @@ class Quotation:
 _MEANING_WEIGHT: Final = 1.0
 _LENGTH_GAIN: Final = 0.2
 _FOCUS_GAIN: Final = 0.1
+# Where wordings were given, the reranker's choice is surer: at .2 it is 67 of 80 answers that are
+# among the first three quotations, at .1 63; without wordings it is 32 and 35 of 56.
+_WORDINGS_FOCUS_GAIN: Final = 0.2
 _LEAD_SHARE: Final = 0.5  # what a term in the lead counts, of one in the quotation
 _FIRST_QUESTION: Final = 2.0  # weight of the question itself, of its other wordings each 1
 _MOST_UNITS: Final = 3  # sentences quoted together
@@ -152,6 +155,7 @@ def best_quotes(
     most: int = 3,
     encode: Encode | None = None,
     focus: Span | None = None,
+    weights: Sequence[float] | None = None,
 ) -> list[Quotation]:
     """The parts of a passage that answer a question most likely, best first.
 
@@ -168,13 +172,15 @@ def best_quotes(
         most: Quotations at most.
         encode: Compares meanings; None to go by words alone.
         focus: Part of the page that a reranker liked best.
+        weights: What each of `questions` counts; None for the first twice as much as another.
     """
-    judge = _Judge(text, questions, term_idf, max(1, max_chars))
+    if weights is None:
+        weights = [_FIRST_QUESTION, *(1.0 for _ in questions[1:])]
+    judge = _Judge(text, questions, weights, term_idf, max(1, max_chars))
     valued = judge.valued(list(_quotable(text, max(1, max_chars))), encode)
     if focus is not None:
-        valued = [
-            (value + _FOCUS_GAIN * _is_within(each, offset, focus), each) for value, each in valued
-        ]
+        gain = _WORDINGS_FOCUS_GAIN if len(questions) > 1 else _FOCUS_GAIN
+        valued = [(value + gain * _is_within(each, offset, focus), each) for value, each in valued]
     valued.sort(key=lambda pair: (-pair[0], pair[1].start))
     chosen: list[Quotation] = []
     for value, each in valued:
@@ -210,13 +216,18 @@ class _Judge:
     """What each part of a passage says about the variants of a question."""
 
     def __init__(
-        self, text: str, questions: Sequence[str], term_idf: Mapping[str, float], max_chars: int
+        self,
+        text: str,
+        questions: Sequence[str],
+        weights: Sequence[float],
+        term_idf: Mapping[str, float],
+        max_chars: int,
     ) -> None:
         self._text = text
         self._questions = questions
         self._asked = [_Question.of(each, term_idf) for each in questions]
-        weights = np.array([_FIRST_QUESTION, *(1.0 for _ in questions[1:])])
-        self._weights = weights / weights.sum()
+        counted = np.array(weights)
+        self._weights = counted / counted.sum()
         self._max_chars = max_chars
 
     def valued(

@@ -6,6 +6,7 @@ from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.llms import CustomLLM
 from llama_index.core.query_engine import TransformQueryEngine
+from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool
 from typing_extensions import override
 
@@ -104,3 +105,21 @@ async def test_a_hypothetical_document_leads_to_what_the_question_does_not_name(
 
     assert "system account" in str(response)
     assert response.metadata["confidence"] > alone.metadata["confidence"]
+
+
+async def test_quotation_comes_from_the_wording_that_found_the_passage(
+    lab: Lab, static_site: Any
+) -> None:
+    said = "The receiver listens on socket 7411 unless it was told otherwise"
+    filler = [
+        f"Chapter {n} of the guide explains how entries are kept and sorted" for n in range(6)
+    ]
+    body = "".join(f"<p>{each}.</p>" for each in [*filler, said, *filler])
+    site = static_site({"/guide.html": f"<h1>Guide to the entries</h1>{body}"})
+    await lab.acquirer.acquire(site + "/guide.html")
+    engine = WebRAGQueryEngine(lab.engine(), max_quotes=1, max_quote_chars=90)
+    question = QueryBundle("Wo lauscht der Empfaenger?", custom_embedding_strs=["receiver socket"])
+
+    response = await engine.aquery(question)
+
+    assert "7411" in str(response)

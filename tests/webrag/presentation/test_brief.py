@@ -66,6 +66,8 @@ def deep_result(
             rule_number=1,
         ),
         total_urls_ingested=4,
+        confidence=0.62,
+        confidence_band="medium",
         urls_fetched=(INSTALL_URL, CONFIG_URL, BLOG_URL, DEEPER_URL),
     )
 
@@ -188,7 +190,7 @@ def test_brief_says_how_many_chunks_the_budget_left_out(
     urls = [f"https://docs.example.org/{number}" for number in range(5)]
     result = make_result(*(make_chunk(p, p, url=u) for p, u in zip(pages, urls, strict=True)))
 
-    text = format_brief(result, BriefConfig(token_budget=2000), count_tokens=count_tokens)
+    text = format_brief(result, BriefConfig(token_budget=1600), count_tokens=count_tokens)
 
     assert "... (showing 3 of 5 chunks — remaining 2 omitted due to response budget)" in text
 

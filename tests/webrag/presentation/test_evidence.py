@@ -20,7 +20,9 @@ def test_evidence_is_ordered_by_score_with_adjacent_context_last(
     retries_chunk: RankedChunk,
     count_tokens: Counter,
 ) -> None:
-    result = make_result(retries_chunk, install_chunk, timeout_chunk)
+    result = make_result(
+        retries_chunk, install_chunk, timeout_chunk, confidence=0.6, confidence_band="medium"
+    )
 
     blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
 
@@ -224,3 +226,54 @@ def test_whole_table_does_not_name_its_columns_again(
     brief = format_brief(make_result(chunk), BriefConfig(), count_tokens=count_tokens)
 
     assert "columns:" not in brief
+
+
+MANUAL = "The timeout is set in the file. The receiver listens on socket 7411. Logs are rotated."
+
+
+@pytest.mark.parametrize(
+    ("best", "expected"),
+    [
+        pytest.param(None, "timeout", id="found-by-the-question"),
+        pytest.param("receiver socket", "7411", id="found-by-another-wording"),
+        pytest.param("unknown", "timeout", id="a-wording-the-result-does-not-have"),
+    ],
+)
+def test_quotation_is_chosen_by_the_wording_that_found_its_passage(
+    make_result: MakeResult,
+    make_chunk: MakeChunk,
+    count_tokens: Counter,
+    best: str | None,
+    expected: str,
+) -> None:
+    chunk = make_chunk(MANUAL, MANUAL).model_copy(update={"best_wording": best})
+    wordings = {"receiver socket": {"receiver": 2.0, "socket": 2.0}}
+    result = make_result(chunk, query="timeout", wordings=wordings)
+    config = BriefConfig(max_quote_chars=40)
+
+    block = evidence_blocks(result, config, count_tokens=count_tokens)[0]
+
+    assert block.citation is not None
+    assert expected in block.citation.verbatim_text
+
+
+@pytest.mark.parametrize(("band", "listed"), [("medium", 3), ("none", 2)])
+def test_what_is_left_out_is_named_with_the_passage_to_read(
+    make_result: MakeResult,
+    make_chunk: MakeChunk,
+    count_tokens: Counter,
+    band: str,
+    listed: int,
+) -> None:
+    texts = [f"Page {number} sets the timeout." for number in range(16)]
+    chunks = [
+        make_chunk(text, text, url=f"https://a.test/{place}", score=0.9 if place < 8 else 0.06)
+        for place, text in enumerate(texts)
+    ]
+    result = make_result(*chunks, confidence_band=band)
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    named = [line for line in text.splitlines() if ", passage " in line and "relevance:" in line]
+    assert len(named) == listed
+    assert all(str(each.chunk.chunk_id) not in text for each in chunks[:1])

@@ -9,9 +9,9 @@ from webrag.presentation.brief.relevance import is_strong, least_relevance, rele
     ("relevance", "expected"),
     [
         pytest.param([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 6, id="all-are-near-the-best"),
-        pytest.param([0.9, 0.8, 0.7, 0.6, 0.5, 0.1, 0.1], 5, id="a-gap-ends-it"),
-        pytest.param([0.9, 0.02, 0.02, 0.02, 0.02, 0.02], 4, id="a-steep-fall-is-no-proof"),
-        pytest.param([0.12, 0.09, 0.08, 0.07, 0.06, 0.04], 4, id="the-floor-ends-it"),
+        pytest.param([*[0.9] * 9, 0.1, 0.1], 9, id="a-gap-ends-it"),
+        pytest.param([0.9, *[0.02] * 9], 8, id="a-steep-fall-is-no-proof"),
+        pytest.param([0.12, *[0.09] * 8, 0.04], 9, id="the-floor-ends-it"),
         pytest.param([0.5, 0.4], 2, id="few"),
         pytest.param([], 0, id="none"),
     ],
@@ -22,6 +22,13 @@ def test_evidence_ends_where_relevance_does(relevance: list[float], expected: in
 
 def test_of_what_answers_nothing_the_best_few_are_kept() -> None:
     assert relevant_count([0.04] * 20, 0.05, nothing_relevant=True) == 3
+
+
+def test_a_sure_answer_needs_fewer_passages_beside_it() -> None:
+    relevance = [0.95, 0.6, 0.3, 0.2, 0.1]
+
+    assert relevant_count(relevance, 0.05, nothing_relevant=False, is_sure=True) == 2
+    assert relevant_count(relevance, 0.05, nothing_relevant=False) == 5
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

@@ -114,3 +114,40 @@ def test_trace_says_where_it_went_and_why_it_stopped_without_rules_and_signals(
         "└── /install/x (depth 1, +0 chunks, score: 0.42 → 0.81, 1200ms)",
         "    [stopped: The best results are good and alike.]",
     ]
+
+
+def test_trace_hangs_a_page_under_the_stored_page_its_link_stands_on(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    child, stored = "https://docs.example.org/guide/b", "https://docs.example.org/guide/a"
+    step = make_step(candidates_expanded=(child,), parents={child: stored}, source_url=SEED)
+
+    lines = expansion_trace(make_result(expansion_steps=(step,))).splitlines()
+
+    assert lines[2].startswith("/install (seed")
+    assert lines[3] == "/a (stored before)"
+    assert lines[4].startswith("└── /b (depth 1")
+
+
+def test_trace_tells_the_time_of_a_round_once(make_result: MakeResult, make_step: MakeStep) -> None:
+    urls = tuple(f"https://docs.example.org/guide/{name}" for name in "abc")
+    step = make_step(candidates_expanded=urls, duration_ms=777)
+
+    trace = expansion_trace(make_result(expansion_steps=(step,)))
+
+    assert trace.count("777ms") == 1
+    assert "(3 pages in one round:" in trace
+
+
+def test_trace_names_a_few_of_many_dead_links_and_all_at_full_detail(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    urls = [f"https://docs.example.org/guide/{number}" for number in range(20)]
+    failed = {url: f"The page {url} does not exist (HTTP 404)." for url in urls}
+    result = make_result(expansion_steps=(make_step(candidates_failed=failed),))
+
+    brief, full = expansion_trace(result), expansion_trace(result, detail="full")
+
+    assert brief.count("[failed: it does not exist (HTTP 404).]") == 3
+    assert "(17 more pages failed)" in brief
+    assert full.count("[failed:") == 20

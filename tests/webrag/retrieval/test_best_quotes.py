@@ -114,3 +114,16 @@ def test_a_long_passage_of_small_parts_is_quoted_in_time(piece: str) -> None:
     best_quotes(text, 0, ["a long question about a"] * 6, {})
 
     assert time.perf_counter() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        pytest.param((3.0, 1.0), "port | 5432", id="the-question"),
+        pytest.param((1.0, 3.0), "backlog | 128", id="another-wording"),
+    ],
+)
+def test_the_variant_that_counts_most_chooses(weights: tuple[float, ...], expected: str) -> None:
+    best = best_quotes(TABLE, 0, ["port", "backlog"], {}, weights=weights)[0]
+
+    assert TABLE[best.start : best.end] == expected

@@ -40,7 +40,7 @@ _RESERVE_TOKENS = 80
 _LEAST_EVIDENCE_TOKENS = 200
 _TERSE_BLOCKS = 3
 # What comes closest to a question that nothing answers is worth a look, not a chapter.
-_CLOSEST_TOKENS = 800
+_CLOSEST_TOKENS = 500
 _CLOSEST = "Nothing that was found seems to answer the question; this comes closest."
 # As much as the hint of an error may have; filters with many pages would fill the brief.
 _WARNING_CHARS = 400
@@ -247,10 +247,15 @@ def _fitting(
 
 
 def _cost(block: EvidenceBlock, layout: _Layout, count_tokens: TokenCounter) -> int:
-    parts = [evidence_entry(block, layout.nonce), *citation_entries([block])]
+    """What a passage adds; of its quotations only those that are among the best of all."""
+    parts = [evidence_entry(block, layout.nonce)]
     if all(each.source_number != block.source_number for each in layout.blocks):
         parts.append(source_entry(block))
-    return count_tokens("\n\n".join(parts)) + 2
+    before, after = (
+        count_tokens("\n\n".join(citation_entries(blocks)))
+        for blocks in (layout.blocks, (*layout.blocks, block))
+    )
+    return count_tokens("\n\n".join(parts)) + 2 + after - before
 
 
 def _cut(

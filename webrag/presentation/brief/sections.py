@@ -6,7 +6,7 @@ from typing import Literal
 
 from webrag.answering.addressing import addresses_reader
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
-from webrag.presentation.brief.blocks import source_numbers
+from webrag.presentation.brief.blocks import finds_nothing, source_numbers
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, one_line
@@ -30,7 +30,8 @@ __all__ = [
 # Longest titles and headings seen on documentation sites are near 120 characters.
 _TITLE_CHARS = 160
 
-_MAX_HEADINGS = 12
+# [EVIDENCE] names the section of every passage.
+_MAX_HEADINGS = 3
 
 _MAX_URL_CHARS = 500
 
@@ -44,6 +45,10 @@ Your response to the user MUST include:
 4. Relevant [IMAGES] as links, and one or two of the [FOLLOW-UP OPTIONS]."""
 
 _WEAK = "The confidence is low: say that the pages seem not to hold the answer."
+
+_GUIDE_FOR_NOTHING = """\
+Your response to the user MUST say that the pages seem not to hold the answer; cite with its link
+what you use of them, add nothing from memory, and offer one of the [FOLLOW-UP OPTIONS]."""
 
 _UNSEARCHED = (
     "No stored page was searched: say so, not that the pages lack the answer; [STATS] says why."
@@ -65,6 +70,8 @@ def guide(result: OrchestrationResult) -> str:
     """Directions for the model that writes the answer."""
     if not result.corpus_stats.total_parent_chunks:
         return f"{_GUIDE}\n{_UNSEARCHED}"
+    if finds_nothing(result):
+        return _GUIDE_FOR_NOTHING
     weak = result.confidence_band in ("low", "none")
     return f"{_GUIDE}\n{_WEAK}" if weak else _GUIDE
 
@@ -88,7 +95,11 @@ def sources(
         if number in shown:
             page = pages[url].chunk
             lines.append(f"[{number}] {_title(page.title)} — {_url(url)} ({_dates(page)})")
-            headings = (block.heading for block in blocks if block.source_number == number)
+            headings = (
+                block.heading
+                for block in blocks
+                if block.source_number == number and block.heading != page.title
+            )
             lines += _heading_lines(headings) if with_sections else []
     return "\n".join(lines) or "(none)"
 
@@ -127,7 +138,7 @@ def left_out_lines(blocks: Iterable[EvidenceBlock], *, few: bool) -> list[str]:
 
 
 # Each costs the reader some 45 tokens.
-_MOST_LEFT_OUT = 5
+_MOST_LEFT_OUT = 3
 _FEW_LEFT_OUT = 2
 
 
@@ -187,7 +198,7 @@ def _best(blocks: Iterable[EvidenceBlock]) -> list[tuple[Quote, EvidenceBlock]]:
 
 
 # A model quotes two or three; each costs the reader some 120 tokens.
-_MOST_QUOTES = 5
+_MOST_QUOTES = 3
 _LEAD_CHARS = 160
 
 
@@ -278,9 +289,13 @@ _CLI = {
 }
 
 
+_FEW_NEXT_LINKS = 4  # beside passages that answer nothing
+
+
 def next_links(result: OrchestrationResult) -> str:
     """The links not followed, for a caller that may name them in another call."""
-    return "\n".join(map(_next_link, result.next_links))
+    most = _FEW_NEXT_LINKS if finds_nothing(result) else None
+    return "\n".join(map(_next_link, result.next_links[:most]))
 
 
 def _next_link(link: NextLink) -> str:

@@ -1,5 +1,6 @@
 """The expansion trace as an ASCII tree; it shows what happened and judges nothing."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,6 +15,8 @@ _ACTIONS = {
     "expand_recall": "searched again with a larger budget",
     "expand_intent": "searched again with other words",
 }
+
+_FAILED = 3  # a site with dead links has dozens in a round
 
 
 @dataclass
@@ -41,7 +44,7 @@ def expansion_trace(
     urls = [*result.seed_urls, *(url for step in steps for url in step.candidates_expanded)]
     urls += [url for step in steps for url in step.candidates_failed]
     base = _common_base(urls)
-    roots = _tree(result, steps, base)
+    roots = _tree(result, steps, base, most_failed=_FAILED if detail == "brief" else sys.maxsize)
     lines = [f"Base: {base}", ""]
     for root in roots:
         lines += _drawn(root)
@@ -56,7 +59,9 @@ def expansion_trace(
     return "\n".join(lines)
 
 
-def _tree(result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str) -> list[_Node]:
+def _tree(
+    result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str, *, most_failed: int
+) -> list[_Node]:
     before = steps[0].top_score_before
     score = f"score: {before:.2f} → {before:.2f}"
     nodes = {url: _Node(f"{_short(url, base)} (seed, {score})") for url in result.seed_urls}
@@ -65,15 +70,37 @@ def _tree(result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str
         if step.decision != "expand_breadth":
             seeds[0].children.append(_Node(_search_label(step)))
         for url in step.candidates_expanded:
-            parent = nodes.get(step.parents.get(url) or step.source_url, seeds[0])
+            parent = _parent(url, step, nodes, seeds, base)
             node = _Node("", depth=parent.depth + 1)
             node.label = _page_label(url, step, base, node.depth)
             parent.children.append(node)
             nodes.setdefault(url, node)
-        for url, reason in step.candidates_failed.items():
-            parent = nodes.get(step.parents.get(url) or step.source_url, seeds[0])
-            parent.children.append(_Node(f"{_short(url, base)} [failed: {one_line(reason)}]"))
+        if len(step.candidates_expanded) > 1:
+            count = len(step.candidates_expanded)
+            change = f"{_score_change(step)}, {step.duration_ms:.0f}ms"
+            seeds[0].children.append(_Node(f"({count} pages in one round: {change})"))
+        for place, (url, reason) in enumerate(step.candidates_failed.items()):
+            parent = _parent(url, step, nodes, seeds, base)
+            if place >= most_failed:
+                more = len(step.candidates_failed) - place
+                parent.children.append(_Node(f"({more} more pages failed)"))
+                break
+            told = one_line(reason.replace(f"The page {url} ", "it "))
+            parent.children.append(_Node(f"{_short(url, base)} [failed: {told}]"))
     return seeds
+
+
+def _parent(
+    url: str, step: ExpansionStep, nodes: dict[str, _Node], seeds: list[_Node], base: str
+) -> _Node:
+    """The page a link stands on; one that an earlier run stored gets a tree of its own."""
+    found_on = step.parents.get(url)
+    if found_on is None:
+        return nodes.get(step.source_url, seeds[0])
+    if found_on not in nodes:
+        nodes[found_on] = _Node(f"{_short(found_on, base)} (stored before)")
+        seeds.append(nodes[found_on])
+    return nodes[found_on]
 
 
 def _round(number: int, step: ExpansionStep) -> str:
@@ -102,10 +129,10 @@ def _search_label(step: ExpansionStep) -> str:
 def _page_label(url: str, step: ExpansionStep, base: str, depth: int) -> str:
     external = "" if url.startswith(base) else "external, "
     chunks = step.chunks_by_url.get(url, 0)
-    return (
-        f"{_short(url, base)} ({external}depth {depth}, +{chunks} chunks, "
-        f"{_score_change(step)}, {step.duration_ms:.0f}ms)"
-    )
+    label = f"{_short(url, base)} ({external}depth {depth}, +{chunks} chunks"
+    if len(step.candidates_expanded) > 1:  # what a round did is not one page's doing
+        return f"{label})"
+    return f"{label}, {_score_change(step)}, {step.duration_ms:.0f}ms)"
 
 
 def _score_change(step: ExpansionStep) -> str:
