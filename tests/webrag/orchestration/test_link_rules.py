@@ -194,4 +194,8 @@ def test_folder_that_seems_to_be_missing_comes_last(
 def test_links_far_below_the_best_wait_for_a_later_round(
     scores: list[float], rounds_left: int, count: int
 ) -> None:
-    assert worth_now(scores, rounds_left=rounds_left) == count
+    assert worth_now(scores, rounds_left=rounds_left, has_wordings=True) == count
+
+
+def test_no_link_waits_where_only_the_question_scored_them() -> None:
+    assert worth_now([0.8, 0.1, 0.1], rounds_left=3, has_wordings=False) == 3

@@ -162,7 +162,7 @@ def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterabl
     return next((n for n, url in enumerate(urls) if _folder(url) not in dead), 0)
 
 
-def worth_now(scores: Sequence[float], *, rounds_left: int) -> int:
+def worth_now(scores: Sequence[float], *, rounds_left: int, has_wordings: bool) -> int:
     """How many of the links are worth a page now, at least one.
 
     A link that scores far below the best one waits while further rounds are to come: the pages
@@ -171,8 +171,10 @@ def worth_now(scores: Sequence[float], *, rounds_left: int) -> int:
     Args:
         scores: Of the links, best first.
         rounds_left: Rounds that may still be made, this one included.
+        has_wordings: Whether links were scored under other wordings as well. A question's own words
+            tell a good link too badly: by those alone, waiting lost evidence.
     """
-    if rounds_left <= 1:
+    if rounds_left <= 1 or not has_wordings:
         return max(len(scores), 1)
     bar = scores[0] * _WORTH_NOW_SHARE if scores else 0.0
     return max(sum(score >= bar for score in scores), 1)

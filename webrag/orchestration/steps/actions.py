@@ -86,10 +86,9 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         is_first="expand_breadth" not in {step.decision for step in state.steps},
         rounds_left=rounds_left,
     )
-    if state.request.wordings:
-        # The question's own words tell a good link too badly: without wordings this lost evidence.
-        scores = [candidate.score for candidate in frontier.candidates]
-        size = min(size, worth_now(scores, rounds_left=rounds_left))
+    scores = [candidate.score for candidate in frontier.candidates]
+    has_wordings = bool(state.request.wordings)
+    size = min(size, worth_now(scores, rounds_left=rounds_left, has_wordings=has_wordings))
     report("expansion", f"Expanding to linked pages (up to {size})...")
     with listening(state.note_degraded):
         outcome = pending.outcome = await run.components.expander.follow(
