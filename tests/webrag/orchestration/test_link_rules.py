@@ -10,6 +10,7 @@ from webrag.orchestration.links.rules import (
     penalty,
     shared_path,
     skip_reason,
+    worth_now,
 )
 
 SEEDS = ["https://www.docs.test/guide/start.html", "http://127.0.0.1:8000/"]
@@ -177,3 +178,24 @@ def test_folder_that_seems_to_be_missing_comes_last(
     found = next_to_try(waiting, failed=absolute(failed), obtained=absolute(obtained))
 
     assert found == position
+
+
+@pytest.mark.parametrize(
+    ("scores", "rounds_left", "count"),
+    [
+        pytest.param([0.8, 0.7, 0.4, 0.39, 0.1], 2, 3, id="down to half of the best"),
+        pytest.param([0.8, 0.1, 0.1], 2, 1, id="one stands out"),
+        pytest.param([0.8, 0.1, 0.1], 1, 3, id="nothing waits in the last round"),
+        pytest.param([0.1, 0.09, 0.08], 3, 3, id="what counts is the best one, not the height"),
+        pytest.param([0.0, 0.0], 3, 2, id="all score nothing"),
+        pytest.param([], 3, 1, id="no links"),
+    ],
+)
+def test_links_far_below_the_best_wait_for_a_later_round(
+    scores: list[float], rounds_left: int, count: int
+) -> None:
+    assert worth_now(scores, rounds_left=rounds_left, has_wordings=True) == count
+
+
+def test_no_link_waits_where_only_the_question_scored_them() -> None:
+    assert worth_now([0.8, 0.1, 0.1], rounds_left=3, has_wordings=False) == 3

@@ -245,3 +245,65 @@ def test_targets_are_distinct_ordered_and_bounded(candidates: Any, question: Any
     assert len({candidate.url for candidate in found}) == len(found)
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= sum(WEIGHTS.values()) for score in scores)
+
+
+def in_list(count: int) -> list[LinkCandidate]:
+    """Links of one passage, the last of which says what the question asks."""
+    names = [*(f"other{n}" for n in range(count - 1)), "lag"]
+    return [
+        link(f"https://d.test/{name}", title=name, char_start=place)
+        for place, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize(("count", "value"), [(1, 0.8), (4, 0.8), (16, 0.4), (64, 0.2)])
+def test_relevance_of_a_passage_is_shared_where_it_links_to_many(count: int, value: float) -> None:
+    passages = {"https://d.test/": [(0, 100, 0.8)]}
+
+    found = scored(*in_list(count), passages=passages)
+
+    assert [each.breakdown["passage"] for each in found] == pytest.approx([value] * count)
+
+
+def test_one_target_linked_many_times_keeps_the_relevance_of_its_passage() -> None:
+    links = [link(title=f"lag {n}", char_start=n) for n in range(50)]
+
+    (found,) = scored(*links, passages={"https://d.test/": [(0, 100, 0.8)]})
+
+    assert found.breakdown["passage"] == pytest.approx(0.8)
+
+
+def test_link_named_in_a_sentence_beats_the_entries_of_a_relevant_list() -> None:
+    links = [
+        *in_list(60)[:-1],
+        link("https://d.test/aside", title="replica lag", source_url="https://d.test/other"),
+    ]
+
+    best, *_ = scored(*links, passages={"https://d.test/": [(0, 100, 1.0)]})
+
+    assert best.url == "https://d.test/aside"
+
+
+@pytest.mark.parametrize("signal", ["title", "url_path", "description"])
+def test_word_that_names_every_target_says_little(signal: str) -> None:
+    names = ["add", "commit", "fetch", "merge", "push", "stash", "tag", "bisect"]
+    links = [
+        link(f"https://d.test/git-{name}.html", title=f"git-{name}", description=f"git {name}")
+        for name in names
+    ]
+
+    found = scored(*links, questions=("git bisect run",))
+
+    values = {each.title: each.breakdown[signal] for each in found}
+    assert values.pop("git-bisect") > 0.3
+    assert max(values.values()) < 0.1
+
+
+@given(st.integers(1, 30), st.integers(0, 30))
+def test_signals_of_words_stay_within_bounds_however_common_the_words(same: int, own: int) -> None:
+    links = [link(f"https://d.test/lag/{n}", title="replica lag") for n in range(same)]
+    links += [link(f"https://d.test/x{n}", title=f"own{n}") for n in range(own)]
+
+    for each in scored(*links):
+        assert all(0.0 <= value <= 1.0 for value in each.breakdown.values())
+    assert max(each.breakdown["title"] for each in scored(*links)) == pytest.approx(1.0)

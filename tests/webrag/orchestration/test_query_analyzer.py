@@ -183,6 +183,30 @@ async def test_rules_offer_nothing_when_everything_was_tried() -> None:
     assert offered == ()
 
 
+async def test_rules_have_nothing_to_add_to_wordings_of_the_caller() -> None:
+    query = "The main machine died. What do I run on the replica?"
+    analyzer = QueryAnalyzer()
+    analysis, _ = await analyzer.analyze(query)
+
+    offered = await analyzer.alternatives(query, analysis, wordings=["promote a standby"])
+
+    assert offered == ((), None)
+
+
+async def test_model_may_add_to_wordings_of_the_caller_but_not_repeat_them() -> None:
+    analyzer, _ = scripted(json.dumps(GOOD))
+    analysis, _ = await QueryAnalyzer().analyze("What about snapshots?")
+
+    offered, _ = await analyzer.alternatives(
+        "What about snapshots?",
+        analysis,
+        wordings=["How snapshots work?"],
+        tried=["How snapshots work?"],
+    )
+
+    assert offered == ("when snapshots expire",)
+
+
 async def test_mode_none_offers_no_alternatives() -> None:
     analyzer = QueryAnalyzer(mode="none")
     analysis, _ = await analyzer.analyze("How do I change the port?")

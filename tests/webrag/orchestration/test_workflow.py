@@ -38,6 +38,24 @@ async def test_events_tell_each_decision(lab: Lab, static_site: Any) -> None:
     assert isinstance(result, OrchestrationResult)
 
 
+async def test_with_wordings_nothing_is_rephrased_and_it_is_said(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(dict(MANUAL))
+
+    events, result = await events_of(
+        lab.engine(),
+        site + "/",
+        TWO_LINKS_AWAY,
+        wordings=["pruning of archived snapshots"],
+        research_mode="deep",
+    )
+
+    assert "expand_intent" not in {step.decision for step in result.expansion_steps}
+    told = [event.detail for event in events if isinstance(event, ProgressEvent)]
+    assert "No other wordings of the question besides those given are known." in told
+
+
 async def test_stream_ends_with_the_result(lab: Lab, static_site: Any) -> None:
     site = static_site(dict(MANUAL))
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, Literal
@@ -19,6 +19,7 @@ __all__ = [
     "penalty",
     "shared_path",
     "skip_reason",
+    "worth_now",
 ]
 
 _NOT_PAGE_ENDINGS: Final = """
@@ -49,6 +50,8 @@ _FOLDER_PAGE: Final = "index"
 # Dead links use up the failures of a run. On partly reachable sites, putting such folders last
 # reached .02 more of the pages with evidence; two or five failures made no difference.
 _DEAD_FOLDER_FAILURES: Final = 3
+# Of the best link's score; what is below waits for a round that knows more links.
+_WORTH_NOW_SHARE: Final = 0.5
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -157,6 +160,24 @@ def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterabl
     alive = set(map(_folder, obtained))
     dead = {folder for folder, count in failures.items() if count >= _DEAD_FOLDER_FAILURES} - alive
     return next((n for n, url in enumerate(urls) if _folder(url) not in dead), 0)
+
+
+def worth_now(scores: Sequence[float], *, rounds_left: int, has_wordings: bool) -> int:
+    """How many of the links are worth a page now, at least one.
+
+    A link that scores far below the best one waits while further rounds are to come: the pages
+    fetched now link to better ones, and each page can be spent once.
+
+    Args:
+        scores: Of the links, best first.
+        rounds_left: Rounds that may still be made, this one included.
+        has_wordings: Whether links were scored under other wordings as well. A question's own words
+            tell a good link too badly: by those alone, waiting lost evidence.
+    """
+    if rounds_left <= 1 or not has_wordings:
+        return max(len(scores), 1)
+    bar = scores[0] * _WORTH_NOW_SHARE if scores else 0.0
+    return max(sum(score >= bar for score in scores), 1)
 
 
 def shared_path(url: str, named: str) -> float:

@@ -1,8 +1,9 @@
 """How promising a link is for a question; pure functions over links and numbers, no I/O."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from statistics import median
 from typing import Final, Protocol
 
@@ -27,6 +28,9 @@ __all__ = [
 
 _IN_DEGREE_FULL: Final = 5
 _DEPTH_STEP: Final = 0.2
+# A passage says something of a few links; one with more is a list, whose relevance says little of
+# each: all keywords of a language counted as much as the one page that was linked in a sentence.
+_LINKS_OF_A_PASSAGE: Final = 4
 
 PassageScores = Mapping[str, Sequence[tuple[int, int, float]]]
 """URL to (char_start, char_end, value in [0, 1]) of its passages."""
@@ -81,6 +85,9 @@ def score_links(
     similarity of question and anchor, and what the target's path shares with a named page's. With
     the default weights it lies in [0, 1.8].
 
+    Terms count the less the more other targets are named by them: on the site of a program, its
+    name says nothing. A passage's relevance is shared where it links to many.
+
     Args:
         links: May name a target several times.
         questions: The parts of a question and other wordings of it; a link counts by the one it
@@ -91,7 +98,8 @@ def score_links(
         encoder: For similarities; None leaves them 0.
         weights: By signal name; a missing name counts 0.
     """
-    scorer = _Scorer(questions, seeds, in_degrees, passages, encoder, weights)
+    links = list(links)
+    scorer = _Scorer(links, questions, seeds, in_degrees, passages, encoder, weights)
     best: dict[str, ScoredCandidate] = {}
     for link in links:
         candidate = scorer.score(link)
@@ -155,6 +163,7 @@ def _text_scores(matches: Sequence[ChildMatch | WordingScores]) -> list[float]:
 class _Scorer:
     def __init__(
         self,
+        links: Sequence[LinkCandidate],
         questions: Sequence[LinkQuestion],
         seeds: Sequence[str],
         in_degrees: Mapping[str, int],
@@ -168,6 +177,8 @@ class _Scorer:
         self._passages = passages
         self._encoder = encoder
         self._weights = weights
+        self._rarity = _rarity(links)
+        self._crowds = self._count_targets(links)
         # Menus repeat the same links on every page.
         self._by_text: dict[tuple[str, str, str], dict[str, float]] = {}
         self._seed_paths: dict[str, float] = {}
@@ -201,7 +212,10 @@ class _Scorer:
             path = path_words(url)
             texts = [frozenset(analyze(text)) for text in (path, anchor, sentence)]
             vectors = self._vectors(f"{anchor} {path}")
-            options = [_text_signals(question, texts, vectors) for question in self._questions]
+            options = [
+                _text_signals(question, texts, vectors, self._rarity)
+                for question in self._questions
+            ]
             self._by_text[key] = max(options, key=self._total)
         return self._by_text[key]
 
@@ -217,22 +231,70 @@ class _Scorer:
         return self._seed_paths[url]
 
     def _passage(self, link: LinkCandidate) -> float:
+        span = self._span(link)
+        if span is None:
+            return 0.0
+        crowd = self._crowds[link.source_url, *span[:2]]
+        return span[2] * min(1.0, sqrt(_LINKS_OF_A_PASSAGE / crowd))
+
+    def _span(self, link: LinkCandidate) -> tuple[int, int, float] | None:
+        """The passage that holds a link; of several retrieved, the one that fits best."""
         at = link.char_start
         if at is None:
-            return 0.0
+            return None
         spans = self._passages.get(link.source_url, ())
-        return max((value for start, end, value in spans if start <= at < end), default=0.0)
+        around = (span for span in spans if span[0] <= at < span[1])
+        return max(around, key=lambda span: span[2], default=None)
+
+    def _count_targets(self, links: Iterable[LinkCandidate]) -> dict[tuple[str, int, int], int]:
+        """How many targets each passage links to."""
+        targets: defaultdict[tuple[str, int, int], set[str]] = defaultdict(set)
+        for link in links:
+            span = self._span(link)
+            if span is not None:
+                targets[link.source_url, *span[:2]].add(link.url)
+        return {key: len(urls) for key, urls in targets.items()}
+
+
+def _rarity(links: Iterable[LinkCandidate]) -> "_Rarity":
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    for url, anchor in {(link.url, link.title) for link in links}:
+        named[url].update(analyze(f"{anchor_of(anchor)} {path_words(url)}"))
+    counts = Counter(term for terms in named.values() for term in terms)
+    return _Rarity(counts, max(len(named), 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rarity:
+    """How much a term tells of a target, by how many others are named by it.
+
+    Attributes:
+        counts: Targets whose path or anchors hold a term.
+        targets: All there are.
+    """
+
+    counts: Mapping[str, int]
+    targets: int
+
+    def of(self, terms: Iterable[str]) -> float:
+        """Sum over terms; each counts 1 where no other target is named by it."""
+        return sum(1 - max(self.counts.get(term, 0) - 1, 0) / self.targets for term in terms)
 
 
 def _text_signals(
-    question: LinkQuestion, texts: Sequence[frozenset[str]], vectors: NDArray[np.float32]
+    question: LinkQuestion,
+    texts: Sequence[frozenset[str]],
+    vectors: NDArray[np.float32],
+    rarity: _Rarity,
 ) -> dict[str, float]:
     path, anchor, sentence = texts
     terms = question.terms
+    # No term weighs nothing: of n targets that all share one it weighs 1/n.
+    total, either = rarity.of(terms), rarity.of(terms | path)
     return {
-        "url_path": len(terms & path) / len(terms | path) if terms | path else 0.0,
-        "title": len(terms & anchor) / len(terms) if terms else 0.0,
-        "description": len(terms & sentence) / len(terms) if terms else 0.0,
+        "url_path": rarity.of(terms & path) / either if either else 0.0,
+        "title": rarity.of(terms & anchor) / total if total else 0.0,
+        "description": rarity.of(terms & sentence) / total if total else 0.0,
         "similarity": max_similarity(question, vectors),
     }
 

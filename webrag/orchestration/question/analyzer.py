@@ -272,6 +272,7 @@ class QueryAnalyzer:
         query: str,
         analysis: QueryAnalysis,
         *,
+        wordings: Sequence[str] = (),
         tried: Collection[str] = (),
         reason: str = "",
         known_context: str | None = None,
@@ -283,6 +284,8 @@ class QueryAnalyzer:
         Args:
             query: The question as asked.
             analysis: What was found out about it.
+            wordings: The caller's own. They are searched with the question in every round, held to
+                what the question finds; patterns have nothing to add to them.
             tried: Queries that have been searched already.
             reason: Why another wording is wanted, for the model.
             known_context: As in `analyze`.
@@ -293,7 +296,7 @@ class QueryAnalyzer:
             New queries, none of them tried, and a sentence naming what did not work, or None.
         """
         degraded = None
-        offered = () if self._mode == "none" else _reworded(query)
+        offered = () if self._mode == "none" or wordings else _reworded(query)
         if self._llm is not None:
             request = AnalysisRequest(
                 question=query,

@@ -6,6 +6,7 @@ from typing import Final
 from webrag.ingestion.notes import listening
 from webrag.orchestration.links.candidates import Frontier
 from webrag.orchestration.links.expander import MAX_LINK_SOURCES
+from webrag.orchestration.links.rules import worth_now
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import PendingStep
 from webrag.orchestration.steps.research import Report, ResearchRun
@@ -61,7 +62,8 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
     offered, degraded = await run.components.analyzer.alternatives(
         state.request.query,
         state.analysis,
-        tried=state.queries,
+        wordings=state.request.wordings,
+        tried=(*state.queries, *state.request.wordings),
         reason=pending.decision.reason,
         known_context=state.request.known_context,
         constraints=state.request.constraints,
@@ -70,19 +72,27 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
     state.note_degraded(degraded)
     pending.new_queries = offered[: _MAX_EXTRA_QUERIES - len(state.extra_queries)]
     state.extra_queries += pending.new_queries
+    if not pending.new_queries:
+        given = "besides those given " if state.request.wordings else ""
+        report("expansion", f"No other wordings of the question {given}are known.")
 
 
 async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) -> None:
     state, config = run.state, run.components.config.expansion
+    rounds_left = state.request.max_iterations - state.iteration
+    frontier = state.frontier or Frontier()
     size = state.budget.round_size(
         config.max_candidates_per_iteration,
         is_first="expand_breadth" not in {step.decision for step in state.steps},
-        rounds_left=state.request.max_iterations - state.iteration,
+        rounds_left=rounds_left,
     )
+    scores = [candidate.score for candidate in frontier.candidates]
+    has_wordings = bool(state.request.wordings)
+    size = min(size, worth_now(scores, rounds_left=rounds_left, has_wordings=has_wordings))
     report("expansion", f"Expanding to linked pages (up to {size})...")
     with listening(state.note_degraded):
         outcome = pending.outcome = await run.components.expander.follow(
-            state.frontier or Frontier(),
+            frontier,
             size=size,
             budget=state.budget,
             scope=state.scope,
