@@ -583,7 +583,7 @@ class WebRAG:
             heading: Begin at the heading with these words.
             quote: Begin a little before this quotation.
             passage_id: Begin with this passage (the `chunk_id` of a result).
-            max_tokens: Tokens of the text at most, from 50.
+            max_tokens: Tokens of the text at most, from 200.
 
         Raises:
             InputError: The page is not stored or holds no such place, or two places are named.

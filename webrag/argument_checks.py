@@ -29,7 +29,7 @@ LEAST_MAX_TOKENS = 500
 FORGOTTEN_UNASKED = 20
 """More pages are not forgotten at once without a confirmation."""
 
-LEAST_READ_TOKENS = 50
+LEAST_READ_TOKENS = 200
 """Fewer tokens of a page are not worth a call."""
 
 MAX_WORDINGS = 5

@@ -244,7 +244,7 @@ class OrchestrationResult(_Frozen):
         partial: A deadline cut the run short.
         urls_fetched: Pages obtained from the network in this run, seed included.
         next_links: The best links that were not followed, best first: of a deep run, and of any
-            whose confidence is low.
+            whose confidence is not high.
         page_sources: For each of them, the name of the page source it came from.
         expansion_budget: As the caller gave it.
         rounds_allowed: Rounds of expansion this run might have taken; 0 for a fast one.

@@ -427,7 +427,8 @@ def format_excerpt(
 
     Args:
         excerpt: Cut further where it does not fit the budget.
-        token_budget: Tokens of all that is printed, at most.
+        token_budget: Tokens of all that is printed, at most; exceeded by what names the page where
+            it would leave no text.
         count_tokens: In whose unit.
         nonce: Unpredictable token that frames page text; no frames when None.
 
@@ -437,8 +438,12 @@ def format_excerpt(
     # Imported here: clients wait for the tool list, and it brings the database's driver.
     from webrag.retrieval.reading import cut_to_tokens
 
-    shown = excerpt
-    while count_tokens(text := _excerpt(shown, nonce)) > token_budget and shown.text:
+    shown, lines = excerpt, _MOST_OUTLINED
+    while lines and count_tokens(_outline(excerpt, lines)) > token_budget * _OUTLINE_SHARE:
+        lines //= 2
+    while count_tokens(text := _excerpt(shown, nonce, lines)) > token_budget:
+        if len(shown.text) <= _LEAST_SHOWN_CHARS:
+            break  # whoever reads on must get on, whatever the address of the page takes
         size = len(shown.text)
         cut = cut_to_tokens(
             shown.text,
@@ -447,19 +452,20 @@ def format_excerpt(
             count_tokens,
         )
         cut = cut if len(cut) < size else cut[: size - 1]
+        cut = cut if len(cut) >= _LEAST_SHOWN_CHARS else shown.text[:_LEAST_SHOWN_CHARS]
         end = shown.char_start + len(cut)
         shown = shown.model_copy(update={"text": cut, "char_end": end})
     return text, shown
 
 
-def _excerpt(excerpt: "PageExcerpt", nonce: str | None) -> str:
+def _excerpt(excerpt: "PageExcerpt", nonce: str | None, lines: int) -> str:
     page, total = excerpt.page, excerpt.page_chars
     head = [_title(page.title), f"URL: {_url(page.url)}", _state(page)]
     more = "" if excerpt.next_offset is None else f"; read on with offset={excerpt.next_offset}"
     head.append(f"Shown: chars {excerpt.char_start}-{excerpt.char_end} of {total}{more}")
     if excerpt.note:
         head.append(f"Note: {excerpt.note}")
-    outline = _outline(excerpt)
+    outline = _outline(excerpt, lines)
     parts = ["\n".join(["[PAGE]", *head]), frame_notice(nonce)]
     parts += [f"Outline, with offsets:\n{framed(outline, nonce)}"] if outline else []
     parts.append(framed(excerpt.text, nonce))
@@ -467,12 +473,14 @@ def _excerpt(excerpt: "PageExcerpt", nonce: str | None) -> str:
 
 
 _MOST_OUTLINED = 30
+_OUTLINE_SHARE = 0.25
+_LEAST_SHOWN_CHARS = 200
 _OUTLINED_CHARS = 80
 
 
-def _outline(excerpt: "PageExcerpt") -> str:
-    """Offsets and headings, as deep as thirty lines allow; nothing where all is shown anyway."""
-    if excerpt.char_start == 0 and excerpt.next_offset is None:
+def _outline(excerpt: "PageExcerpt", most: int) -> str:
+    """Offsets and headings, as deep as some lines allow; only where a page begins that goes on."""
+    if not most or excerpt.char_start or excerpt.next_offset is None:
         return ""
     headings = excerpt.headings
     levels = sorted({each.level for each in headings})
@@ -480,17 +488,15 @@ def _outline(excerpt: "PageExcerpt") -> str:
         (
             level
             for level in reversed(levels)
-            if sum(each.level <= level for each in headings) <= _MOST_OUTLINED
+            if sum(each.level <= level for each in headings) <= most
         ),
         levels[0] if levels else 0,
     )
     kept = [each for each in headings if each.level <= depth]
-    before = sum(each.char_start <= excerpt.char_start for each in kept)
-    first = max(min(before - _MOST_OUTLINED // 3, len(kept) - _MOST_OUTLINED), 0)
     lines = [
         f"{'  ' * (each.level - levels[0])}"
         f"{one_line(each.text, max_chars=_OUTLINED_CHARS)} ({each.char_start})"
-        for each in kept[first : first + _MOST_OUTLINED]
+        for each in kept[:most]
     ]
     more = len(headings) - len(lines)
     return "\n".join([*lines, *([f"({more:,} more headings)"] if more else [])])

@@ -166,7 +166,7 @@ async def read_stored(
         corpus: Knows pages by every address they have.
         url: The page; None when the place is a passage.
         place: Where to begin.
-        max_tokens: Of the text, from 50.
+        max_tokens: Of the text, from 200.
         count_tokens: Tokens of a text.
 
     Raises:
@@ -207,7 +207,9 @@ async def _located(
     stored = await corpus.page(address)
     page = None if stored is None else await read_page(database, UUID(stored.document_id))
     if page is None:
-        raise InputError(f"{address} is not stored; fetch it first, then it can be read.")
+        raise InputError(
+            f"{address} is not stored; `ingest` fetches it."
+        )
     return page, None
 
 

@@ -59,7 +59,7 @@ async def test_page_that_is_not_stored_cannot_be_read_and_nothing_is_fetched(
 ) -> None:
     site = static_site({"/": PAGE})
 
-    with pytest.raises(InputError, match="is not stored; fetch it first"):
+    with pytest.raises(InputError, match="is not stored; `ingest` fetches it"):
         await rag.read(f"{site}/")
 
     assert site.paths == []

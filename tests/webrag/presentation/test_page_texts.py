@@ -60,6 +60,19 @@ def test_part_of_a_page_comes_with_an_outline(count_tokens: Counter) -> None:
     assert f"<page-0badc0de>\nOne (0)\n  Two ({two})\nThree ({three})\n</page-0badc0de>" in text
 
 
+@pytest.mark.parametrize("budget", [200, 300, 400])
+def test_reading_on_gets_on_however_small_the_budget_and_large_the_outline(
+    count_tokens: Counter, budget: int
+) -> None:
+    sections = (f"## Section number {n} of the manual\n\nSome words.\n\n" for n in range(400))
+    markdown = "".join(sections)
+
+    text = printed(markdown, budget, count_tokens)
+
+    (offset,) = re.findall(r"read on with offset=(\d+)", text)
+    assert int(offset) >= 200
+
+
 def test_outline_of_many_headings_shows_the_upper_ones(count_tokens: Counter) -> None:
     section = "## Deep\n\nWords.\n\n" * 20
     markdown = "".join(f"# Part {number}\n\n{section}" for number in range(10))

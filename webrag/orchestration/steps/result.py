@@ -118,8 +118,8 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
 async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
     """Where to look next, for whoever may name the pages in another call."""
     state = run.state
-    is_low = band(state.confidence) in ("low", "none")
-    if not (is_low or state.request.max_iterations) or state.clock.is_over:
+    is_unsure = band(state.confidence) != "high"
+    if not (is_unsure or state.request.max_iterations) or state.clock.is_over:
         return ()
     frontier = state.frontier
     if frontier is None or not frontier.candidates:

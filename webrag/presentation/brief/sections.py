@@ -276,6 +276,7 @@ _MCP = {
     "search": "`search` with another query",
     "grow": "`answer` with the URL of a page likely to hold the answer",
     "status": "`status` lists the indexed pages",
+    "refine": "Give `wordings`: words the page itself may use",
 }
 
 _CLI = {
@@ -286,6 +287,7 @@ _CLI = {
     "search": "`webrag search QUESTION`",
     "grow": "`webrag answer URL QUESTION` with a page likely to hold the answer",
     "status": "`webrag status` lists the indexed pages",
+    "refine": "Add `--wording` with words the page itself may use",
 }
 
 
@@ -328,7 +330,7 @@ def _options(
     if not is_answer and result.confidence_band in ("low", "none"):
         yield f"ADD A SOURCE: {words['grow']}; {words['status']}."
     if is_answer or result.corpus_stats.total_documents:
-        yield "REFINE QUERY: Use the page's own words, or ask for one thing at a time."
+        yield f"REFINE QUERY: {words['refine']}, or ask for one thing at a time."
 
 
 def _may_go_deep(result: OrchestrationResult) -> bool:
