@@ -207,9 +207,7 @@ async def _located(
     stored = await corpus.page(address)
     page = None if stored is None else await read_page(database, UUID(stored.document_id))
     if page is None:
-        raise InputError(
-            f"{address} is not stored; `ingest` fetches it."
-        )
+        raise InputError(f"{address} is not stored; `ingest` fetches it.")
     return page, None
 
 
