@@ -168,6 +168,18 @@ async def test_search_finds_what_is_stored_and_fetches_nothing(lab: Lab, manual:
     assert len(manual.requests) == before
 
 
+async def test_search_gives_as_many_results_as_were_asked_for(lab: Lab, static_site: Any) -> None:
+    words = "a heron stands in the shallow water and waits for fish to come by, " * 18
+    birds = "".join(f"<h2>Bird number {n}</h2><p>Bird {n}: {words}</p>" for n in range(40))
+    site = static_site({"/": f"<title>Birds</title><main><h1>Birds</h1>{birds}</main>"})
+    await lab.acquirer.acquire(f"{site}/")
+
+    few = await lab.engine().search("Where does a heron wait for fish?")
+    many = await lab.engine().search("Where does a heron wait for fish?", top_k=30)
+
+    assert len(few.chunks) <= 20 < len(many.chunks) <= 30
+
+
 async def test_search_stays_on_the_pages_asked_for(lab: Lab, manual: Any) -> None:
     for path in ("/replication.html", "/backup.html"):
         await lab.acquirer.acquire(manual + path)

@@ -298,7 +298,7 @@ class ResearchRun:
         self, retrieved: Sequence[tuple[str, RetrievalResult]]
     ) -> list[tuple[RankedChunk, ...]]:
         state, reranker = self.state, self.components.reranker
-        top_n = self.components.config.reranker_top_n
+        top_n = max(self.components.config.reranker_top_n, state.request.top_k or 0)
         top_n *= self.components.config.recall_factor if state.wants_recall else 1
         if not state.scorer_failed:
             instruction = _instruction(state)
