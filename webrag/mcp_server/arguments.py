@@ -159,7 +159,9 @@ class Arguments:
         try:
             return UUID(_word(self._values[name]).rpartition("/")[2])
         except ValueError:
-            raise InputError(f"{name} is {_shown(self._values[name])}; give an id.") from None
+            raise InputError(
+                f"{name} is {_shown(self._values[name])}; give a whole id (a UUID)."
+            ) from None
 
     def objects(self, name: str, *, known: Sequence[str], at_most: int) -> "list[Arguments]":
         """A required list of objects, each as arguments of its own.

@@ -188,9 +188,14 @@ class Handlers:
             memory.count_tokens,
             hint="`contains` lists fewer pages",
         )
-        if max(len(status.pages), len(status.failures)) > page * STATUS_PAGES:
+        listed = max(len(status.pages), len(status.failures))
+        if listed > page * STATUS_PAGES:
             text = f"{text}\nNext: page={page + 1}"
-        return Reply(text, data=status.model_dump(mode="json"))
+        if contains and not listed:
+            text = f"{text}\n\nNo page has {one_line(contains)!r} in its URL or title."
+        portion = slice((page - 1) * STATUS_PAGES, page * STATUS_PAGES)
+        shares = {"pages": status.pages[portion], "failures": status.failures[portion]}
+        return Reply(text, data=status.model_copy(update=shares).model_dump(mode="json"))
 
     async def ingest(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Fetch and index pages."""
@@ -257,7 +262,10 @@ class Handlers:
         await progress.flush()
         data = report.model_dump(mode="json")
         return Reply(
-            format_site(report), is_error=not report.obtained, data=data, changes_pages=True
+            format_site(report, caller="mcp"),
+            is_error=not report.obtained,
+            data=data,
+            changes_pages=True,
         )
 
     async def verify(self, arguments: Arguments, progress: ProgressReporter) -> Reply:

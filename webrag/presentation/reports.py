@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, FailedPage, PageStatus
 from webrag.crawling.report import CrawlProgress, SiteReport
@@ -53,9 +53,9 @@ OUTCOMES = {
 _ENDINGS = {
     "complete": "Every page that was found has been visited.",
     "limit": "The limit was reached: {queued:,} pages that were found have not been visited. "
-    "Repeat the command with a higher --max-pages to go on.",
+    "Repeat the {again} with a higher {limit} to go on.",
     "unreachable": "The site stopped answering, so {queued:,} pages were not visited. Repeat the "
-    "command later to go on.",
+    "{again} later to go on.",
 }
 
 
@@ -106,8 +106,13 @@ def format_forget(report: "ForgetReport") -> str:
     return "\n".join(lines)
 
 
-def format_site(report: SiteReport) -> str:
-    """What a crawl did: totals, failures and omissions by reason, and why it ended."""
+def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") -> str:
+    """What a crawl did: totals, failures and omissions by reason, and why it ended.
+
+    Args:
+        report: Of the crawl.
+        caller: Who is told how to go on.
+    """
     lines = [
         "[INGEST REPORT]",
         f"Site: {report.start_url}{' (continued)' if report.resumed else ''}",
@@ -120,7 +125,7 @@ def format_site(report: SiteReport) -> str:
     lines += [f"  {url}: {one_line(reason)}" for url, reason in report.failures.items()]
     lines += _reasons("Left alone:", report.skipped)
     lines += _notes(report.degraded)
-    return "\n".join([*lines, "", ending(report)])
+    return "\n".join([*lines, "", ending(report, caller=caller)])
 
 
 def format_unfinished_site(url: str, now: CrawlProgress | None) -> str:
@@ -138,9 +143,10 @@ def format_unfinished_site(url: str, now: CrawlProgress | None) -> str:
     )
 
 
-def ending(report: SiteReport) -> str:
+def ending(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") -> str:
     """Why a crawl ended, and how to go on where that is possible."""
-    return _ENDINGS[report.ended].format(queued=report.queued)
+    again, limit = ("call", "max_pages") if caller == "mcp" else ("command", "--max-pages")
+    return _ENDINGS[report.ended].format(queued=report.queued, again=again, limit=limit)
 
 
 def _notes(degraded: Sequence[str]) -> list[str]:
@@ -244,7 +250,8 @@ def _listing(status: CorpusStatus, max_pages: int, portion: int) -> list[str]:
         *_section("Not obtained:", failures, len(status.failures) - first),
     ]
     if portion > 1 and not listed:
-        return ["", f"Page {portion} of the listing is empty."]
+        total = counted(-(-max(len(status.pages), len(status.failures)) // max_pages), "page")
+        return ["", f"Page {portion} of the listing is empty; it has {total}."]
     return listed
 
 

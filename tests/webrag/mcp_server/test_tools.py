@@ -552,7 +552,7 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "verify",
             {"citations": [{"quote": "q", "passage_id": "x"}]},
-            "passage_id is 'x'; give an id.",
+            "passage_id is 'x'; give a whole id (a UUID).",
         ),
     ],
 )
@@ -709,6 +709,18 @@ async def test_search_without_results_is_a_warning_in_the_log(
     await call("search", {"query": "What is it?"})
 
     assert "Nothing was found for a question of 11 characters" in caplog.messages
+
+
+async def test_crawl_that_ended_at_its_limit_is_told_in_the_words_of_a_call(call: Call) -> None:
+    text = text_of(await call("ingest", {"url": URL, "max_pages": 3}))
+
+    assert "Repeat the call with a higher max_pages to go on." in text
+
+
+async def test_status_without_a_page_that_fits_says_so(call: Call) -> None:
+    text = text_of(await call("status", {"contains": "credential"}))
+
+    assert text.endswith("No page has 'credential' in its URL or title.")
 
 
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:
