@@ -150,8 +150,10 @@ async def corpus(
 
 @pytest.fixture
 def questions(corpus: str) -> None:
-    """A file of questions and a site in the current folder, as the page on evaluation has them."""
+    """Files of questions and wordings and a site here, as the page on evaluation has them."""
     Path("questions.jsonl").write_text(json.dumps(QUESTION), encoding="utf-8")
+    wordings = {"id": QUESTION["id"], "phrasings": ["asyncio.timeout limits the time"]}
+    Path("wordings.jsonl").write_text(json.dumps(wordings), encoding="utf-8")
     Path("build/sites/docs").mkdir(parents=True)
     text = f"<title>Docs</title><main><h1>Docs</h1><p>{TOPICS}</p></main>"
     Path("build/sites/docs/index.html").write_text(text, encoding="utf-8")

@@ -1,5 +1,6 @@
 """Serves a folder of pages on loopback, for demo and evaluation; never beyond this machine."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,12 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+
+    @override
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Keep quiet about clients that go away."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager

@@ -137,10 +137,15 @@ async def test_what_one_team_stored_reaches_no_other_by_any_resource_or_prompt(
             await blue.list_tools(),
         ]
         template = ResourceTemplateReference(type="ref/resource", uri="webrag://page/{id}")
-        with pytest.raises(MCPError, match="Method not found"):
-            await blue.complete(template, {"name": "id", "value": ""})
+        completed = [
+            (await client.complete(template, {"name": "id", "value": ""})).completion.values
+            for client in (red, blue)
+        ]
+        reds = (await red.list_resources()).resources
 
     assert len(uris) == 2
+    assert [len(values) for values in completed] == [1, 0]
+    assert [str(resource.uri) for resource in reds] == [f"webrag://page/{completed[0][0]}"]
     assert ["northern tower" in text for text in own] == [True, True]
     assert [each for each in listed if "northern" in str(each) or str(site) in str(each)] == []
 
