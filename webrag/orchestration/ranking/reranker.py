@@ -106,7 +106,8 @@ class ChunkReranker:
         """
         if self._postprocessor is None:
             ranked = self.passthrough(result, top_n=len(result.chunks) or None)
-            return prose_first(ranked, query)[: top_n or self._top_n], None
+            prose = await in_background(prose_first, ranked, query)
+            return prose[: top_n or self._top_n], None
         if result.is_empty:
             return (), None
         postprocessor = _with_instruction(self._postprocessor, instruction)
@@ -128,7 +129,8 @@ class ChunkReranker:
             return self._without_scores(result, cause, top_n)
         ranked = _ranked(result, tables, confidences)
         wanted = f"{query} {instruction or ''}"
-        return prose_first(ranked, wanted)[: top_n or self._top_n], None
+        prose = await in_background(prose_first, ranked, wanted)
+        return prose[: top_n or self._top_n], None
 
     def _without_scores(
         self, result: RetrievalResult, cause: str, top_n: int | None

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_in_order
 
+from webrag.concurrency import in_background
 from webrag.orchestration.confidence import band
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.orchestration.question.wishes import without_effect
@@ -80,7 +81,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
             chunk=lambda item: item.chunk,
             score=lambda item: item.reranked_score,
         )
-        citations = tuple(_citations(chunks))
+        citations = await in_background(_citations, chunks)
     links = await _next_links(run)
     tokens = sum(item.chunk.token_count for item in chunks)
     report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
@@ -208,9 +209,10 @@ async def _adjacent(
         )
 
 
-def _citations(chunks: Iterable[RankedChunk]) -> Iterable[CitationSpan]:
+def _citations(chunks: Iterable[RankedChunk]) -> tuple[CitationSpan, ...]:
+    """The longest part of each chunk that its page shows in one piece."""
+    spans = []
     for item in chunks:
         start, end = (item.chunk.char_start + place for place in longest_piece(item.chunk.text))
-        span = extract_citation(item.chunk, start, end)
-        if span is not None:
-            yield span
+        spans.append(extract_citation(item.chunk, start, end))
+    return tuple(span for span in spans if span is not None)
