@@ -114,7 +114,7 @@ async def test_private_address_is_refused_and_reported(rag: WebRAG, site: Any) -
     check = await checked(rag, site, url="http://10.0.0.1/")
 
     assert check.live.state == "unreachable"
-    assert "--allow-host 10.0.0.1" in str(check.live.reason)
+    assert "WEBRAG_ALLOW_HOSTS=10.0.0.1" in str(check.live.reason)
 
 
 async def test_stored_version_alone_needs_no_request(rag: WebRAG, site: Any) -> None:
