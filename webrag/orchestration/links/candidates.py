@@ -19,6 +19,8 @@ class ScoredCandidate(_Frozen):
         heading: Nearest heading above the link.
         breakdown: Signal name to unweighted value.
         depth: Links from a named page, if this link is followed.
+        found_in: The map of the site that names it, as in "the site's search index"; empty when
+            a page links to it.
     """
 
     url: str
@@ -28,6 +30,7 @@ class ScoredCandidate(_Frozen):
     score: float
     breakdown: dict[str, float]
     depth: int = 1
+    found_in: str = ""
 
 
 class ExpansionOutcome(_Frozen):
@@ -70,6 +73,7 @@ class Frontier:
         candidates: Best first; none is stored, failed or outside the scope.
         scored: Targets that were scored to find them.
         degraded: Why a mapping service added nothing, a sentence; None when all is well.
+        refused: A sentence for each map of the site that was refused just now.
         spares: Those next in order; they take the place of candidates that fail.
     """
 
@@ -77,3 +81,4 @@ class Frontier:
     scored: int = 0
     degraded: str | None = None
     spares: tuple[ScoredCandidate, ...] = ()
+    refused: tuple[str, ...] = ()
