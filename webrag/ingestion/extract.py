@@ -31,8 +31,16 @@ from webrag.ingestion.html.prune import (
 )
 from webrag.ingestion.html.rewrite import remove_controls, rewrite_structure
 from webrag.ingestion.html.tree import MarkupBomb, check_markup, parse, select
-from webrag.ingestion.models import Alternate, Anchor, FetchedPage, NormalizedDocument, OutgoingLink
+from webrag.ingestion.models import (
+    Alternate,
+    Anchor,
+    FetchedPage,
+    MapMark,
+    NormalizedDocument,
+    OutgoingLink,
+)
 from webrag.ingestion.quality import PageSigns, check_quality, read_signs
+from webrag.ingestion.site_maps.marks import find_marks
 
 __all__ = ["extract", "markdown_version", "page_language", "with_relations"]
 _MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
@@ -159,6 +167,7 @@ class _Content:
     links: tuple[OutgoingLink, ...]
     signs: PageSigns = field(default_factory=PageSigns)
     anchors: tuple[Anchor, ...] = ()
+    map_marks: tuple[MapMark, ...] = ()
 
 
 def extract(page: FetchedPage) -> NormalizedDocument:
@@ -195,6 +204,7 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         links=with_relations(content.links, robots, alternates, meta.url),
         alternates=alternates,
         anchors=content.anchors,
+        map_marks=content.map_marks,
         robots=robots,
         content_hash=content_hash(content.markdown),
         etag=page.etag,
@@ -229,9 +239,10 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     tree = parse(strip_private_use(html))
     meta = read_metadata(tree, page.url, html)
     signs = read_signs(tree, html)
+    map_marks = find_marks(tree, page.url)
     body = tree.body
     if body is None:
-        return _Content(meta, "", "", (), signs)
+        return _Content(meta, "", "", (), signs, map_marks=map_marks)
     found = collect_links(tree, meta.base_url, canonical_url(page.url))
     unveil_formulas(body)
     remove_hidden(tree)
@@ -248,7 +259,7 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     found = mark_links(root, found)
     markdown, spans, headings = _without_margins(marked_markdown(root.html or ""))
     links = outgoing_links(found, spans, Passages(markdown, headings))
-    return _Content(meta, markdown, shown, links, signs)
+    return _Content(meta, markdown, shown, links, signs, map_marks=map_marks)
 
 
 def _from_markdown(page: FetchedPage) -> _Content:

@@ -16,8 +16,10 @@ from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.events import SAVED_TYPES, ProgressEvent, SavedRun
-from webrag.orchestration.links.expander import LinkDiscovery, LinkExpander
+from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.scoring import TokenEncoder
+from webrag.orchestration.links.site_maps import SiteMaps
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -52,6 +54,7 @@ class OrchestratorEngine:
         encoder: TokenEncoder | None,
         config: OrchestrationConfig,
         discovery: LinkDiscovery | None = None,
+        site_maps: SiteMaps | None = None,
     ) -> None:
         """Compose an engine.
 
@@ -64,6 +67,7 @@ class OrchestratorEngine:
             encoder: For the similarity of links; None leaves that signal out.
             config: Numbers that steer the loop.
             discovery: Names more links where a mapping service is at hand.
+            site_maps: Names more links where a site keeps a map of itself; None to read none.
         """
         self._components = RunComponents(
             acquirer=acquirer,
@@ -71,7 +75,9 @@ class OrchestratorEngine:
             searcher=searcher,
             reranker=reranker,
             analyzer=analyzer,
-            expander=LinkExpander(acquirer, corpus, encoder, config.expansion, discovery),
+            expander=LinkExpander(
+                acquirer, corpus, encoder, config.expansion, discovery, site_maps
+            ),
             config=config,
         )
         # The engine keeps the time itself: a workflow's own timeout cannot give a partial result.

@@ -27,6 +27,7 @@ from webrag.corpus.page_cutter import WorkerCutter
 from webrag.corpus.page_worker import CutSetup
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import corpus_embedding, ensure_schema
+from webrag.corpus.site_maps import SiteMapStore
 from webrag.crawling.crawl import SiteCrawler
 from webrag.crawling.queue import CrawlState
 from webrag.crawling.sitemap import SitemapReader
@@ -38,7 +39,8 @@ from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import PageSource
 from webrag.ingestion.service import IngestionService
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.links.expander import LinkDiscovery
+from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.site_maps import SiteMaps
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -53,6 +55,7 @@ from webrag.wiring.page_sources import PageSourceChoice, choose_page_source
 from webrag.wiring.rerankers import choose_reranker
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
+from webrag.workers.pool import WorkerPool
 
 __all__ = ["Parts", "assemble"]
 
@@ -111,7 +114,7 @@ async def assemble(
     storage = await _storage(settings, stack, bundled)
     database, corpus, embedder = storage.database, storage.corpus, storage.embedder
     pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
-    ingestion, site_list, pages = _ingestion(settings, stack, page_source, pool)
+    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool)
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
@@ -131,6 +134,9 @@ async def assemble(
         encoder=bundled,
         config=settings.orchestration_config(soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
+        site_maps=None
+        if pages.is_own
+        else _site_maps(settings, fetcher, pool.workers, SiteMapStore(database)),
     )
     finder = EvidenceFinder(
         searcher, chunk_reranker, settings.retrieval_config(), settings.answer_config()
@@ -140,7 +146,11 @@ async def assemble(
         corpus=corpus,
         indexer=indexer,
         acquirer=acquirer,
-        crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
+        crawler=SiteCrawler(
+            acquirer,
+            CrawlState(database),
+            SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps),
+        ),
         engine=engine,
         searcher=searcher,
         embedder=embedder,
@@ -257,15 +267,15 @@ def _ingestion(
     stack: AsyncExitStack,
     own: PageSource | BaseReader | None,
     pool: ExtractionPool,
-) -> tuple[IngestionService, SitemapReader, PageSourceChoice]:
+) -> tuple[IngestionService, HttpFetcher, PageSourceChoice]:
     config = settings.fetch_config()
     fetcher = HttpFetcher(config)
-    # Sitemaps are always read by it; closing it twice does no harm.
+    # What sites list of themselves is always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)
     service = IngestionService(pages.source, pool, prefer_markdown=config.prefer_markdown)
     stack.push_async_callback(service.aclose)
-    return service, SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps), pages
+    return service, fetcher, pages
 
 
 def _analyzer(settings: Settings) -> QueryAnalyzer:
@@ -283,3 +293,10 @@ def _discovery(
     return LinkDiscovery(
         pages.mapper, MappedLinks(database), limit=settings.expansion_config().map_limit
     )
+
+
+def _site_maps(
+    settings: Settings, fetcher: HttpFetcher, workers: WorkerPool, store: SiteMapStore
+) -> SiteMaps | None:
+    config = settings.expansion_config().site_map
+    return SiteMaps(fetcher.fetch_bytes, workers, store, config) if config.enabled else None

@@ -19,10 +19,12 @@ class PageSourceChoice:
     Attributes:
         source: Asked for pages; whoever has it closes it.
         mapper: Names more pages of a site; None where nothing does. Closed with the source.
+        is_own: The program gave the source, so its pages need not be on the network.
     """
 
     source: "PageSource"
     mapper: "SiteMapper | None" = None
+    is_own: bool = False
 
 
 def choose_page_source(
@@ -41,7 +43,7 @@ def choose_page_source(
     """
     if own is not None:
         source = _as_page_source(settings, own)
-        return PageSourceChoice(source, _as_mapper(source))
+        return PageSourceChoice(source, _as_mapper(source), is_own=True)
     config = settings.firecrawl_config()
     if config is None:
         return PageSourceChoice(builtin)
