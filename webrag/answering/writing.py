@@ -7,9 +7,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final, Protocol
-
-from llama_index.core.llms import LLM
+from typing import TYPE_CHECKING, Final, Protocol
 
 from webrag.answering.citations import CitationDesk
 from webrag.answering.evidence import Evidence, Gathered
@@ -21,6 +19,9 @@ from webrag.answering.units import Similarity, Unit, read_units
 from webrag.concurrency import in_background
 from webrag.errors import ProviderError
 from webrag.lexical.analysis import analyze
+
+if TYPE_CHECKING:
+    from llama_index.core.llms import LLM
 
 __all__ = [
     "Draft",
@@ -331,7 +332,7 @@ class LanguageModelSynthesizer:
         config: Time and number of sentences.
     """
 
-    def __init__(self, llm: LLM, fallback: Synthesizer, config: AnswerConfig) -> None:
+    def __init__(self, llm: "LLM", fallback: Synthesizer, config: AnswerConfig) -> None:
         self._llm = llm
         self._fallback = fallback
         self._config = config
