@@ -1,7 +1,7 @@
 """The one place that chooses concrete classes and puts them together for a set of settings."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.answering.evidence import EvidenceFinder, NamedPages
+from webrag.answering.guardrails import Guardrail, with_defaults
 from webrag.answering.judging import Meaning, Reflector
 from webrag.answering.manager import Manager
 from webrag.answering.planning import Planner
@@ -97,6 +98,7 @@ async def assemble(
     soft_deadline_s: float | None,
     page_source: PageSource | BaseReader | None = None,
     reranker: tuple[BaseNodePostprocessor | None, ScoreProfile | str | None] = (None, None),
+    guardrails: Sequence[Guardrail] = (),
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
@@ -106,6 +108,7 @@ async def assemble(
     Raises:
         ConfigurationError: Settings contradict each other or the corpus.
         DatabaseUnavailableError: The database cannot be started or reached.
+        InputError: A guardrail is for a stage that does not exist.
     """
     bundled = BundledEmbedding()
     storage = await _storage(settings, stack, bundled)
@@ -154,6 +157,8 @@ async def assemble(
             finder=finder,
             corpus=corpus,
             meaning=Meaning(bundled),
+            encode=bundled.encode,
+            guardrails=with_defaults(guardrails),
         ),
         verifier=Verifier(corpus, database, ingestion),
         page_source=pages.source.name,
@@ -219,10 +224,12 @@ async def _manager(
     finder: EvidenceFinder,
     corpus: Corpus,
     meaning: Meaning,
+    encode: Encode,
+    guardrails: Sequence[Guardrail],
 ) -> Manager:
     config = settings.answer_config()
     llm = await asyncio.to_thread(choose_answer_llm, settings)
-    synthesizer: Synthesizer = ExtractiveSynthesizer(config, meaning.similarity)
+    synthesizer: Synthesizer = ExtractiveSynthesizer(config, encode)
     if llm is not None:
         synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
     return Manager(
@@ -233,6 +240,7 @@ async def _manager(
         reflector=Reflector(llm, config),
         pages=corpus,
         similarity=meaning.similarity,
+        guardrails=guardrails,
         tracer=choose_tracer(settings, stack),
     )
 
