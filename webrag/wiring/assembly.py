@@ -1,7 +1,7 @@
 """The one place that chooses concrete classes and puts them together for a set of settings."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from llama_index.node_parser.webrag import ChunkSizes
 
+from webrag.answering.guardrails import with_defaults
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.bulk_load import finish_interrupted_load
 from webrag.corpus.indexer import Indexer
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from llama_index.core.readers.base import BaseReader
     from llama_index.node_parser.webrag import ParentChildNodeParser
 
+    from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
     from webrag.crawling.crawl import SiteCrawler
     from webrag.ingestion.models import PageSource
@@ -100,6 +102,7 @@ async def assemble(
     soft_deadline_s: float | None,
     page_source: "PageSource | BaseReader | None" = None,
     reranker: "tuple[BaseNodePostprocessor | None, ScoreProfile | str | None]" = (None, None),
+    guardrails: "Sequence[Guardrail]" = (),
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
@@ -109,6 +112,7 @@ async def assemble(
     Raises:
         ConfigurationError: Settings contradict each other or the corpus.
         DatabaseUnavailableError: The database cannot be started or reached.
+        InputError: A guardrail is for a stage that does not exist.
     """
     bundled = BundledModel()
     storage = await _storage(settings, stack, bundled)
@@ -138,9 +142,27 @@ async def assemble(
         if pages.is_own
         else _site_maps(settings, fetcher, pool.workers, SiteMapStore(database)),
     )
-    manager = await _manager(
-        settings, stack, analyzer, acquirer, engine, searcher, chunk_reranker, corpus, bundled
-    )
+    llm = await asyncio.to_thread(choose_answer_llm, settings)
+    tracer = choose_tracer(settings, stack)
+    checks = with_defaults(guardrails)
+
+    @cache
+    def manager() -> "Manager":
+        from webrag.wiring.answers import make_manager
+
+        return make_manager(
+            settings,
+            analyzer=analyzer,
+            acquirer=acquirer,
+            engine=engine,
+            searcher=searcher,
+            reranker=chunk_reranker,
+            corpus=corpus,
+            encoder=bundled,
+            llm=llm,
+            tracer=tracer,
+            guardrails=checks,
+        )
 
     @cache
     def crawler() -> "SiteCrawler":
@@ -171,41 +193,6 @@ async def assemble(
         embedding=storage.embedding,
         other_embedding=storage.other_embedding,
     )
-
-
-async def _manager(
-    settings: Settings,
-    stack: AsyncExitStack,
-    analyzer: QueryAnalyzer,
-    acquirer: PageAcquirer,
-    engine: OrchestratorEngine,
-    searcher: Searcher,
-    reranker: ChunkReranker,
-    corpus: Corpus,
-    bundled: BundledModel,
-) -> "Callable[[], Manager]":
-    """What writes answers, made when it is first asked for; what is missing is told now."""
-    llm = await asyncio.to_thread(choose_answer_llm, settings)
-    tracer = choose_tracer(settings, stack)
-
-    @cache
-    def made() -> "Manager":
-        from webrag.wiring.answers import make_manager
-
-        return make_manager(
-            settings,
-            analyzer=analyzer,
-            acquirer=acquirer,
-            engine=engine,
-            searcher=searcher,
-            reranker=reranker,
-            corpus=corpus,
-            encoder=bundled,
-            llm=llm,
-            tracer=tracer,
-        )
-
-    return made
 
 
 @dataclass(frozen=True)
