@@ -10,7 +10,7 @@ from webrag.presentation.brief.relevance import is_strong, relevant_count
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
 from webrag.retrieval.citations import extract_citation
-from webrag.retrieval.quotes import Encode, Quotation, best_quotes
+from webrag.retrieval.quotes import Encode, Quotation, asked_weights, best_quotes
 
 __all__ = [
     "candidate_blocks",
@@ -260,7 +260,9 @@ def _quotes(
     is_answer = is_matched and not finds_nothing(result)
     is_rich = is_answer and is_strong(ranked.reranked_score, best, floor)
     focus = ranked.chunk.focus
-    asked = _questions(ranked, result)
+    asked = asked_weights(
+        ranked.source_sub_query or result.query, tuple(result.wordings), ranked.best_wording
+    )
     found = best_quotes(
         _slice(ranked, span),
         span[0],
@@ -275,21 +277,6 @@ def _quotes(
     worth = _RELEVANCE_WEIGHT * ranked.reranked_score / best if best > 0 else 0.0
     quotes = (_quote(ranked, each, worth) for each in found)
     return tuple(quote for quote in quotes if quote is not None)
-
-
-# Of the texts a quotation is chosen by: the question, the one its passage was found by, others.
-# With the question alone 44 of 78 answers were among the first three quotations, so 65.
-_QUESTION_SHARE = 1.0
-_BEST_SHARE = 2.0
-_OTHER_SHARE = 0.5
-
-
-def _questions(ranked: RankedChunk, result: OrchestrationResult) -> dict[str, float]:
-    """What quotations are chosen by and what each counts: the question and its wordings."""
-    asked = {ranked.source_sub_query or result.query: _QUESTION_SHARE}
-    asked |= dict.fromkeys(result.wordings, _OTHER_SHARE)
-    best = ranked.best_wording
-    return asked | {best: _BEST_SHARE} if best in result.wordings else asked
 
 
 def _term_weights(result: OrchestrationResult) -> dict[str, float]:

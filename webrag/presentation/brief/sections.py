@@ -309,7 +309,8 @@ def next_links(result: OrchestrationResult) -> str:
 def _next_link(link: NextLink) -> str:
     words = one_line(link.anchor, max_chars=_ANCHOR_CHARS)
     under = f", under {one_line(link.heading, max_chars=_ANCHOR_CHARS)!r}" if link.heading else ""
-    return f"- {link.url} ({words!r}{under}; {link.score:.2f})"
+    found = f"; found in {link.found_in}" if link.found_in else ""
+    return f"- {link.url} ({words!r}{under}; {link.score:.2f}{found})"
 
 
 def follow_ups(result: OrchestrationResult, config: BriefConfig) -> str:
