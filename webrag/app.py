@@ -413,6 +413,20 @@ class WebRAG:
             result, config, count_tokens=parts.count_tokens, nonce=nonce, encode=parts.encode
         )
 
+    def best_passages(
+        self, result: OrchestrationResult, *, at_most: int | None = None
+    ) -> "list[EvidenceBlock]":
+        """The passages worth a person's time, best first, each with its finest quotations.
+
+        Args:
+            result: What `answer` or `search` returned.
+            at_most: Passages; None for one to six, the fewer the weaker the evidence is.
+        """
+        from webrag.presentation.results import best_passages
+
+        config = self._brief_config(result, None, include_guide=False)
+        return best_passages(result, config, self._open_parts.encode, at_most=at_most)
+
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, in the unit of every token budget."""
         return self._open_parts.count_tokens(text)
