@@ -220,12 +220,13 @@ async def _search(
 
 def _check(question: str, wordings: "Sequence[str]", urls: "Sequence[str]") -> None:
     """Refuse what cannot be used before anything is started for it."""
-    from webrag.app import check_question
     from webrag.argument_checks import checked_wordings
     from webrag.ingestion.addresses import canonical_url
 
     for url in urls:
         canonical_url(url)
+    from webrag.app import check_question
+
     check_question(question)
     checked_wordings(question, wordings)
 

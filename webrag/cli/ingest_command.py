@@ -56,6 +56,10 @@ def ingest_command(
     Exit code 1 when a named page could not be obtained, or when a crawl obtained nothing or its
     site stopped answering.
     """
+    from webrag.ingestion.addresses import canonical_url
+
+    for url in urls:
+        canonical_url(url)  # refused before anything is started for it
     chosen = {name: crawl[name] for name in _CRAWL_OPTIONS if crawl[name] not in (None, ())}
     if not chosen:
         _ingest_pages(ctx, urls, refresh)
