@@ -55,7 +55,7 @@ def status_command(ctx: click.Context, url: str | None, pages: bool) -> None:
         return
     shown = max(len(status.pages), len(status.failures))
     print_brief(format_status(status, max_pages=shown))
-    if url is None and sites:
+    if url is None and (sites or status.failed):
         print_brief(format_sites(sites, are_pages_listed=pages))
 
 

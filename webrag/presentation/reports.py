@@ -254,8 +254,8 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
     if len(sites) > len(shown):
         lines.append(f"... and {counted(len(sites) - len(shown), 'more site')}; --json lists all")
     if not are_pages_listed:
-        lines += ["", "`webrag status --pages` lists the pages."]
-    return "\n".join(["", "Sites:", *lines])
+        lines += [*([""] if sites else []), "`webrag status --pages` lists the pages."]
+    return "\n".join(["", *(["Sites:"] if sites else []), *lines])
 
 
 _MOST_SITES = 40
