@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
 
+    from webrag.answering.guardrails import Guardrail
     from webrag.answering.models import EventListener, ManagerResult
     from webrag.corpus.maintenance.checking import CorpusCheck
     from webrag.corpus.maintenance.exporting import ExportReport
@@ -138,6 +139,8 @@ class WebRAG:
             settings name.
         score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
             those of cross-encoders. Thresholds that the settings name replace them.
+        guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
+            or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
     """
 
     def __init__(
@@ -148,10 +151,12 @@ class WebRAG:
         page_source: "PageSource | BaseReader | None" = None,
         reranker: "BaseNodePostprocessor | None" = None,
         score_profile: "ScoreProfile | str | None" = None,
+        guardrails: "Sequence[Guardrail]" = (),
     ) -> None:
         self.settings = settings or load_settings()
         self._page_source = page_source
         self._reranker = (reranker, score_profile)
+        self._guardrails = tuple(guardrails)
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
@@ -187,6 +192,7 @@ class WebRAG:
                 soft_deadline_s=self._soft_deadline_s,
                 page_source=self._page_source,
                 reranker=self._reranker,
+                guardrails=self._guardrails,
             )
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:

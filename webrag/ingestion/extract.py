@@ -35,11 +35,13 @@ from webrag.ingestion.models import (
     Alternate,
     Anchor,
     FetchedPage,
+    MapMark,
     NormalizedDocument,
     OutgoingLink,
     markdown_version,
 )
 from webrag.ingestion.quality import PageSigns, check_quality, read_signs
+from webrag.ingestion.site_maps.marks import find_marks
 
 __all__ = ["extract", "page_language", "with_relations"]
 
@@ -156,6 +158,7 @@ class _Content:
     links: tuple[OutgoingLink, ...]
     signs: PageSigns = field(default_factory=PageSigns)
     anchors: tuple[Anchor, ...] = ()
+    map_marks: tuple[MapMark, ...] = ()
 
 
 def extract(page: FetchedPage) -> NormalizedDocument:
@@ -192,6 +195,7 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         links=with_relations(content.links, robots, alternates, meta.url),
         alternates=alternates,
         anchors=content.anchors,
+        map_marks=content.map_marks,
         robots=robots,
         content_hash=content_hash(content.markdown),
         etag=page.etag,
@@ -226,9 +230,10 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     tree = parse(strip_private_use(html))
     meta = read_metadata(tree, page.url, html)
     signs = read_signs(tree, html)
+    map_marks = find_marks(tree, page.url)
     body = tree.body
     if body is None:
-        return _Content(meta, "", "", (), signs)
+        return _Content(meta, "", "", (), signs, map_marks=map_marks)
     found = collect_links(tree, meta.base_url, canonical_url(page.url))
     unveil_formulas(body)
     remove_hidden(tree)
@@ -245,7 +250,7 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     found = mark_links(root, found)
     markdown, spans, headings = _without_margins(marked_markdown(root.html or ""))
     links = outgoing_links(found, spans, Passages(markdown, headings))
-    return _Content(meta, markdown, shown, links, signs)
+    return _Content(meta, markdown, shown, links, signs, map_marks=map_marks)
 
 
 def _from_markdown(page: FetchedPage) -> _Content:

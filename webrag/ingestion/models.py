@@ -13,6 +13,7 @@ __all__ = [
     "Anchor",
     "FetchConfig",
     "FetchedPage",
+    "MapMark",
     "MappedLink",
     "NormalizedDocument",
     "NotModified",
@@ -242,6 +243,35 @@ class OutgoingLink(_Frozen):
     char_end: int | None = None
 
 
+class MapMark(_Frozen):
+    """Where a page says that its site's own map is.
+
+    Attributes:
+        kind: What wrote it; `home` is a page that may name a map in turn.
+        root: Canonical address that the map's own addresses are relative to.
+        urls: Canonical addresses of the map, on the page's site; each is asked for when those
+            before it cannot be used.
+    """
+
+    kind: Literal[
+        "sphinx",
+        "mkdocs",
+        "mdbook",
+        "rustdoc",
+        "javadoc",
+        "doxygen",
+        "docusaurus",
+        "vitepress",
+        "json",
+        "llms",
+        "sitemap",
+        "index_page",
+        "home",
+    ]
+    root: str
+    urls: tuple[str, ...]
+
+
 class NormalizedDocument(_Frozen):
     """A page ready to be indexed.
 
@@ -262,6 +292,7 @@ class NormalizedDocument(_Frozen):
             the whole page asks for it; `alternate` marks a version in another language.
         alternates: Other versions of the page: languages, Markdown.
         anchors: Where the pages of a PDF begin, in order.
+        map_marks: Where the page says that its site's own map is.
         robots: Directives of the page's robots meta tag and X-Robots-Tag header. `nofollow` is
             honoured. `noindex` is recorded only: it is addressed to public search engines, and
             what is read here was named by the user or is part of the user's own corpus.
@@ -285,6 +316,7 @@ class NormalizedDocument(_Frozen):
     links: tuple[OutgoingLink, ...] = ()
     alternates: tuple[Alternate, ...] = ()
     anchors: tuple[Anchor, ...] = ()
+    map_marks: tuple[MapMark, ...] = ()
     robots: tuple[str, ...] = ()
     content_hash: str
     etag: str | None = None

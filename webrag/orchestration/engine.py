@@ -12,8 +12,10 @@ from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
 from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.links.expander import LinkDiscovery, LinkExpander
+from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.scoring import TokenEncoder
+from webrag.orchestration.links.site_maps import SiteMaps
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -53,6 +55,7 @@ class OrchestratorEngine:
         encoder: TokenEncoder | None,
         config: OrchestrationConfig,
         discovery: LinkDiscovery | None = None,
+        site_maps: SiteMaps | None = None,
     ) -> None:
         """Compose an engine.
 
@@ -65,6 +68,7 @@ class OrchestratorEngine:
             encoder: For the similarity of links; None leaves that signal out.
             config: Numbers that steer the loop.
             discovery: Names more links where a mapping service is at hand.
+            site_maps: Names more links where a site keeps a map of itself; None to read none.
         """
         self._components = RunComponents(
             acquirer=acquirer,
@@ -72,7 +76,9 @@ class OrchestratorEngine:
             searcher=searcher,
             reranker=reranker,
             analyzer=analyzer,
-            expander=LinkExpander(acquirer, corpus, encoder, config.expansion, discovery),
+            expander=LinkExpander(
+                acquirer, corpus, encoder, config.expansion, discovery, site_maps
+            ),
             config=config,
         )
 

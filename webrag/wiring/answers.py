@@ -1,8 +1,10 @@
 """Puts together what writes answers; imported for the first question that wants one."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from webrag.answering.evidence import EvidenceFinder, NamedPages
+from webrag.answering.guardrails import Guardrail
 from webrag.answering.judging import Meaning, Reflector
 from webrag.answering.manager import Manager, Tracer
 from webrag.answering.planning import Planner
@@ -39,11 +41,12 @@ def make_manager(
     encoder: "BundledVectors",
     llm: "LLM | None",
     tracer: Tracer | None,
+    guardrails: Sequence[Guardrail],
 ) -> Manager:
     """The manager of a corpus's answers, written by `llm` where there is one."""
     config = settings.answer_config()
     meaning = Meaning(encoder)
-    synthesizer: Synthesizer = ExtractiveSynthesizer(config, meaning.similarity)
+    synthesizer: Synthesizer = ExtractiveSynthesizer(config, encoder.encode)
     if llm is not None:
         synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
     return Manager(
@@ -54,5 +57,6 @@ def make_manager(
         reflector=Reflector(llm, config),
         pages=corpus,
         similarity=meaning.similarity,
+        guardrails=guardrails,
         tracer=tracer,
     )

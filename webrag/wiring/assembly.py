@@ -1,7 +1,7 @@
 """The one place that chooses concrete classes and puts them together for a set of settings."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from llama_index.node_parser.webrag import ChunkSizes
 
+from webrag.answering.guardrails import with_defaults
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.bulk_load import finish_interrupted_load
 from webrag.corpus.indexer import Indexer
@@ -17,13 +18,15 @@ from webrag.corpus.page_cutter import WorkerCutter
 from webrag.corpus.page_worker import CutSetup
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import corpus_embedding, ensure_schema
+from webrag.corpus.site_maps import SiteMapStore
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import Embedder
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.service import IngestionService
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.links.expander import LinkDiscovery
+from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.site_maps import SiteMaps
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.postgres.database import Database
@@ -37,6 +40,7 @@ from webrag.wiring.page_sources import BuiltinSource, PageSourceChoice, choose_p
 from webrag.wiring.rerankers import as_postprocessor, choose_reranker
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
+from webrag.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from llama_index.core.readers.base import BaseReader
     from llama_index.node_parser.webrag import ParentChildNodeParser
 
+    from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
     from webrag.crawling.crawl import SiteCrawler
     from webrag.ingestion.models import PageSource
@@ -97,6 +102,7 @@ async def assemble(
     soft_deadline_s: float | None,
     page_source: "PageSource | BaseReader | None" = None,
     reranker: "tuple[BaseNodePostprocessor | None, ScoreProfile | str | None]" = (None, None),
+    guardrails: "Sequence[Guardrail]" = (),
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
@@ -106,6 +112,7 @@ async def assemble(
     Raises:
         ConfigurationError: Settings contradict each other or the corpus.
         DatabaseUnavailableError: The database cannot be started or reached.
+        InputError: A guardrail is for a stage that does not exist.
     """
     bundled = BundledModel()
     storage = await _storage(settings, stack, bundled)
@@ -131,10 +138,31 @@ async def assemble(
         encoder=bundled,
         config=settings.orchestration_config(soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
+        site_maps=None
+        if pages.is_own
+        else _site_maps(settings, fetcher, pool.workers, SiteMapStore(database)),
     )
-    manager = await _manager(
-        settings, stack, analyzer, acquirer, engine, searcher, chunk_reranker, corpus, bundled
-    )
+    llm = await asyncio.to_thread(choose_answer_llm, settings)
+    tracer = choose_tracer(settings, stack)
+    checks = with_defaults(guardrails)
+
+    @cache
+    def manager() -> "Manager":
+        from webrag.wiring.answers import make_manager
+
+        return make_manager(
+            settings,
+            analyzer=analyzer,
+            acquirer=acquirer,
+            engine=engine,
+            searcher=searcher,
+            reranker=chunk_reranker,
+            corpus=corpus,
+            encoder=bundled,
+            llm=llm,
+            tracer=tracer,
+            guardrails=checks,
+        )
 
     @cache
     def crawler() -> "SiteCrawler":
@@ -165,41 +193,6 @@ async def assemble(
         embedding=storage.embedding,
         other_embedding=storage.other_embedding,
     )
-
-
-async def _manager(
-    settings: Settings,
-    stack: AsyncExitStack,
-    analyzer: QueryAnalyzer,
-    acquirer: PageAcquirer,
-    engine: OrchestratorEngine,
-    searcher: Searcher,
-    reranker: ChunkReranker,
-    corpus: Corpus,
-    bundled: BundledModel,
-) -> "Callable[[], Manager]":
-    """What writes answers, made when it is first asked for; what is missing is told now."""
-    llm = await asyncio.to_thread(choose_answer_llm, settings)
-    tracer = choose_tracer(settings, stack)
-
-    @cache
-    def made() -> "Manager":
-        from webrag.wiring.answers import make_manager
-
-        return make_manager(
-            settings,
-            analyzer=analyzer,
-            acquirer=acquirer,
-            engine=engine,
-            searcher=searcher,
-            reranker=reranker,
-            corpus=corpus,
-            encoder=bundled,
-            llm=llm,
-            tracer=tracer,
-        )
-
-    return made
 
 
 @dataclass(frozen=True)
@@ -277,7 +270,7 @@ def _ingestion(
 ) -> tuple[IngestionService, BuiltinSource, PageSourceChoice]:
     config = settings.fetch_config()
     fetcher = BuiltinSource(config)
-    # Sitemaps are always read by it; closing it twice does no harm.
+    # What sites list of themselves is always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)
     service = IngestionService(pages.source, pool, prefer_markdown=config.prefer_markdown)
@@ -300,3 +293,10 @@ def _discovery(
     return LinkDiscovery(
         pages.mapper, MappedLinks(database), limit=settings.expansion_config().map_limit
     )
+
+
+def _site_maps(
+    settings: Settings, fetcher: BuiltinSource, workers: WorkerPool, store: SiteMapStore
+) -> SiteMaps | None:
+    config = settings.expansion_config().site_map
+    return SiteMaps(fetcher.fetch_bytes, workers, store, config) if config.enabled else None

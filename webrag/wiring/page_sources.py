@@ -41,9 +41,9 @@ class BuiltinSource:
         """As `HttpFetcher.fetch`."""
         return await (await self._opened()).fetch(url, validators=validators, fresh=fresh)
 
-    async def fetch_bytes(self, url: str) -> bytes:
+    async def fetch_bytes(self, url: str, *, at_most: int | None = None) -> bytes:
         """As `HttpFetcher.fetch_bytes`."""
-        return await (await self._opened()).fetch_bytes(url)
+        return await (await self._opened()).fetch_bytes(url, at_most=at_most)
 
     async def declared_sitemaps(self, url: str) -> Sequence[str]:
         """As `HttpFetcher.declared_sitemaps`."""
@@ -68,10 +68,12 @@ class PageSourceChoice:
     Attributes:
         source: Asked for pages; whoever has it closes it.
         mapper: Names more pages of a site; None where nothing does. Closed with the source.
+        is_own: The program gave the source, so its pages need not be on the network.
     """
 
     source: "PageSource"
     mapper: "SiteMapper | None" = None
+    is_own: bool = False
 
 
 def choose_page_source(
@@ -90,7 +92,7 @@ def choose_page_source(
     """
     if own is not None:
         source = _as_page_source(settings, own)
-        return PageSourceChoice(source, _as_mapper(source))
+        return PageSourceChoice(source, _as_mapper(source), is_own=True)
     config = settings.firecrawl_config()
     if config is None:
         return PageSourceChoice(builtin)
