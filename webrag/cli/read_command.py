@@ -12,6 +12,8 @@ from webrag.cli.running import run
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webrag.retrieval.reading import PageExcerpt
     from webrag.settings import Settings
 
@@ -64,7 +66,7 @@ def read_command(
 
 
 async def _read(
-    settings: "Settings", url: str | None, place: dict[str, object], max_tokens: int
+    settings: "Settings", url: str | None, place: "Mapping[str, object]", max_tokens: int
 ) -> "tuple[str, PageExcerpt]":
     from webrag.app import WebRAG
     from webrag.presentation.reports import format_excerpt
