@@ -150,6 +150,7 @@ class EvidenceFinder:
         *,
         urls: Sequence[str] | None,
         years: Sequence[int],
+        sites: Sequence[str] = (),
         wordings: Sequence[str] = (),
     ) -> Candidates:
         """Candidates for each need of a plan.
@@ -158,6 +159,7 @@ class EvidenceFinder:
             plan: A coherent one.
             urls: Only these pages; None for all.
             years: Only pages published in them; empty for any.
+            sites: Only pages of these hosts; empty for any.
             wordings: Other wordings of the whole question.
 
         Raises:
@@ -165,7 +167,9 @@ class EvidenceFinder:
             StorageError: The database failed.
         """
         filters = SearchFilters(
-            source_urls=None if urls is None else tuple(urls), years=tuple(years) or None
+            source_urls=None if urls is None else tuple(urls),
+            sites=tuple(sites) or None,
+            years=tuple(years) or None,
         )
         queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
         results = await all_of(

@@ -358,7 +358,7 @@ _REMEMBERED = 2_048
 class TextEncoder(Protocol):
     """Gives a text's vector at once, on this machine."""
 
-    def get_text_embedding(self, text: str) -> Sequence[float]:
+    def get_text_embedding(self, text: str) -> Sequence[float] | NDArray[np.float32]:
         """The vector of a text."""
 
 

@@ -400,7 +400,11 @@ class Manager:
         run.step("retrieve")
         run.note(*problems)
         return await self._finder.retrieve(
-            plan, urls=urls, years=request.requested_years, wordings=plan.wordings
+            plan,
+            urls=urls,
+            years=request.requested_years,
+            sites=request.sites,
+            wordings=plan.wordings,
         )
 
     async def _rank(self, run: Run, plan: ExecutionPlan, candidates: Candidates) -> Gathered:

@@ -80,6 +80,7 @@ class AnswerRequest(_Frozen):
     Attributes:
         wordings: Other wordings of the question, to search with.
         urls: Canonical addresses of the pages to answer from; empty for all that is stored.
+        sites: Hosts to answer from; empty for any.
         requested_years: Publication years to answer from; empty for any.
         deep: Follow links of `urls` where the evidence is too thin.
     """
@@ -87,6 +88,7 @@ class AnswerRequest(_Frozen):
     query: str
     wordings: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
+    sites: tuple[str, ...] = ()
     requested_years: tuple[int, ...] = ()
     deep: bool = False
 

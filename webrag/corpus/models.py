@@ -197,6 +197,22 @@ class CollectionSize(_Frozen):
     documents: int | None
 
 
+class SiteSize(_Frozen):
+    """What is stored of one host.
+
+    Attributes:
+        site: `host` or `host:port`.
+        documents: Pages that can be retrieved.
+        tokens: Of their markdown.
+        fetched_at: When the page asked about longest ago was delivered or confirmed.
+    """
+
+    site: str
+    documents: int
+    tokens: int
+    fetched_at: datetime
+
+
 class CorpusStatus(_Frozen):
     """What a collection holds.
 
