@@ -12,14 +12,11 @@ __all__ = ["LINK_SIGNALS", "ExpansionConfig", "OrchestrationConfig"]
 
 LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
     {
-        "url_path": 0.15,
-        "title": 0.40,
-        "description": 0.30,
-        "in_degree": 0.05,
-        "depth": 0.10,
+        "title": 0.60,
+        "similarity": 0.60,
         "passage": 0.30,
-        "similarity": 0.30,
-        "seed_path": 0.20,
+        "description": 0.15,
+        "seed_path": 0.15,
     }
 )
 """Signals that score a link, with their default weights."""
@@ -50,7 +47,7 @@ class ExpansionConfig(_Frozen):
     max_candidates_per_iteration: int = Field(default=5, ge=1)
     candidates_to_score_per_iteration: int = Field(default=20, ge=1)
     map_limit: int = Field(default=100, ge=1)
-    min_candidate_score: float = 0.05
+    min_candidate_score: float = 0.0
     scope: Literal["same_site", "allow_list", "any"] = "same_site"
     allowed_domains: tuple[str, ...] = ()
     max_pages_per_run: int = Field(default=10, ge=0, le=25)

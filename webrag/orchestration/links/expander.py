@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -331,6 +331,7 @@ class LinkExpander:
         scope: LinkScope,
         known: Collection[str],
         passages: PassageScores,
+        in_turn: bool = False,
         discovery_s: float = 0.0,
     ) -> Frontier:
         """The best links of some pages, and the folders above the seeds.
@@ -342,6 +343,7 @@ class LinkExpander:
             scope: Targets that may be followed.
             known: URLs that are searched already or have failed.
             passages: Relevance of the passages that hold links.
+            in_turn: Links are taken that fit each of the queries, as `score_links` does it.
             discovery_s: Seconds a mapping service may take to name more links of pages it was not
                 asked about before; 0 to leave it out.
         """
@@ -357,8 +359,7 @@ class LinkExpander:
         links = [link for link in links if link.url not in dead]
         if not links:
             return Frontier(degraded=degraded, dead=len(dead))
-        in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
-        scored = await in_background(self._score, links, queries, seeds, in_degrees, passages)
+        scored = await in_background(self._score, links, queries, seeds, passages, in_turn)
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration
@@ -405,17 +406,17 @@ class LinkExpander:
         links: Sequence[LinkCandidate],
         queries: Sequence[str],
         seeds: Sequence[str],
-        in_degrees: Mapping[str, int],
         passages: PassageScores,
+        in_turn: bool,
     ) -> list[ScoredCandidate]:
         return score_links(
             links,
             [LinkQuestion.of(query, self._encoder) for query in queries],
             seeds=seeds,
-            in_degrees=in_degrees,
             passages=passages,
             encoder=self._encoder,
             weights=self._config.signal_weights,
+            in_turn=in_turn,
         )
 
     async def _unstored(self, scored: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:

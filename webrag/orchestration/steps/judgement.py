@@ -245,6 +245,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
                 *state.aliases,
             },
             passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
+            in_turn=state.analysis is not None and len(state.analysis.sub_queries) > 1,
             discovery_s=discovery_s,
         )
     return found.without(silent_sites(state.unanswered))
