@@ -67,7 +67,7 @@ CASES = [
             "tried": frozenset({"expand_breadth"}),
             "confidence": 0.8,
         },
-        "diminishing_returns",
+        "answered",
         "stop",
         id="no gain, links are left, the answer seems found",
     ),
@@ -77,7 +77,7 @@ CASES = [
             "iteration": 1,
             "previous": signals(),
             "open_actions": frozenset({"expand_intent"}),
-            "confidence": 0.9,
+            "confidence": 0.7,
         },
         "cliff",
         "expand_intent",
@@ -89,9 +89,9 @@ CASES = [
     pytest.param(
         {"is_cliff": True},
         {"confidence": 0.8, "iteration": 1},
-        "cliff",
-        "expand_breadth",
-        id="an early exit is for the first pages only",
+        "answered",
+        "stop",
+        id="answered in a later round",
     ),
     pytest.param(
         {"is_plateau": True, **GOOD}, {"iteration": 1}, "good_plateau", "stop", id="good plateau"
@@ -151,7 +151,7 @@ CASES = [
     pytest.param(
         {"avg_confidence": None},
         {"confidence": 0.8, "iteration": 1},
-        "default",
+        "answered",
         "stop",
         id="estimate is high",
     ),
@@ -223,7 +223,12 @@ def test_rule_changes_at_its_bound(given_signals: Any, given_state: Any, rule: s
 def test_gain_at_the_least_growth_is_worth_another_round(now: int, rule: str) -> None:
     before = signals(chunks_above_threshold=100)
     current = signals(chunks_above_threshold=now, is_cliff=True)
-    found = {"confidence": 0.8, "iteration": 1, "previous": before, "tried": ALL}
+    found = {
+        "iteration": 1,
+        "previous": before,
+        "tried": ALL,
+        "open_actions": ALL - {"expand_breadth"},
+    }
 
     assert decide(current, state(**found)).rule == rule
 
@@ -236,8 +241,8 @@ def test_rules_are_tried_in_the_documented_order() -> None:
     assert [rule.name for rule in RULES] == [
         "depth_cap",
         "saturated",
-        "diminishing_returns",
         "answered",
+        "diminishing_returns",
         "good_plateau",
         "cliff_redundant",
         "cliff",
