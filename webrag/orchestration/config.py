@@ -63,7 +63,7 @@ class OrchestrationConfig(_Frozen):
         reranker_top_n: Chunks kept after reranking.
         context_budget: Tokens of evidence at most.
         recall_factor: How many times more candidates and tokens a retrieval for more recall takes.
-        recall_children_limit: Candidates of such a retrieval.
+        children_limit: Candidates of an ordinary retrieval.
         token_budget_saturation_ratio: Share of the budget that counts as filled.
         redundancy_ceiling: Jaccard similarity of word 3-shingles above which a chunk repeats
             another.
@@ -81,7 +81,7 @@ class OrchestrationConfig(_Frozen):
     reranker_top_n: int = Field(default=20, ge=1)
     context_budget: int = Field(default=RetrievalConfig().context_budget, ge=1)
     recall_factor: int = Field(default=2, ge=1)
-    recall_children_limit: int = Field(default=160, ge=1)
+    children_limit: int = Field(default=RetrievalConfig().children_limit, ge=1)
     token_budget_saturation_ratio: float = 0.8
     redundancy_ceiling: float = 0.85
     high_redundancy_ratio: float = 0.5

@@ -87,11 +87,10 @@ def _mean_confidence(judged: Sequence[RankedChunk], top_n: int) -> float | None:
 
 _STOP: Final[tuple[Action, ...]] = ("stop",)
 
-_REPHRASE: Final[tuple[Action, ...]] = ("expand_intent", "expand_breadth", "expand_recall")
+# Pages bring evidence; docs/scoring.md has how seldom the other actions did.
+_FOLLOW_LINKS: Final[tuple[Action, ...]] = ("expand_breadth", "expand_intent")
 
-_FOLLOW_LINKS: Final[tuple[Action, ...]] = ("expand_breadth", "expand_recall", "expand_intent")
-
-_MORE_MATERIAL: Final[tuple[Action, ...]] = ("expand_recall", "expand_breadth")
+_MORE_MATERIAL: Final[tuple[Action, ...]] = ("expand_breadth", "expand_recall")
 
 _LABELS: Final[dict[Action, str]] = {
     "stop": "stopping",
@@ -280,7 +279,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "cliff_redundant",
-        _REPHRASE,
+        _FOLLOW_LINKS,
         _is_redundant_cliff,
         "One passage stands out and the others repeat each other",
         "medium",
@@ -294,14 +293,14 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "mediocre_plateau",
-        _REPHRASE,
+        _FOLLOW_LINKS,
         lambda signals, _: signals.is_mediocre_plateau,
         "Everything is only vaguely related (mean {s.score_mean:.2f})",
         "medium",
     ),
     Rule(
         "low_scores",
-        _REPHRASE,
+        _FOLLOW_LINKS,
         _is_low,
         "Nothing indexed fits the question (best {s.top_score:.2f})",
         "high",

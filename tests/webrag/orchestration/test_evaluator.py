@@ -22,7 +22,7 @@ CASES = [
         {"is_saturated": True, "is_mediocre_plateau": True},
         {},
         "mediocre_plateau",
-        "expand_intent",
+        "expand_breadth",
         id="budget filled with mediocre passages",
     ),
     pytest.param(
@@ -107,14 +107,14 @@ CASES = [
         {"is_plateau": True, "score_mean": 0.7},
         {},
         "low_fill",
-        "expand_recall",
+        "expand_breadth",
         id="a plateau does not end the search on the first pages",
     ),
     pytest.param(
         {"is_cliff": True, "has_high_redundancy": True},
         {},
         "cliff_redundant",
-        "expand_intent",
+        "expand_breadth",
         id="cliff among repetitions",
     ),
     pytest.param({"is_cliff": True}, {}, "cliff", "expand_breadth", id="cliff"),
@@ -122,10 +122,10 @@ CASES = [
         {"is_plateau": True, "is_mediocre_plateau": True},
         {},
         "mediocre_plateau",
-        "expand_intent",
+        "expand_breadth",
         id="mediocre plateau",
     ),
-    pytest.param({"top_score": 0.49}, {}, "low_scores", "expand_intent", id="low scores"),
+    pytest.param({"top_score": 0.49}, {}, "low_scores", "expand_breadth", id="low scores"),
     pytest.param(
         {"top_score": 0.49},
         {"open_actions": frozenset({"expand_breadth"})},
@@ -133,7 +133,21 @@ CASES = [
         "expand_breadth",
         id="low scores, no other wording left",
     ),
-    pytest.param(GOOD, {}, "low_fill", "expand_recall", id="good but few, retrieval was cut"),
+    pytest.param(
+        GOOD,
+        {"open_actions": frozenset({"expand_recall", "expand_intent"})},
+        "low_fill",
+        "expand_recall",
+        id="good but few, no link left, retrieval was cut",
+    ),
+    pytest.param(
+        {"top_score": 0.49},
+        {"open_actions": frozenset({"expand_recall", "expand_intent"})},
+        "low_scores",
+        "expand_intent",
+        id="low scores, no link left",
+    ),
+    pytest.param(GOOD, {}, "low_fill", "expand_breadth", id="good but few"),
     pytest.param(
         GOOD,
         {"open_actions": frozenset({"expand_breadth", "expand_intent"})},
@@ -263,9 +277,7 @@ def test_reason_says_when_no_expansion_was_asked_for() -> None:
 def test_reason_names_numbers_and_action() -> None:
     decision = decide(signals(top_score=0.31), state())
 
-    assert decision.reason == (
-        "Nothing indexed fits the question (best 0.31): rephrasing the question."
-    )
+    assert decision.reason == ("Nothing indexed fits the question (best 0.31): following links.")
 
 
 def test_reason_says_why_nothing_is_left_to_try() -> None:

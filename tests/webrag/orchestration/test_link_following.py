@@ -35,7 +35,7 @@ async def test_deep_answer_finds_what_is_two_links_away(lab: Lab, manual: Any) -
 async def test_steps_tell_what_was_obtained(lab: Lab, manual: Any) -> None:
     result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
 
-    last = result.expansion_steps[-1]
+    last = [step for step in result.expansion_steps if step.decision == "expand_breadth"][-1]
     assert (last.decision, last.iteration, last.depth) == ("expand_breadth", 2, 2)
     assert last.chunks_added == sum(last.chunks_by_url.values()) > 0
     assert last.top_score_after > last.top_score_before

@@ -117,7 +117,9 @@ def test_recall_gain_is_relative_growth(before: Any, now: Any, gain: Any) -> Non
 
 
 def test_only_what_is_good_fills_the_budget(make_ranked: Any) -> None:
-    chunks = [make_ranked(score, token_start=0, token_end=1_000) for score in (0.9, 0.5, 0.49, 0.21)]
+    chunks = [
+        make_ranked(score, token_start=0, token_end=1_000) for score in (0.9, 0.5, 0.49, 0.21)
+    ]
     config = OrchestrationConfig(context_budget=2_000)
 
     found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)

@@ -63,7 +63,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("CANDIDATES_TO_SCORE_PER_ITERATION", "candidates_to_score_per_iteration", 20, "40", 40, "0", "from 1 to 1000"),
     ("EXPANSION_MAP_LIMIT", "expansion_map_limit", 100, "5000", 5000, "5001", "from 1 to 5000"),
     ("EXPANSION_MIN_CANDIDATE_SCORE", "expansion_min_candidate_score", 0.0, "0.2", 0.2, "-1", "a number from 0 to 1"),
-    ("EXPANSION_SIGNAL_WEIGHTS", "expansion_signal_weights", {}, "title=0.5, in_degree=0", {"title": 0.5, "in_degree": 0.0}, "title=0.5,fame=1", "comma-separated name=weight"),
+    ("EXPANSION_SIGNAL_WEIGHTS", "expansion_signal_weights", {}, "title=0.5, seed_path=0", {"title": 0.5, "seed_path": 0.0}, "title=0.5,fame=1", "comma-separated name=weight"),
     ("EXPANSION_SCOPE", "expansion_scope", "same_site", "any", "any", "world", "one of same_site, allow_list, any"),
     ("EXPANSION_ALLOWED_DOMAINS", "expansion_allowed_domains", (), "a.example,b.example", ("a.example", "b.example"), "a.example/x", "comma-separated hosts"),
     ("MAX_PAGES_PER_RUN", "max_pages_per_run", 10, "25", 25, "26", "from 0 to 25"),
