@@ -21,8 +21,10 @@ from webrag.retrieval.search import Searcher
 
 __all__ = ["build_result", "neighbours"]
 _MOST_NEXT_LINKS: Final = 8
-# On nine sites it keeps two of three links that lead to evidence, and one of five others.
+# On nine sites it keeps two of three links that lead to evidence, and one of five others. Where
+# nothing scores as high, half of the best is enough.
 _LEAST_LINK_SCORE: Final = 0.2
+_LEAST_LINK_SHARE: Final = 0.5
 
 
 async def neighbours(
@@ -127,6 +129,8 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
     frontier = state.frontier
     if frontier is None or not frontier.candidates:
         frontier = await links_ahead(run)
+    links = (*frontier.candidates, *frontier.spares)[:_MOST_NEXT_LINKS]
+    best = max((each.score for each in links), default=0.0)
     return tuple(
         NextLink(
             url=each.url,
@@ -135,8 +139,8 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
             page_url=each.parent_url,
             score=each.score,
         )
-        for each in (*frontier.candidates, *frontier.spares)[:_MOST_NEXT_LINKS]
-        if each.score >= _LEAST_LINK_SCORE
+        for each in links
+        if each.score >= min(_LEAST_LINK_SCORE, best * _LEAST_LINK_SHARE)
     )
 
 
