@@ -129,7 +129,9 @@ class LinkCandidate(_Frozen):
         source_depth: Depth of the source page.
         modified_at: When the target was last changed, as far as a list of the site's pages says so.
         origin: `page` the page itself links there; `map` a mapping service named the target when
-            it was asked about the page's site.
+            it was asked about the page's site, or the site's own map holds it.
+        found_in: The map of the site that holds it, as in "the site's search index"; empty for
+            links of pages.
     """
 
     source_url: str
@@ -144,6 +146,7 @@ class LinkCandidate(_Frozen):
     source_depth: int = 0
     modified_at: datetime | None = None
     origin: Literal["page", "map"] = "page"
+    found_in: str = ""
 
 
 class PageStatus(_Frozen):

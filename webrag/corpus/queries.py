@@ -23,7 +23,6 @@ __all__ = [
     "read_dead",
     "read_embeddings",
     "read_failures",
-    "read_in_degrees",
     "read_links",
     "read_listing",
     "read_outcomes",
@@ -104,19 +103,6 @@ async def read_links(
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement, {"ids": list(page_ids)})
         return [LinkCandidate(**row) for row in await cursor.fetchall()]
-
-
-async def read_in_degrees(
-    connection: AsyncConnection[Any], collection: str, targets: Sequence[str]
-) -> dict[str, int]:
-    """Give the number of stored pages that link to each target."""
-    statement = sql.SQL(
-        "select url, count(distinct source_document) from {}"
-        " where url = any(%s) and origin = 'page' group by url"
-    ).format(table(collection, "link_candidates"))
-    cursor = await connection.execute(statement, (list(targets),))
-    counted = dict(await cursor.fetchall())
-    return {target: counted.get(target, 0) for target in targets}
 
 
 async def read_counts(
@@ -287,7 +273,7 @@ async def read_versions(
     if known != (document.content_hash, document.title):
         return KnownVersions(previous, None)
     is_same = links == await _link_targets(connection, collection, previous.page_id)
-    is_same = is_same and await _has_anchors(connection, collection, previous.page_id, document)
+    is_same = is_same and await _has_places(connection, collection, previous.page_id, document)
     return KnownVersions(previous, previous if is_same else None)
 
 
@@ -308,17 +294,20 @@ async def read_chunks(
     return KnownChunks(embeddings, {node_id for (node_id,) in await cursor.fetchall()})
 
 
-async def _has_anchors(
+async def _has_places(
     connection: AsyncConnection[Any], collection: str, page_id: int, document: NormalizedDocument
 ) -> bool:
-    """Whether the stored version has the anchors; collections of earlier versions had none."""
-    if not document.anchors:
+    """Whether the stored version has the anchors and marks; those of earlier versions had none."""
+    if not (document.anchors or document.map_marks):
         return True
-    statement = sql.SQL("select anchors from {} where id = %s").format(
+    statement = sql.SQL("select anchors, map_marks from {} where id = %s").format(
         table(collection, "documents")
     )
     row = await (await connection.execute(statement, (page_id,))).fetchone()
-    return row is not None and row[0] == [anchor.model_dump() for anchor in document.anchors]
+    return row == (
+        [anchor.model_dump() for anchor in document.anchors],
+        [mark.model_dump(mode="json") for mark in document.map_marks],
+    )
 
 
 async def _twin(

@@ -21,6 +21,8 @@ class ScoredCandidate(_Frozen):
         heading: Nearest heading above the link.
         breakdown: Signal name to unweighted value.
         depth: Links from a named page, if this link is followed.
+        found_in: The map of the site that names it, as in "the site's search index"; empty when
+            a page links to it.
     """
 
     url: str
@@ -30,6 +32,7 @@ class ScoredCandidate(_Frozen):
     score: float
     breakdown: dict[str, float]
     depth: int = 1
+    found_in: str = ""
 
 
 class ExpansionOutcome(_Frozen):
@@ -76,6 +79,7 @@ class Frontier:
         degraded: Why a mapping service added nothing, a sentence; None when all is well.
         spares: Those next in order; they take the place of candidates that fail.
         dead: Links that were left out because they failed lately, in another run.
+        refused: A sentence for each map of the site that was refused just now.
     """
 
     candidates: tuple[ScoredCandidate, ...] = ()
@@ -83,6 +87,7 @@ class Frontier:
     degraded: str | None = None
     spares: tuple[ScoredCandidate, ...] = ()
     dead: int = 0
+    refused: tuple[str, ...] = ()
 
     def without(self, sites: frozenset[str]) -> "Frontier":
         """The links that lead to none of some sites."""

@@ -3,15 +3,14 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from webrag.concurrency import all_of, ended, in_background
+from webrag.concurrency import ended, in_background
 from webrag.corpus.acquirer import PageAcquirer
-from webrag.corpus.mapped_links import MappedLinks
 from webrag.corpus.models import AcquiredPage, LinkCandidate
 from webrag.corpus.pages import Corpus
 from webrag.errors import (
@@ -25,10 +24,10 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.addresses import parent_urls, site_of
-from webrag.ingestion.models import SiteMapper
 from webrag.ingestion.notes import metering, watching_rate_limits
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier, ScoredCandidate
+from webrag.orchestration.links.discovery import LinkDiscovery
 from webrag.orchestration.links.rules import LinkScope, next_to_try, silent_sites, skip_reason
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
@@ -36,9 +35,10 @@ from webrag.orchestration.links.scoring import (
     TokenEncoder,
     score_links,
 )
+from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
 from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 
-__all__ = ["MAX_LINK_SOURCES", "FetchRound", "LinkDiscovery", "LinkExpander"]
+__all__ = ["MAX_LINK_SOURCES", "FetchRound", "LinkExpander"]
 _log = logging.getLogger(__name__)
 
 _TOO_MANY_REQUESTS: Final = 429
@@ -238,65 +238,6 @@ def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidat
     return task.exception() is None and task.result().url != candidate.url
 
 
-# Each costs a credit and some seconds, and the pages of a site are listed alike.
-_MAX_PER_ROUND: Final = 3
-
-
-class LinkDiscovery:
-    """Enriches the link candidates of stored pages; safe to share between runs.
-
-    Args:
-        mapper: The service.
-        store: Where its answers are kept, so that no page is asked about twice.
-        limit: Addresses wanted for one page.
-    """
-
-    def __init__(self, mapper: SiteMapper, store: MappedLinks, *, limit: int) -> None:
-        self._mapper = mapper
-        self._store = store
-        self._limit = limit
-
-    async def discover_links(self, sources: Sequence[str], *, timeout_s: float) -> str | None:
-        """Ask about pages that were not asked about before, at most three, all at once.
-
-        Args:
-            sources: Canonical URLs, the most relevant first.
-            timeout_s: What is not there by then is left for later.
-
-        Returns:
-            A sentence when the service failed; the links of the pages themselves remain.
-
-        Raises:
-            StorageError: The database failed.
-        """
-        waiting = (await self._store.unmapped(sources))[:_MAX_PER_ROUND]
-        if not waiting:
-            return None
-        try:
-            async with asyncio.timeout(timeout_s):
-                failures = await all_of(self._discover(url) for url in waiting)
-        except TimeoutError:
-            return (
-                f"{self._mapper.name.capitalize()} did not list the site's pages in time;"
-                " links were followed without its list."
-            )
-        failed = [failure for failure in failures if failure]
-        return failed[0] if failed else None
-
-    async def _discover(self, url: str) -> str | None:
-        try:
-            links = await self._mapper.map(url, limit=self._limit)
-        except FetchError as error:
-            # It is about this page; asking again would end the same way.
-            _log.info("The site of %s could not be listed: %s", url, error)
-            links = []
-        except ProviderError as error:
-            advice = f" {error.hint}" if error.hint else ""
-            return f"{error}{advice} Links were followed without its list of the site's pages."
-        await self._store.store(url, links, datetime.now(UTC))
-        return None
-
-
 # Pages whose links are looked at; the closest to the question come first. A thousand pages'
 # links are the same menus, and reading them takes seconds.
 MAX_LINK_SOURCES: Final = 100
@@ -315,8 +256,10 @@ class LinkExpander:
         encoder: TokenEncoder | None,
         config: ExpansionConfig,
         discovery: LinkDiscovery | None = None,
+        site_maps: SiteMaps | None = None,
     ) -> None:
         self._discovery = discovery
+        self._site_maps = site_maps
         self._acquirer = acquirer
         self._corpus = corpus
         self._encoder = encoder
@@ -344,27 +287,30 @@ class LinkExpander:
             known: URLs that are searched already or have failed.
             passages: Relevance of the passages that hold links.
             in_turn: Links are taken that fit each of the queries, as `score_links` does it.
-            discovery_s: Seconds a mapping service may take to name more links of pages it was not
-                asked about before; 0 to leave it out.
+            discovery_s: Seconds that a mapping service, and the site's own maps, may take to name
+                more links of pages they were not asked about before; 0 to use what is stored.
         """
         pages = list(dict.fromkeys(sources))[:MAX_LINK_SOURCES]
         degraded = None
         if self._discovery is not None and discovery_s > 0:
             degraded = await self._discovery.discover_links(pages, timeout_s=discovery_s)
+        mapped, refused = await self._mapped(pages, queries, discovery_s)
         links = await self._corpus.links(pages)
-        links += _folder_links(seeds)
+        links += [*_folder_links(seeds), *mapped.links]
         taken = set(known)
         links = [link for link in links if link.url not in taken and _may_follow(link, scope)]
         dead = await self._corpus.known_dead({link.url for link in links}, datetime.now(UTC))
         links = [link for link in links if link.url not in dead]
         if not links:
-            return Frontier(degraded=degraded, dead=len(dead))
-        scored = await in_background(self._score, links, queries, seeds, passages, in_turn)
+            return Frontier(degraded=degraded, dead=len(dead), refused=refused)
+        scored = await in_background(
+            self._score, links, queries, seeds, passages, mapped.scores, in_turn
+        )
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration
         kept, spares = tuple(unstored[:limit]), tuple(unstored[limit:])
-        return Frontier(kept, len(scored), degraded, spares, len(dead))
+        return Frontier(kept, len(scored), degraded, spares, len(dead), refused)
 
     async def follow(
         self,
@@ -401,12 +347,23 @@ class LinkExpander:
         outcome = await round_.fill(self._acquirer, (*frontier.candidates, *frontier.spares))
         return outcome.model_copy(update={"candidates_scored": frontier.scored})
 
+    async def _mapped(
+        self, pages: Sequence[str], queries: Sequence[str], timeout_s: float
+    ) -> tuple[MapPages, tuple[str, ...]]:
+        if self._site_maps is None:
+            return MapPages(), ()
+        maps, refused = await self._site_maps.known(pages, timeout_s=timeout_s)
+        if not maps:
+            return MapPages(), tuple(refused)
+        return await in_background(rank_maps, maps, queries), tuple(refused)
+
     def _score(
         self,
         links: Sequence[LinkCandidate],
         queries: Sequence[str],
         seeds: Sequence[str],
         passages: PassageScores,
+        site_map: Mapping[str, float],
         in_turn: bool,
     ) -> list[ScoredCandidate]:
         return score_links(
@@ -416,6 +373,7 @@ class LinkExpander:
             passages=passages,
             encoder=self._encoder,
             weights=self._config.signal_weights,
+            site_map=site_map,
             in_turn=in_turn,
         )
 

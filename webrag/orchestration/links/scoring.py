@@ -79,14 +79,17 @@ def score_links(
     passages: PassageScores,
     encoder: TokenEncoder | None,
     weights: Mapping[str, float],
+    site_map: Mapping[str, float] | None = None,
     in_turn: bool = False,
 ) -> list[ScoredCandidate]:
     """Every target once with its best link's score, best first.
 
-    A score is the weighted sum of five signals in [0, 1]: the question's terms among the words that
+    A score is the weighted sum of six signals in [0, 1]: the question's terms among the words that
     name the target (its path and all its anchors) and in the sentence around the link, the
-    similarity of question, anchor and path, the relevance of the passage that holds the link, and
-    what the target's path shares with a named page's. With the default weights it lies in [0, 1.8].
+    similarity of question, anchor and path, the relevance of the passage that holds the link,
+    what the target's path shares with a named page's, and how much of the question the site's own
+    map finds in the target. With the default weights it lies in [0, 2.8], without a map in
+    [0, 1.8].
 
     Terms count the less the more other targets are named by them: on the site of a program, its
     name says nothing. A passage's relevance is shared where it links to many.
@@ -102,11 +105,12 @@ def score_links(
         passages: From `passage_scores`.
         encoder: For similarities; None leaves them 0.
         weights: By signal name; a missing name counts 0.
+        site_map: What the site's own map says of targets, [0, 1]; None without one.
         in_turn: Every question is served: first what fits each best, then the second of each, and
             so on. For a question of several parts, one of which may be linked in plainer words.
     """
     links = list(links)
-    scorer = _Scorer(links, questions, seeds, passages, encoder, weights)
+    scorer = _Scorer(links, questions, seeds, passages, encoder, weights, site_map or {})
     best: dict[str, ScoredCandidate] = {}
     fits: dict[str, NDArray[np.float64]] = {}
     newest: dict[str, float] = {}
@@ -202,12 +206,14 @@ class _Scorer:
         passages: PassageScores,
         encoder: TokenEncoder | None,
         weights: Mapping[str, float],
+        site_map: Mapping[str, float],
     ) -> None:
         self._questions = questions
         self._seeds = seeds
         self._passages = passages
         self._encoder = encoder
         self._weights = weights
+        self._site_map = site_map
         self._names = _names(links)
         self._rarity = _Rarity.of_names(self._names)
         self._crowds = self._count_targets(links)
@@ -222,6 +228,7 @@ class _Scorer:
             "passage": self._passage(link),
             # The folders above a named page share its path by construction.
             "seed_path": self._seed_path(link.url) if link.source_url else 0.0,
+            "site_map": self._site_map.get(link.url, 0.0),
         }
         options = self._text_signals(link.url, anchor, link.description)
         totals = [self._total({**option, **common}) * penalty(link.url) for option in options]
@@ -234,6 +241,7 @@ class _Scorer:
             score=totals[at],
             breakdown={**options[at], **common},
             depth=link.source_depth + 1,
+            found_in=link.found_in,
         )
         return candidate, np.array(totals)
 

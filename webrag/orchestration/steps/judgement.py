@@ -176,6 +176,7 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
             candidates_expanded=tuple(c.url for c in outcome.ingested),
             candidates_failed=outcome.failed,
             parents={c.url: c.parent_url for c in outcome.ingested},
+            found_in={c.url: c.found_in for c in outcome.ingested if c.found_in},
             chunks_by_url=outcome.chunks_by_url,
             chunks_added=outcome.chunks_added,
             top_score_before=pending.signals.top_score,
@@ -270,6 +271,7 @@ async def _frontier(run: ResearchRun) -> Frontier:
     limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
     frontier = await links_ahead(run, discovery_s=0.0 if state.discovery_failed else limit_s)
     state.note_degraded(frontier.degraded)
+    state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
     return frontier
 

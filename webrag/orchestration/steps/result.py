@@ -138,6 +138,7 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
             heading=each.heading,
             page_url=each.parent_url,
             score=each.score,
+            found_in=each.found_in,
         )
         for each in links
         if each.score >= min(_LEAST_LINK_SCORE, best * _LEAST_LINK_SHARE)
