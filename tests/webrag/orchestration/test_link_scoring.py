@@ -33,6 +33,7 @@ def scored(
     encoder: Any = None,
     questions: Any = (QUESTION,),
     seeds: Any = (),
+    site_map: Any = None,
 ) -> Any:
     return score_links(
         links,
@@ -42,6 +43,7 @@ def scored(
         passages=passages or {},
         encoder=encoder,
         weights=WEIGHTS,
+        site_map=site_map,
     )
 
 
@@ -67,6 +69,15 @@ def test_signal(candidate: Any, signal: Any, value: Any) -> None:
     (found,) = scored(candidate)
 
     assert found.breakdown[signal] == pytest.approx(value)
+
+
+def test_what_the_sites_own_map_says_of_a_target_raises_links_of_pages_as_well() -> None:
+    with_map, without = (
+        scored(link(), site_map=said)[0] for said in ({"https://d.test/x": 0.5}, None)
+    )
+
+    assert with_map.breakdown["site_map"] == 0.5
+    assert with_map.score == pytest.approx(without.score + 0.5 * WEIGHTS["site_map"])
 
 
 @pytest.mark.parametrize(("count", "value"), [(0, 0.0), (2, 0.4), (5, 1.0), (50, 1.0)])
