@@ -76,7 +76,10 @@ class CitationDesk:
     def add_excerpt(
         self, evidence: Evidence, start: int, end: int, *, kind: PartKind = "prose"
     ) -> AnswerPart | None:
-        """Take words of a page as a sentence of the answer; None when they are not there."""
+        """Take words of a page as a sentence of the answer; None when they are not there.
+
+        What was said already is not said again; the sentence that says it is returned.
+        """
         if not self._resolves(evidence, start, end):
             self.removed += 1
             return None
@@ -152,6 +155,10 @@ class CitationDesk:
     def _accept(
         self, text: str, kind: PartKind, spans: Sequence[tuple[Evidence, int, int]]
     ) -> AnswerPart:
+        said = _squeezed(text)
+        repeated = next((part for part in self.parts if _squeezed(part.text) == said), None)
+        if repeated is not None:
+            return repeated
         before = len(self._citations)
         numbers = tuple(dict.fromkeys(self._number(*span) for span in spans))
         part = AnswerPart(text=text, kind=kind, citations=numbers)
@@ -192,6 +199,10 @@ def locate(quote: str, text: str) -> list[tuple[int, int]]:
         return []
     pattern = r"\s+".join(map(re.escape, words))
     return [match.span() for match in re.finditer(pattern, text)]
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def _cleaned(text: str) -> str:

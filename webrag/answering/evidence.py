@@ -1,7 +1,7 @@
 """Gets the pages a question names, then retrieves and ranks the passages an answer is made from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -70,6 +70,7 @@ class Evidence:
         order: What passages are ordered by: the normalised relevance and the recency boost.
         sub_query: The need it was found for.
         unquotable: Parts of the chunk that may not be quoted.
+        wording: The wording of the question it fits best; None for the question itself.
     """
 
     number: int
@@ -78,6 +79,7 @@ class Evidence:
     order: float
     sub_query: str
     unquotable: tuple[UnquotableSpan, ...] = ()
+    wording: str | None = None
 
     def is_quotable(self, start: int, end: int) -> bool:
         """Whether a span of the page lies in the chunk and touches nothing unquotable."""
@@ -92,12 +94,14 @@ class Gathered:
     Attributes:
         evidence: Best first.
         term_idf: Weights of the question's index terms.
+        wordings: Other wordings of the question, and the weights of the terms of each.
     """
 
     evidence: tuple[Evidence, ...]
     term_idf: dict[str, float]
     step: RetrieveStep
     degraded: tuple[str, ...] = ()
+    wordings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,7 @@ class EvidenceFinder:
             term_idf=parts[0].retrieval.term_idf,
             step=self._step(plan, candidates, parts, kept, profile),
             degraded=(degraded,) if degraded else (),
+            wordings={each.text: each.term_idf for each in parts[0].retrieval.wordings},
         )
 
     def _evidence(
@@ -209,7 +214,7 @@ class EvidenceFinder:
             item.reranked_score, fresh, profile=profile, boost=config.rerank_recency_boost
         )
         unquotable = unquotable_spans(chunk.text, chunk.char_start)
-        return Evidence(0, chunk, item.reranked_score, order, query, unquotable)
+        return Evidence(0, chunk, item.reranked_score, order, query, unquotable, item.best_wording)
 
     def _step(
         self,

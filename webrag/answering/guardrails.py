@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, get_args
 
 from webrag.answering.english.screening import holds_secret
 from webrag.answering.evidence import Evidence
 from webrag.answering.models import AnswerPart
-from webrag.errors import GuardrailsViolationError
+from webrag.argument_checks import shown_value
+from webrag.errors import GuardrailsViolationError, InputError
 from webrag.orchestration.models import MAX_QUESTION_CHARS
 
 __all__ = [
@@ -20,9 +21,11 @@ __all__ = [
     "Stage",
     "SupportGuard",
     "check_stage",
+    "with_defaults",
 ]
 
 Stage = Literal["input", "retrieval", "output"]
+_STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,18 @@ def check_stage(stage: Stage, checked: Checked, guardrails: Sequence[Guardrail])
     """Ask every guardrail of a stage, in order.
 
     Raises:
-        GuardrailsViolationError: The first one that objects.
+        GuardrailsViolationError: The first one that objects; it names this stage, whatever the
+            guardrail called it.
     """
     for guardrail in guardrails:
-        if guardrail.stage == stage:
+        if guardrail.stage != stage:
+            continue
+        try:
             guardrail.check(checked)
+        except GuardrailsViolationError as error:
+            if error.stage == stage:
+                raise
+            raise GuardrailsViolationError(stage, error.reason, error.safe_reply) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +160,21 @@ DEFAULT_GUARDRAILS: Final[tuple[Guardrail, ...]] = (
     SecretGuard(),
     SupportGuard(),
 )
+
+
+def with_defaults(guardrails: Sequence[Guardrail]) -> tuple[Guardrail, ...]:
+    """The default guardrails and then those of a caller.
+
+    Raises:
+        InputError: One is for a stage that does not exist, at which nobody would ask it.
+    """
+    for guardrail in guardrails:
+        if guardrail.stage not in _STAGES:
+            raise InputError(
+                f"The guardrail {type(guardrail).__name__} is for the stage"
+                f" {shown_value(guardrail.stage)}; there are {', '.join(_STAGES)}."
+            )
+    return (*DEFAULT_GUARDRAILS, *guardrails)
 
 
 def _has_quotable_text(evidence: Evidence) -> bool:

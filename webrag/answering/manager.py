@@ -35,7 +35,7 @@ from webrag.answering.models import (
     RetrieveStep,
 )
 from webrag.answering.planning import Planner
-from webrag.answering.units import Similarity, read_units
+from webrag.answering.units import read_units
 from webrag.answering.writing import Draft, Synthesizer
 from webrag.concurrency import all_of, in_background
 from webrag.corpus.models import CorpusStatus
@@ -308,7 +308,7 @@ class Manager:
         synthesizer: Synthesizer,
         reflector: Reflector,
         pages: PageReader,
-        similarity: Similarity | None = None,
+        similarity: Callable[[str, str], float] | None = None,
         guardrails: Sequence[Guardrail] = DEFAULT_GUARDRAILS,
         tracer: Tracer | None = None,
     ) -> None:
@@ -436,7 +436,7 @@ class Manager:
         if not desk.parts:
             return ()
         found = []
-        units = read_units(plan.revised_query, gathered, similarity=self._similarity)
+        units = read_units(plan.revised_query, gathered)
         for each in find_conflicts(units):
             left = desk.cite(each.left.evidence, each.left.start, each.left.end)
             right = desk.cite(each.right.evidence, each.right.start, each.right.end)

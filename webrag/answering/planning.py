@@ -12,7 +12,7 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 
-__all__ = ["Planner", "answer_request", "revised", "wants_steps"]
+__all__ = ["Planner", "answer_request", "revised"]
 _GREETING: Final = re.compile(
     r"^(?:(?:hi|hello|hey|dear|good\s+(?:morning|afternoon|evening))\b(?:\s+(?:all|there|everyone"
     r"|team|folks))?[\s,.!:-]+)+",
@@ -31,14 +31,6 @@ _REQUEST: Final = re.compile(
 _CLOSING: Final = re.compile(
     r"(?<![\s,.!])[\s,.!]*+(?:\b(?:please|thanks?(?:\s+(?:you|a\s+lot|in\s+advance|so\s+much))?|thx|cheers)\b"
     r"[\s,.!]*+){1,20}+$",
-    re.IGNORECASE,
-)
-
-_STEPS: Final = re.compile(
-    r"\bhow\s+(?:do|can|could|should|would|must|to)\b"
-    r"|\bwhat\s+(?:must|should|can|do|shall)\s+(?:i|we|one)\s+(?:do|run|set|use|type|change|add)\b"
-    r"|\bwhat\s+(?:has|needs|is|have)\s+to\s+be\s+(?:done|set|run|changed|configured|installed)\b"
-    r"|\bwhich\s+(?:commands?|steps|settings?\s+must|(?:\w+\s+){0,2}lines)\b",
     re.IGNORECASE,
 )
 
@@ -79,11 +71,6 @@ class Planner:
             "wordings": (*wordings, *analysis.wordings),
         }
         return plan.model_copy(update=update), degraded
-
-
-def wants_steps(plan: ExecutionPlan) -> bool:
-    """Whether somebody wants to be told what to do, however it is asked."""
-    return plan.query_type == "how_to" or bool(_STEPS.search(plan.revised_query))
 
 
 def revised(query: str) -> str:

@@ -1,7 +1,8 @@
 """The reads of the corpus as SQL, each over a connection it is given; it opens none."""
 
-from collections.abc import Sequence, Set
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence, Set
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ __all__ = [
     "find_pages",
     "read_chunks",
     "read_counts",
+    "read_dead",
     "read_embeddings",
     "read_failures",
     "read_in_degrees",
@@ -192,6 +194,33 @@ async def read_failures(
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement, {"url": url})
         return tuple(FailedPage(**row) for row in await cursor.fetchall())
+
+
+_DEAD_FOR: Final = timedelta(days=1)
+_AWAY_FOR: Final = timedelta(minutes=15)
+# Answers that say nothing of the page itself.
+_PASSING_STATUSES: Final = (408, 425, 429)
+
+
+async def read_dead(
+    connection: AsyncConnection[Any], collection: str, urls: Collection[str], now: datetime
+) -> frozenset[str]:
+    """Give those of some URLs whose last attempt failed, for as long as that is believed."""
+    statement = sql.SQL(
+        """
+        select url from {} where url = any(%(urls)s) and outcome in ('failed', 'gone')
+          and at > case when status < 500 and status <> all(%(passing)s)
+                        then %(dead)s::timestamptz else %(away)s::timestamptz end
+        """
+    ).format(table(collection, "page_outcomes"))
+    values = {
+        "urls": list(urls),
+        "passing": list(_PASSING_STATUSES),
+        "dead": now - _DEAD_FOR,
+        "away": now - _AWAY_FOR,
+    }
+    cursor = await connection.execute(statement, values)
+    return frozenset([url for (url,) in await cursor.fetchall()])
 
 
 async def read_urls(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url, content_hash, site_of
+from webrag.ingestion.addresses import canonical_url, content_hash
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
@@ -38,21 +38,12 @@ from webrag.ingestion.models import (
     MapMark,
     NormalizedDocument,
     OutgoingLink,
+    markdown_version,
 )
 from webrag.ingestion.quality import PageSigns, check_quality, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
 
-__all__ = ["extract", "markdown_version", "page_language", "with_relations"]
-_MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
-
-
-def markdown_version(alternates: Sequence[Alternate], url: str) -> str | None:
-    """Return the address of a page's Markdown version, None when it names none on its own site."""
-    for other in alternates:
-        is_markdown = other.media_type.partition(";")[0].strip() in _MARKDOWN_TYPES
-        if is_markdown and site_of(other.url) == site_of(url) and other.url != url:
-            return other.url
-    return None
+__all__ = ["extract", "page_language", "with_relations"]
 
 
 def with_relations(

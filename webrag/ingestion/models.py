@@ -1,9 +1,12 @@
 """What ingestion takes and gives: pages as fetched, documents as normalised. No I/O here."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.ingestion.addresses import site_of
 
 __all__ = [
     "Alternate",
@@ -19,6 +22,7 @@ __all__ = [
     "SiteMapper",
     "Validators",
     "is_generic_anchor",
+    "markdown_version",
 ]
 
 _GENERIC_ANCHORS: Final = frozenset(
@@ -325,3 +329,15 @@ def is_generic_anchor(anchor: str) -> bool:
     """Whether the text of a link says nothing about its target."""
     words = anchor.strip().casefold()
     return words in _GENERIC_ANCHORS or not any(char.isalnum() for char in words)
+
+
+_MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
+
+
+def markdown_version(alternates: Sequence[Alternate], url: str) -> str | None:
+    """Return the address of a page's Markdown version, None when it names none on its own site."""
+    for other in alternates:
+        is_markdown = other.media_type.partition(";")[0].strip() in _MARKDOWN_TYPES
+        if is_markdown and site_of(other.url) == site_of(url) and other.url != url:
+            return other.url
+    return None

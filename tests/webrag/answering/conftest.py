@@ -162,7 +162,7 @@ async def desk(database: Database) -> Desk:
             LocalRerank(encoder=ENCODER, analyze=analyze, analyze_question=query_terms), LOCAL
         )
         searcher = Searcher(database, embedder, retrieval)
-        extractive = ExtractiveSynthesizer(config, MEANING.similarity)
+        extractive = ExtractiveSynthesizer(config, ENCODER.encode)
         chosen = {
             "planner": Planner(QueryAnalyzer(mode="rule_based")),
             "scope": everything,

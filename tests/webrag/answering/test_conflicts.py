@@ -17,7 +17,7 @@ def conflicts(make_evidence: Callable[..., Any], make_gathered: Callable[..., An
             make_evidence(text, number=n, url=url)
             for n, (text, url) in enumerate(zip((left, right), urls, strict=True), start=1)
         ]
-        units = read_units(f"{left} {right}", make_gathered(*pages), similarity=None)
+        units = read_units(f"{left} {right}", make_gathered(*pages))
         return [each.kind for each in find_conflicts(units)]
 
     return find

@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.answering.planning import Planner, revised, wants_steps
+from webrag.answering.planning import Planner, revised
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 
 
@@ -27,23 +27,6 @@ async def test_question_that_holds_two_is_split() -> None:
 
     assert len(plan.sub_queries) == 2
     assert degraded is None
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("How do I rename a branch?", True),
-        ("Some labels are missing in the first batch. What must I do?", True),
-        ("Inputs are clean; what has to be set to skip the scan?", True),
-        ("Which command backs a merge out?", True),
-        ("Which port does the broker use?", False),
-        ("How large is a page?", False),
-    ],
-)
-async def test_wish_to_be_told_what_to_do_is_recognised(query: str, expected: bool) -> None:
-    plan, _ = await Planner().plan(query)
-
-    assert wants_steps(plan) is expected
 
 
 async def test_wordings_of_the_caller_are_part_of_the_plan() -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from webrag.concurrency import ended, in_background
@@ -18,14 +19,16 @@ from webrag.errors import (
     FetchError,
     InputError,
     ProviderError,
+    SourceUnavailableError,
     StorageError,
+    WebRAGError,
 )
-from webrag.ingestion.addresses import parent_urls
+from webrag.ingestion.addresses import parent_urls, site_of
 from webrag.ingestion.notes import metering, watching_rate_limits
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier, ScoredCandidate
 from webrag.orchestration.links.discovery import LinkDiscovery
-from webrag.orchestration.links.rules import LinkScope, next_to_try, skip_reason
+from webrag.orchestration.links.rules import LinkScope, next_to_try, silent_sites, skip_reason
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
     PassageScores,
@@ -51,6 +54,7 @@ class FetchRound:
         scope: Where a redirect may lead.
         known: Canonical URLs of the pages obtained already; stored ones are known as well.
         failed_before: Addresses that failed in earlier rounds.
+        unanswered_before: Those of them whose site gave no answer.
         deadline: `time.monotonic()` value at which unfinished fetches are given up.
         on_fetch: Told each URL when its fetch begins.
     """
@@ -60,12 +64,14 @@ class FetchRound:
     scope: LinkScope
     known: Collection[str]
     failed_before: Collection[str]
+    unanswered_before: Collection[str]
     deadline: float
     on_fetch: Callable[[str], None]
     _ingested: list[ScoredCandidate] = field(default_factory=list)
     _chunks: dict[str, int] = field(default_factory=dict)
     _sources: dict[str, str] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
+    _unanswered: set[str] = field(default_factory=set)
     _aliases: dict[str, str] = field(default_factory=dict)
     _most_failures: int = field(init=False)
     _received: int = 0
@@ -97,6 +103,7 @@ class FetchRound:
     async def _fill(self, acquirer: PageAcquirer, waiting: list[ScoredCandidate]) -> None:
         async with _running_tasks() as running:
             while True:
+                waiting = self._without_silent(waiting)
                 while waiting and self._may_begin(len(running)):
                     candidate = waiting.pop(self._next(waiting))
                     self.on_fetch(candidate.url)
@@ -132,6 +139,10 @@ class FetchRound:
             "A limit of requests is reached, so this round obtains at most %d pages.", self.target
         )
 
+    def _without_silent(self, waiting: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        silent = silent_sites((*self.unanswered_before, *self._unanswered))
+        return [each for each in waiting if site_of(each.url) not in silent]
+
     def _next(self, waiting: Sequence[ScoredCandidate]) -> int:
         return next_to_try(
             (candidate.url for candidate in waiting),
@@ -143,7 +154,8 @@ class FetchRound:
         open_places = self.target - len(self._ingested) - running
         # Every fetch under way may still fail.
         may_fail = self._most_failures > len(self._failed) + running
-        return open_places > 0 and may_fail and not (self._stopped_by or self.budget.is_spent)
+        is_over = self._stopped_by is not None or time.monotonic() >= self.deadline
+        return open_places > 0 and may_fail and not is_over and self.budget.may_begin(running)
 
     async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:
         page = await acquirer.acquire(candidate.url, depth=candidate.depth)
@@ -162,7 +174,7 @@ class FetchRound:
         except (FetchError, InputError, DeadlineError, StorageError) as error:
             if isinstance(error, FetchError) and error.status == _TOO_MANY_REQUESTS:
                 self._slow_down()
-            self._fail(candidate.url, str(error))
+            self._fail(candidate.url, str(error), unanswered=_is_unanswered(error))
         else:
             self._take(candidate, page)
 
@@ -178,17 +190,20 @@ class FetchRound:
 
     def _give_up(self, candidates: Collection[ScoredCandidate]) -> None:
         for candidate in candidates:
-            self._fail(candidate.url, "it did not arrive within the time of this round")
+            reason = "it did not arrive within the time of this round"
+            self._fail(candidate.url, reason, unanswered=True)
 
-    def _fail(self, url: str, reason: str) -> None:
+    def _fail(self, url: str, reason: str, *, unanswered: bool = False) -> None:
         _log.info("%s was not followed: %s", url, reason)
         self._failed[url] = reason
+        self._unanswered |= {url} if unanswered else set()
         self.budget.spend(failures=1)
 
     def _outcome(self) -> ExpansionOutcome:
         return ExpansionOutcome(
             ingested=tuple(self._ingested),
             failed=self._failed,
+            unanswered=frozenset(self._unanswered),
             aliases=self._aliases,
             chunks_by_url=self._chunks,
             sources=self._sources,
@@ -209,6 +224,14 @@ async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], Sco
         yield running
     finally:
         await ended(running.keys())
+
+
+def _is_unanswered(error: WebRAGError) -> bool:
+    """Whether the site was asked and said nothing at all."""
+    is_plain = type(error) is FetchError or isinstance(error, SourceUnavailableError)
+    return isinstance(error, DeadlineError) or (
+        isinstance(error, FetchError) and is_plain and error.status is None
+    )
 
 
 def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidate) -> bool:
@@ -274,8 +297,10 @@ class LinkExpander:
         links += [*_folder_links(seeds), *mapped.links]
         taken = set(known)
         links = [link for link in links if link.url not in taken and _may_follow(link, scope)]
+        dead = await self._corpus.known_dead({link.url for link in links}, datetime.now(UTC))
+        links = [link for link in links if link.url not in dead]
         if not links:
-            return Frontier(degraded=degraded, refused=refused)
+            return Frontier(degraded=degraded, dead=len(dead), refused=refused)
         in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
         scored = await in_background(
             self._score, links, queries, seeds, in_degrees, passages, mapped.scores
@@ -284,7 +309,7 @@ class LinkExpander:
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration
         kept, spares = tuple(unstored[:limit]), tuple(unstored[limit:])
-        return Frontier(kept, len(scored), degraded, spares, refused)
+        return Frontier(kept, len(scored), degraded, spares, len(dead), refused)
 
     async def follow(
         self,
@@ -297,6 +322,7 @@ class LinkExpander:
         failed_before: Collection[str],
         deadline: float,
         on_fetch: Callable[[str], None],
+        unanswered_before: Collection[str] = (),
     ) -> ExpansionOutcome:
         """Obtain the best `size` pages at once, each failure replaced by the next candidate.
 
@@ -309,11 +335,14 @@ class LinkExpander:
             failed_before: Addresses that failed in earlier rounds.
             deadline: `time.monotonic()` value at which unfinished fetches are given up.
             on_fetch: Told each URL when its fetch begins.
+            unanswered_before: Those of `failed_before` whose site gave no answer.
 
         Raises:
             StorageError: The database failed; nothing is left running.
         """
-        round_ = FetchRound(size, budget, scope, known, failed_before, deadline, on_fetch)
+        round_ = FetchRound(
+            size, budget, scope, known, failed_before, unanswered_before, deadline, on_fetch
+        )
         outcome = await round_.fill(self._acquirer, (*frontier.candidates, *frontier.spares))
         return outcome.model_copy(update={"candidates_scored": frontier.scored})
 

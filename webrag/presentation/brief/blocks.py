@@ -10,7 +10,7 @@ from webrag.presentation.brief.relevance import is_strong, relevant_count
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
 from webrag.retrieval.citations import extract_citation
-from webrag.retrieval.quotes import Encode, Quotation, best_quotes
+from webrag.retrieval.quotes import Encode, Quotation, asked_weights, best_quotes
 
 __all__ = [
     "candidate_blocks",
@@ -261,7 +261,9 @@ def _quotes(
     is_answer = is_matched and not finds_nothing(result)
     is_rich = is_answer and is_strong(ranked.reranked_score, best, floor)
     focus = ranked.chunk.focus
-    asked = _questions(ranked, result)
+    asked = asked_weights(
+        ranked.source_sub_query or result.query, tuple(result.wordings), ranked.best_wording
+    )
     found = best_quotes(
         _slice(ranked, span),
         span[0],
@@ -276,21 +278,6 @@ def _quotes(
     worth = _RELEVANCE_WEIGHT * ranked.reranked_score / best if best > 0 else 0.0
     quotes = (_quote(ranked, each, worth) for each in found)
     return tuple(quote for quote in quotes if quote is not None)
-
-
-# Of the texts a quotation is chosen by: the question, the one its passage was found by, others.
-# With the question alone 44 of 78 answers were among the first three quotations, so 65.
-_QUESTION_SHARE = 1.0
-_BEST_SHARE = 2.0
-_OTHER_SHARE = 0.5
-
-
-def _questions(ranked: RankedChunk, result: OrchestrationResult) -> dict[str, float]:
-    """What quotations are chosen by and what each counts: the question and its wordings."""
-    asked = {ranked.source_sub_query or result.query: _QUESTION_SHARE}
-    asked |= dict.fromkeys(result.wordings, _OTHER_SHARE)
-    best = ranked.best_wording
-    return asked | {best: _BEST_SHARE} if best in result.wordings else asked
 
 
 def _term_weights(result: OrchestrationResult) -> dict[str, float]:
@@ -308,7 +295,13 @@ def _quote(ranked: RankedChunk, found: Quotation, worth: float) -> Quote | None:
         return None
     lead = clean_block(_slice(ranked, found.lead)).strip() if found.lead else None
     columns = _columns(ranked, citation.char_start)
-    return Quote(citation=citation, columns=columns, lead=lead, worth=worth + found.value)
+    return Quote(
+        citation=citation,
+        columns=columns,
+        lead=lead,
+        worth=worth + found.value,
+        meaning=found.meaning,
+    )
 
 
 def without_forged_lines(text: str, offset: int) -> Span | None:

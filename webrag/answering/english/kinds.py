@@ -1,0 +1,77 @@
+"""What kind of answer an English question wants, and whether a text is of that kind; pure."""
+
+import re
+from typing import Final, Literal
+
+__all__ = ["AnswerKind", "answer_kind", "is_of_kind"]
+
+AnswerKind = Literal["value", "list", "steps", "condition", "other"]
+
+_STEPS: Final = re.compile(
+    r"\bhow\s+(?:do|can|could|should|would|must|to)\b"
+    r"|\bwhat\s+(?:must|should|can|do|shall)\s+(?:i|we|one)\s+(?:do|run|set|use|type|change|add)\b"
+    r"|\bwhat\s+(?:has|needs|is|have)\s+to\s+be\s+(?:done|set|run|changed|configured|installed)\b"
+    r"|\bwhich\s+(?:commands?|steps|settings?\s+must|(?:\w+\s+){0,2}lines)\b",
+    re.IGNORECASE,
+)
+_VALUE: Final = re.compile(
+    r"\bhow\s+(?:many|much|long|often|large|big|old|far|fast|deep|high|small)\b"
+    r"|\b(?:defaults?|by\s+default|range|maximum|minimum|limit|value\s+(?:is|does|of)|port|number)\b"
+    r"|\bwhat\s+(?:value|number|size|version|type|unit)\b",
+    re.IGNORECASE,
+)
+_LIST: Final = re.compile(
+    r"^(?:(?:which|what)\s+(?!(?:is|was|does|has|happens)\b)(?:[^\s,]+\s+){0,3}?"
+    r"(?!does|was|has|always|perhaps)(?:[a-z]{2,}[^siu\W]s|[a-z]+ies)\b"
+    r"|(?:list|name|enumerate)\b|what\s+are\b)",
+    re.IGNORECASE,
+)
+_CONDITION: Final = re.compile(
+    r"^(?:is|are|does|do|did|can|could|will|would|may|must|should|has|have|was|were)\b"
+    r"|\bwhat\s+happens\b|\b(?:when|if)\b",
+    re.IGNORECASE,
+)
+# What tells a reader to do something: the second person, a purpose, an imperative, or code to type.
+_ACTION: Final = re.compile(
+    r"`[^`\n]+`|\byou\s+(?:can|may|must|should|need|have\s+to)\b|\b[Tt]o\s+[a-z]+\b[^.,]{0,300},"
+    r"|(?:^|[,;:]\s+|\b(?:then|and|by|simply|just|instead)\s+)"
+    r"(?i:use|using|set|setting|run|running|pass|passing|call|calling|add|adding|specify"
+    r"|specifying|enable|disable|install|create|type|choose|select|press|click|open|replace|enter"
+    r"|make\s+sure|configure|write|put|remove|change|turn)\b"
+)
+_A_VALUE: Final = re.compile(
+    r"\d|`[^`\n]+`|\b(?:none|zero|one|two|three|four|five|six|seven|eight|nine|ten|once|twice"
+    r"|true|false|yes|no|on|off|unlimited|infinite|empty)\b|[\"'\u2018\u201c]",
+    re.IGNORECASE,
+)
+_A_LIST: Final = re.compile(
+    r"(?m:^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t])|\||[^,\n]{1,60},[^,\n]{1,60}(?:,|\band\b|\bor\b)"
+    r"|`[^`\n]+`[^`\n]{0,200}`[^`\n]+`"
+)
+_A_CONDITION: Final = re.compile(
+    r"\b(?:if|when|unless|only|not|never|always|must|may|can|cannot|will|would|should|even"
+    r"|regardless|however|otherwise|without|no|except|has\s+to|have\s+to)\b|n't\b",
+    re.IGNORECASE,
+)
+
+
+def answer_kind(question: str) -> AnswerKind:
+    """The kind of answer that would do."""
+    if _STEPS.search(question):
+        return "steps"
+    if _VALUE.search(question):
+        return "value"
+    if _LIST.search(question):
+        return "list"
+    return "condition" if _CONDITION.search(question) else "other"
+
+
+def is_of_kind(text: str, kind: AnswerKind, *, is_code: bool = False) -> bool:
+    """Whether a text may be such an answer, whatever it is about."""
+    if kind == "value":
+        return bool(_A_VALUE.search(text))
+    if kind == "list":
+        return bool(_A_LIST.search(text))
+    if kind == "steps":
+        return is_code or bool(_ACTION.search(text))
+    return kind == "other" or bool(_A_CONDITION.search(text))
