@@ -39,7 +39,7 @@ class SiteMapConfig(_Frozen):
 
     enabled: bool = True
     max_bytes: int = Field(default=10_000_000, gt=0)
-    timeout_s: float = Field(default=5.0, gt=0)
+    timeout_s: float = Field(default=10.0, gt=0)
     fresh_s: float = Field(default=86_400.0, gt=0)
 
 

@@ -34,6 +34,7 @@ def scored(
     questions: Any = (QUESTION,),
     seeds: Any = (),
     in_turn: bool = False,
+    site_map: Any = None,
 ) -> Any:
     return score_links(
         links,
@@ -43,6 +44,7 @@ def scored(
         encoder=encoder,
         weights=WEIGHTS,
         in_turn=in_turn,
+        site_map=site_map,
     )
 
 
@@ -62,6 +64,15 @@ def test_signal(candidate: Any, signal: Any, value: Any) -> None:
     (found,) = scored(candidate)
 
     assert found.breakdown[signal] == pytest.approx(value)
+
+
+def test_what_the_sites_own_map_says_of_a_target_raises_links_of_pages_as_well() -> None:
+    with_map, without = (
+        scored(link(), site_map=said)[0] for said in ({"https://d.test/x": 0.5}, None)
+    )
+
+    assert with_map.breakdown["site_map"] == 0.5
+    assert with_map.score == pytest.approx(without.score + 0.5 * WEIGHTS["site_map"])
 
 
 def test_target_is_named_by_all_its_links_together() -> None:
