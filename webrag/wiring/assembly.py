@@ -231,7 +231,7 @@ async def _manager(
     llm = await asyncio.to_thread(choose_answer_llm, settings)
     synthesizer: Synthesizer = ExtractiveSynthesizer(config, encode)
     if llm is not None:
-        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
+        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config, encode)
     return Manager(
         planner=planner,
         scope=scope,

@@ -1,7 +1,19 @@
 from collections.abc import Callable
 from typing import Any
 
-from webrag.answering.extraction import choose_excerpts
+from webrag.answering.extraction import Excerpt
+from webrag.answering.extraction import choose_excerpts as choose
+from webrag.answering.models import ExecutionPlan
+
+
+def choose_excerpts(question: str, gathered: Any, **options: Any) -> list[Excerpt]:
+    plan = ExecutionPlan(
+        original_query=question,
+        revised_query=question,
+        coherence="coherent",
+        sub_queries=(question,),
+    )
+    return choose(plan, gathered, **options)
 
 
 def test_sentence_that_announces_code_brings_the_code(

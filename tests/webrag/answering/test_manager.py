@@ -179,7 +179,7 @@ async def test_model_that_finds_no_answer_ends_in_a_request_for_clarification(
     result = await ask(desk, model.llm())
 
     assert result.final_reason == "confidence_too_low_clarify"
-    assert result.answer.startswith("No passage was found")
+    assert result.answer.startswith("Nothing stored clearly answers this")
 
 
 INJECTED = """# Turnip broker
