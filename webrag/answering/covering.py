@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -165,7 +165,7 @@ def covering(
     return Covering(min(1 / (1 + math.exp(-logit)), ceiling), ceiling, missing)
 
 
-def _shared(texts: Sequence[str], asked: dict[str, dict[str, float]]) -> float:
+def _shared(texts: Sequence[str], asked: Mapping[str, Mapping[str, float]]) -> float:
     """Mean share of the weighted terms of the question, which counts double, and its wordings."""
     joined = "\n".join(texts)
     shares = [term_coverage(joined, question, idf) for question, idf in asked.items()]

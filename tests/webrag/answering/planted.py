@@ -1,4 +1,3 @@
-# ruff: noqa: E501, RUF001  sentences as pages have them, some in other alphabets
 """Sentences planted in pages for a machine that reads them, and what manuals tell people to do."""
 
 PLANTED = (
