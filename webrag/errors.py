@@ -79,7 +79,23 @@ class FetchError(WebRAGError):
 
 
 class RefusedAddressError(FetchError):
-    """Catch it to tell an unsafe address from an unreachable one."""
+    """Catch it to tell an unsafe address from an unreachable one.
+
+    Attributes:
+        host: What would have to be allowed, as the command line takes it; None where nothing can.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        url: str,
+        status: int | None = None,
+        hint: str | None = None,
+        host: str | None = None,
+    ) -> None:
+        super().__init__(message, url=url, status=status, hint=hint)
+        self.host = host
 
 
 class RobotsDisallowedError(FetchError):

@@ -242,6 +242,7 @@ class ManagerResult(_Frozen):
         states: All states, in order.
         answer: The whole text with citation numbers; it holds no confidence and no reason.
         notice: Caveat, limitation or request for clarification that `answer` holds; "" when none.
+        missing: Parts of the question that nothing in the answer speaks of.
         parts: The sentences of the answer.
         citations: What they cite, by number.
         conflicts: Where sources disagree.
@@ -262,6 +263,7 @@ class ManagerResult(_Frozen):
     query: str
     answer: str
     notice: str = ""
+    missing: tuple[str, ...] = ()
     parts: tuple[AnswerPart, ...] = ()
     citations: tuple[AnswerCitation, ...] = ()
     conflicts: tuple[Conflict, ...] = ()

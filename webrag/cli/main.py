@@ -30,7 +30,13 @@ from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.output import as_json, error_value, shown
 from webrag.cli.read_command import read_command
 from webrag.cli.verify_command import verify_command
-from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
+from webrag.errors import (
+    ConfigurationError,
+    FetchError,
+    InputError,
+    RefusedAddressError,
+    WebRAGError,
+)
 from webrag.redaction import redacted_failure
 
 __all__ = ["main"]
@@ -138,3 +144,5 @@ def _report(error: WebRAGError, options: RunOptions) -> None:
     click.echo(shown(f"Error: {error}"), err=True)
     if error.hint:
         click.echo(shown(error.hint), err=True)
+    if isinstance(error, RefusedAddressError) and error.host:
+        click.echo(shown(f"For this command alone: --allow-host {error.host}"), err=True)

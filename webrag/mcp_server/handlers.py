@@ -18,7 +18,7 @@ from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import canonical_url
 from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.progress import ProgressReporter
-from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, reason_text, within_budget
+from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, within_budget
 from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.schemas import (
     DETAILS,
@@ -442,9 +442,7 @@ def _ingest_reply(
 ) -> Reply:
     known = [(url, outcomes[url]) for url in urls if url in outcomes]
     pages = [outcome for _, outcome in known if isinstance(outcome, AcquiredPage)]
-    failed = {
-        url: reason_text(outcome) for url, outcome in known if isinstance(outcome, WebRAGError)
-    }
+    failed = {url: str(outcome) for url, outcome in known if isinstance(outcome, WebRAGError)}
     failed = {one_line(url): reason for url, reason in refused.items()} | failed
     unfinished = [url for url in urls if url not in outcomes]
     data = {

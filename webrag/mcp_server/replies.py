@@ -42,7 +42,6 @@ __all__ = [
     "failure_text",
     "input_error_text",
     "new_nonce",
-    "reason_text",
     "timeout_text",
     "within_budget",
 ]
@@ -57,7 +56,6 @@ _NONCE_BYTES = 4
 _SECTION = re.compile(r"^\[[A-Z][A-Z -]*\]$", re.MULTILINE)
 
 # Errors speak to whoever holds a command line; a model has none.
-_FLAG = re.compile(r"--allow-host \S+, or set ")
 
 _CLOSING = (
     "Please inform the user of this error. Do not attempt to answer from memory: the tool was "
@@ -298,11 +296,6 @@ def timeout_text(seconds: float) -> str:
     )
 
 
-def reason_text(error: WebRAGError) -> str:
-    """What went wrong, for a reader without a command line."""
-    return _FLAG.sub("set ", str(error))
-
-
 def _with_hint(error: WebRAGError) -> str:
-    message = one_line(reason_text(error), max_chars=1000)
+    message = one_line(str(error), max_chars=1000)
     return f"{message} {one_line(error.hint, max_chars=400)}" if error.hint else message

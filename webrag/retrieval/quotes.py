@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -246,7 +247,9 @@ def best_apart(
         clash: Whether two cannot both be taken; None where any two can.
     """
     chosen: list[int] = []
-    left = dict.fromkeys(range(len(values)), 0.0)
+    # Likeness costs no more than this, so that what is further behind cannot be among the best.
+    least = -inf if clash or len(values) < most else values[most - 1] - _LIKENESS_COST
+    left = {place: 0.0 for place, value in enumerate(values) if value >= least}
     while left and len(chosen) < most:
         # Of equal ones the first: `max` keeps the order.
         best = max(left, key=lambda place: values[place] - _LIKENESS_COST * left[place])

@@ -48,7 +48,7 @@ def make_manager(
     meaning = Meaning(encoder)
     synthesizer: Synthesizer = ExtractiveSynthesizer(config, encoder.encode)
     if llm is not None:
-        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
+        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config, encoder.encode)
     return Manager(
         planner=Planner(analyzer),
         scope=NamedPages(acquirer, engine),

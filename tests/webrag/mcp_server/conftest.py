@@ -35,7 +35,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from webrag.corpus.maintenance.forgetting import ForgetReport
-from webrag.corpus.models import AcquiredPage, CorpusStatus
+from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
 from webrag.corpus.texts import PageName, PageText, PassageText
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
@@ -69,6 +69,7 @@ class ScriptedMemory:
         self.urls_fetched: tuple[str, ...] = ()
         self.echoes = False
         self.page: PageText | None = None
+        self.stored: tuple[PageStatus, ...] = ()
         self.passage: PassageText | None = None
         self.degraded: tuple[str, ...] = ()
 
@@ -159,7 +160,7 @@ class ScriptedMemory:
             raise InputError("The URL scheme is ftp; only http and https can be read.")
         return CorpusStatus(
             collection="webrag",
-            documents=0,
+            documents=len(self.stored),
             gone=0,
             chunks=0,
             tokens=0,
@@ -167,6 +168,7 @@ class ScriptedMemory:
             embedding_model=None,
             embedding_dimensions=None,
             database=f"checked {datetime(2026, 1, 1, tzinfo=UTC):%Y}",
+            pages=self.stored,
         )
 
     def brief(

@@ -2,7 +2,7 @@ import uuid
 from types import SimpleNamespace
 from typing import Any
 
-from webrag.mcp_server.replies import Reply, brief_reply
+from webrag.mcp_server.replies import Reply, brief_reply, within_budget
 
 
 def ranked(score: float, *, heading: str | None = None, adjacent: bool = False) -> Any:
@@ -43,3 +43,17 @@ def test_text_comes_first_and_alone_unless_more_is_asked_for() -> None:
 
     assert [block.type for block in result.content] == ["text"]
     assert result.structured_content is None
+
+
+def test_report_within_its_budget_is_left_as_it_is() -> None:
+    assert within_budget("one\ntwo", 100, len, hint="ask for less") == "one\ntwo"
+
+
+def test_report_beyond_its_budget_loses_whole_lines_from_its_end_and_says_so() -> None:
+    lines = [f"line {number}" for number in range(100)]
+
+    kept = within_budget("\n".join(lines), 300, len, hint="ask for less").split("\n")
+
+    assert len("\n".join(kept)) <= 300
+    assert kept[:-1] == lines[: len(kept) - 1]
+    assert kept[-1] == "... (cut to fit the response budget; ask for less)"

@@ -3,6 +3,7 @@ import json
 import re
 import uuid
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import jsonschema
@@ -10,10 +11,12 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent, Tool
 
+from webrag.corpus.models import PageStatus
 from webrag.crawling.report import CrawlOptions
 from webrag.errors import InputError, PageGoneError
 from webrag.mcp_server.server import build_server
 from webrag.presentation.brief.models import EvidenceBlock
+from webrag.presentation.reports import STATUS_PAGES
 from webrag.retrieval.models import CitationSpan
 from webrag.settings import Settings
 
@@ -721,6 +724,52 @@ async def test_status_without_a_page_that_fits_says_so(call: Call) -> None:
     text = text_of(await call("status", {"contains": "credential"}))
 
     assert text.endswith("No page has 'credential' in its URL or title.")
+
+
+def stored(number: int) -> PageStatus:
+    return PageStatus(
+        url=f"{URL}{number:03}",
+        title=f"Page {number:03}",
+        chunk_count=1,
+        token_count=10,
+        fetched_at=datetime(2026, 1, 1, tzinfo=UTC),
+        depth=0,
+        gone_at=None,
+    )
+
+
+async def test_status_lists_pages_in_portions_and_names_the_next(load: Load, memory: Any) -> None:
+    memory.stored = tuple(map(stored, range(STATUS_PAGES + 1)))
+
+    async with Client(build_server(Settings(), load=load)) as client:
+        first = text_of(await client.call_tool("status", {}))
+        last = text_of(await client.call_tool("status", {"page": 2}))
+
+    assert (f"{URL}000" in first, f"{URL}050" in first) == (True, False)
+    assert first.endswith("\nNext: page=2")
+    assert (f"{URL}000" in last, f"{URL}050" in last, "Next:" in last) == (False, True, False)
+
+
+async def test_status_lists_only_pages_with_the_words_that_are_wanted(
+    load: Load, memory: Any
+) -> None:
+    memory.stored = tuple(map(stored, range(3)))
+
+    async with Client(build_server(Settings(), load=load)) as client:
+        text = text_of(await client.call_tool("status", {"contains": "page 001"}))
+
+    assert [f"{URL}{number:03}" in text for number in range(3)] == [False, True, False]
+
+
+async def test_status_keeps_to_the_response_budget(load: Load, memory: Any) -> None:
+    memory.stored = tuple(map(stored, range(STATUS_PAGES)))
+    settings = Settings(mcp_response_token_budget=1_000)
+
+    async with Client(build_server(settings, load=load)) as client:
+        text = text_of(await client.call_tool("status", {}))
+
+    assert memory.count_tokens(text) <= 1_000
+    assert text.endswith("... (cut to fit the response budget; `contains` lists fewer pages)")
 
 
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:

@@ -192,7 +192,7 @@ def test_brief_says_how_many_chunks_the_budget_left_out(
 
     text = format_brief(result, BriefConfig(token_budget=1600), count_tokens=count_tokens)
 
-    assert "... (showing 3 of 5 chunks — remaining 2 omitted due to response budget)" in text
+    assert "... (showing 4 of 5 chunks — remaining 1 omitted due to response budget)" in text
 
 
 def test_brief_drops_the_trace_before_evidence(

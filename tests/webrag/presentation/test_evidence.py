@@ -277,3 +277,36 @@ def test_what_is_left_out_is_named_with_the_passage_to_read(
     named = [line for line in text.splitlines() if ", passage " in line and "relevance:" in line]
     assert len(named) == listed
     assert all(str(each.chunk.chunk_id) not in text for each in chunks[:1])
+
+
+def test_small_budget_shows_the_best_of_every_strong_passage(
+    make_chunk: MakeChunk, make_result: MakeResult, count_tokens: Counter
+) -> None:
+    def passage(url: str, name: str, score: float) -> RankedChunk:
+        focus = f"The {name} is what was asked for. "
+        page = f"# {name.title()}\n\n{focus}{f'More of the {name} follows here. ' * 60}"
+        return make_chunk(page, page, url=url, focus=focus, score=score)
+
+    first = passage("https://docs.test/first", "kettle", 0.9)
+    second = passage("https://docs.test/second", "teapot", 0.85)
+    config = BriefConfig(token_budget=1_000)
+
+    blocks = evidence_blocks(make_result(first, second), config, count_tokens=count_tokens)
+
+    assert ["kettle is what" in block.text for block in blocks] == [True, False]
+    assert ["teapot is what" in block.text for block in blocks] == [False, True]
+
+
+def test_passage_that_does_not_fit_whole_is_cut_rather_than_dropped(
+    make_chunk: MakeChunk, make_result: MakeResult, count_tokens: Counter
+) -> None:
+    pages = [f"# {name}\n\n{f'Some words about the {name}. ' * 80}" for name in ("kiln", "oven")]
+    chunks = [
+        make_chunk(page, page, url=f"https://docs.test/{rank}", score=0.9 - rank / 10)
+        for rank, page in enumerate(pages)
+    ]
+    config = BriefConfig(token_budget=1_600)
+
+    blocks = evidence_blocks(make_result(*chunks), config, count_tokens=count_tokens)
+
+    assert [block.is_cut for block in blocks] == [False, True]

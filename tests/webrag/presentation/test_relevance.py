@@ -10,7 +10,7 @@ from webrag.presentation.brief.relevance import is_strong, least_relevance, rele
     [
         pytest.param([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 6, id="all-are-near-the-best"),
         pytest.param([*[0.9] * 9, 0.1, 0.1], 9, id="a-gap-ends-it"),
-        pytest.param([0.9, *[0.02] * 9], 8, id="a-steep-fall-is-no-proof"),
+        pytest.param([0.9, *[0.02] * 9], 5, id="a-steep-fall-is-no-proof"),
         pytest.param([0.12, *[0.09] * 8, 0.04], 9, id="the-floor-ends-it"),
         pytest.param([0.5, 0.4], 2, id="few"),
         pytest.param([], 0, id="none"),

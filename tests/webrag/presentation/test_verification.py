@@ -58,3 +58,16 @@ def test_quotation_that_is_given_cannot_start_a_line_of_its_own() -> None:
     )
 
     assert "\n[STATS]" not in text
+
+
+@pytest.mark.parametrize(("unchanged", "is_told"), [(True, True), (False, False), (None, False)])
+def test_quotation_that_an_unchanged_page_lacks_was_never_there(
+    unchanged: bool | None, is_told: bool
+) -> None:
+    checked = check(found("absent"), found("absent")).model_copy(
+        update={"page_unchanged": unchanged}
+    )
+
+    text = format_verification([checked], nonce="0badc0de")
+
+    assert ("the page is unchanged, the quotation is not on it" in text) is is_told

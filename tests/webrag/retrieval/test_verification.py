@@ -84,6 +84,18 @@ async def test_live_page_tells_what_became_of_a_quotation(
     assert check.live.text == text
 
 
+@pytest.mark.parametrize(("is_edited", "unchanged"), [(False, True), (True, False)])
+async def test_check_tells_whether_the_page_is_as_it_was_stored(
+    rag: WebRAG, site: Any, routes: dict[str, Any], is_edited: bool, unchanged: bool
+) -> None:
+    if is_edited:
+        routes["/"] = page(NOTICE * 3)
+
+    check = await checked(rag, site, "A sentence that somebody made up, about trains.")
+
+    assert (check.live.state, check.page_unchanged) == ("absent", unchanged)
+
+
 async def test_verifying_stores_nothing(rag: WebRAG, site: Any, routes: dict[str, Any]) -> None:
     routes["/"] = page("Everything is different now, and nothing else is said here at all.")
     before = await rag.markdown(f"{site}/")
@@ -114,7 +126,7 @@ async def test_private_address_is_refused_and_reported(rag: WebRAG, site: Any) -
     check = await checked(rag, site, url="http://10.0.0.1/")
 
     assert check.live.state == "unreachable"
-    assert "--allow-host 10.0.0.1" in str(check.live.reason)
+    assert "WEBRAG_ALLOW_HOSTS=10.0.0.1" in str(check.live.reason)
 
 
 async def test_stored_version_alone_needs_no_request(rag: WebRAG, site: Any) -> None:

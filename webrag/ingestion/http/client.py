@@ -258,8 +258,9 @@ def _named_failures(url: str) -> Iterator[None]:
         raise RefusedAddressError(
             # In the message, as reports of several pages keep only that.
             f"'{host}' may not be contacted: {error}. If it is yours, allow it: "
-            f"--allow-host {_place(url)}, or set WEBRAG_ALLOW_HOSTS={_place(url)}.",
+            f"set WEBRAG_ALLOW_HOSTS={_place(url)}.",
             url=url,
+            host=_place(url),
         ) from error
     except (httpcore2.TimeoutException, httpx2.TimeoutException) as error:
         raise FetchError(f"'{host}' did not answer in time.", url=url) from error

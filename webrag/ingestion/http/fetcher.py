@@ -312,7 +312,9 @@ class HttpFetcher:
             try:
                 rules = await self._robots.rules(URL(url).origin)
             except RefusedAddressError as error:
-                raise RefusedAddressError(str(error), url=url, hint=error.hint) from error
+                raise RefusedAddressError(
+                    str(error), url=url, hint=error.hint, host=error.host
+                ) from error
         if rules.failure is not None:
             raise FetchError(rules.failure, url=url)
         return rules

@@ -304,8 +304,9 @@ class AddressCheck:
             raise RefusedAddressError(
                 # In the message, as reports of several pages keep only that.
                 f"'{target.hostname}' may not be contacted: {error}. If it is yours, allow it: "
-                f"--allow-host {target.host}, or set WEBRAG_ALLOW_HOSTS={target.host}.",
+                f"set WEBRAG_ALLOW_HOSTS={target.host}.",
                 url=url,
+                host=target.host,
             ) from error
         except NameNotFound as error:
             raise FetchError(

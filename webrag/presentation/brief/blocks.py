@@ -89,12 +89,11 @@ def candidate_blocks(result: OrchestrationResult, config: BriefConfig) -> Iterat
     No character of a page is yielded twice.
     """
     numbers = source_numbers(result.chunks)
-    whole_results = 1 if finds_nothing(result) else config.whole_results
     printed: dict[str, list[Span]] = {}
     for rank, ranked in enumerate(_in_print_order(result.chunks)):
         chunk = ranked.chunk
         covered = printed.setdefault(chunk.source_url, [])
-        wanted = _span(ranked, whole=rank < whole_results)
+        wanted = _span(ranked, whole=rank < config.whole_results)
         for span in _uncovered(wanted, covered):
             block = _block(ranked, span, result, numbers[chunk.source_url])
             if block.text.strip():

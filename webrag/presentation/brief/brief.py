@@ -1,6 +1,6 @@
 """A result as the bracketed research brief that models and people read, within a token budget."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from webrag.orchestration.models import OrchestrationResult
@@ -12,6 +12,7 @@ from webrag.presentation.brief.blocks import (
     relevant_blocks,
 )
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
+from webrag.presentation.brief.relevance import is_strong
 from webrag.presentation.brief.sections import (
     brief_stats,
     citation_entries,
@@ -39,6 +40,10 @@ _RESERVE_TOKENS = 80
 # Evidence shorter than this helps nobody; below it the other sections are shortened first.
 _LEAST_EVIDENCE_TOKENS = 200
 _TERSE_BLOCKS = 3
+# Of what the passages may cost together; a second one is read in less than the rest only cut.
+_SHARE_OF_THE_FIRST = 0.6
+# What is cut to less, its source line and its citation included, says too little.
+_LEAST_CUT_TOKENS = 200
 # What comes closest to a question that nothing answers is worth a look, not a chapter.
 _CLOSEST_TOKENS = 500
 _CLOSEST = "Nothing that was found seems to answer the question; this comes closest."
@@ -218,11 +223,12 @@ def _terse(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
 
 
 def _with_blocks(
-    layout: _Layout, candidates: Iterable[EvidenceBlock], left: int, count_tokens: TokenCounter
+    layout: _Layout, candidates: Sequence[EvidenceBlock], left: int, count_tokens: TokenCounter
 ) -> _Layout:
-    """Add passages in order until one does not fit; the first is cut rather than left out."""
+    """Add passages in order until one does not fit; it is cut where what is left is worth it."""
     for block in candidates:
-        fitting = _fitting(layout, block, left, count_tokens)
+        most = left if layout.blocks else _most_of_the_first(block, candidates, left, layout)
+        fitting = _fitting(layout, block, most, left, count_tokens)
         if fitting is None:
             break
         left -= _cost(fitting, layout, count_tokens)
@@ -232,18 +238,30 @@ def _with_blocks(
     return layout
 
 
+def _most_of_the_first(
+    block: EvidenceBlock, candidates: Sequence[EvidenceBlock], left: int, layout: _Layout
+) -> int:
+    """What the first passage may cost as a whole: not all there is, beside others as strong."""
+    floor = layout.result.relevance_floor
+    strong = (is_strong(each.relevance, block.relevance, floor) for each in candidates[1:])
+    return int(left * _SHARE_OF_THE_FIRST) if any(strong) else left
+
+
 def _fitting(
-    layout: _Layout, block: EvidenceBlock, left: int, count_tokens: TokenCounter
+    layout: _Layout, block: EvidenceBlock, most: int, left: int, count_tokens: TokenCounter
 ) -> EvidenceBlock | None:
+    """The passage, or its best part where it costs more than `most`, or what fits of that."""
     block = cited(block, layout.result, layout.config, layout.encode)
-    if _cost(block, layout, count_tokens) <= left:
+    if _cost(block, layout, count_tokens) <= most:
         return block
     smaller = focus_form(block, layout.result)
     if smaller is not None:
         block = cited(smaller, layout.result, layout.config, layout.encode)
-        if _cost(block, layout, count_tokens) <= left:
-            return block
-    return None if layout.blocks else _cut(block, layout, left, count_tokens)
+    if _cost(block, layout, count_tokens) <= left:
+        return block
+    if layout.blocks and left < _LEAST_CUT_TOKENS:
+        return None
+    return _cut(block, layout, left, count_tokens)
 
 
 def _cost(block: EvidenceBlock, layout: _Layout, count_tokens: TokenCounter) -> int:

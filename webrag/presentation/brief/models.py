@@ -24,7 +24,8 @@ class BriefConfig(_Frozen):
         token_budget: Tokens of the whole text at most; never exceeded.
         ceiling: Tokens the text may have where the caller asks for more; None for the budget.
         whole_results: How many of the best results are printed as whole parent chunks; the
-            others are printed as the child that matched best.
+            others are printed as the child that matched best. A second one costs a fifth of a
+            brief and displaces as many answers as it holds.
         every_passage: Print also what is below the relevance of the others, as far as it fits.
         max_quote_chars: Longest quotation in [CITATIONS].
         include_guide: Print [PRESENTATION GUIDE], which addresses a model, not a person.
@@ -36,7 +37,7 @@ class BriefConfig(_Frozen):
 
     token_budget: int = Field(default=20_000, ge=0)
     ceiling: int | None = None
-    whole_results: int = Field(default=2, ge=0)
+    whole_results: int = Field(default=1, ge=0)
     every_passage: bool = False
     max_quote_chars: int = Field(default=400, ge=1)
     include_guide: bool = True

@@ -23,7 +23,8 @@ async def test_one_private_address_among_public_ones_is_refused() -> None:
     with pytest.raises(RefusedAddressError, match=r"'site.test' may not be contacted") as caught:
         await answering("93.184.215.14", "10.0.0.1").check("https://site.test/page")
 
-    assert "--allow-host site.test" in str(caught.value)
+    assert "WEBRAG_ALLOW_HOSTS=site.test" in str(caught.value)
+    assert caught.value.host == "site.test"
 
 
 async def test_unusual_port_is_refused() -> None:

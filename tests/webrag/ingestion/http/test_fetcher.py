@@ -107,7 +107,9 @@ async def test_private_address_is_refused_without_a_request(
     with pytest.raises(RefusedAddressError, match="may not be contacted") as caught:
         await make_fetcher(allowed_hosts=()).fetch(f"{site}/a")
 
-    assert f"allow it: --allow-host {site.removeprefix('http://')}, or set" in str(caught.value)
+    host = site.removeprefix("http://")
+    assert f"allow it: set WEBRAG_ALLOW_HOSTS={host}." in str(caught.value)
+    assert caught.value.host == host
     assert site.requests == []
 
 
