@@ -22,6 +22,7 @@ COMMANDS = [
     "answer",
     "search",
     "ask",
+    "read",
     "ingest",
     "status",
     "verify",

@@ -53,7 +53,7 @@ def other_model(embedding_service: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def status(corpus_command: Run, *arguments: str) -> Any:
-    result = corpus_command(None, "status", "--json", *arguments)
+    result = corpus_command(None, "status", "--pages", "--json", *arguments)
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 
