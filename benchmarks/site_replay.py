@@ -4,7 +4,6 @@ Every page is fetched, converted and indexed once. Runs after that cost no conve
 network, so that many variants of the loop can be compared on the same pages.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -70,12 +69,6 @@ class ReplayCorpus(Corpus):
             link.model_copy(update={"source_depth": seen.get(link.source_url, 0)})
             for link in await super().links(urls)
         ]
-
-    @override
-    async def in_degrees(self, targets: Sequence[str]) -> dict[str, int]:
-        sources = {(link.source_url, link.url) for link in await super().links(list(SEEN.get()))}
-        counted = Counter(url for _, url in sources)
-        return {target: counted[target] for target in targets}
 
     @override
     async def urls_in_scope(

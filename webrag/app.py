@@ -22,9 +22,23 @@ from webrag.argument_checks import (
     shown_value,
 )
 from webrag.concurrency import all_of
-from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, LinkCandidate
+from webrag.corpus.models import (
+    AcquiredPage,
+    CollectionSize,
+    CorpusStatus,
+    LinkCandidate,
+    SiteSize,
+)
 from webrag.corpus.schema import corpus_embedding
-from webrag.corpus.texts import PageName, PageText, PassageText, name_pages, read_page, read_passage
+from webrag.corpus.texts import (
+    PageName,
+    PageText,
+    PassageText,
+    name_pages,
+    read_page,
+    read_passage,
+    site_sizes,
+)
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.notes import listening
@@ -324,6 +338,7 @@ class WebRAG:
         *,
         wordings: str | Sequence[str] | None = None,
         url: str | Sequence[str] = (),
+        sites: str | Sequence[str] = (),
         years: Sequence[int] = (),
         deep: bool = False,
         on_event: "EventListener | None" = None,
@@ -339,6 +354,7 @@ class WebRAG:
             wordings: As for `answer`.
             url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
                 stored when there is none.
+            sites: Only pages of these hosts (`host` or `host:port`); any when there are none.
             years: Only pages published in these years; any when there are none.
             deep: Follow the links of `url` where the evidence is too thin.
             on_event: Told of each step, and of each sentence as soon as it is checked.
@@ -351,7 +367,9 @@ class WebRAG:
         """
         from webrag.answering.planning import answer_request
 
-        request = answer_request(question, wordings=wordings, url=url, years=years, deep=deep)
+        request = answer_request(
+            question, wordings=wordings, url=url, sites=sites, years=years, deep=deep
+        )
         manager = await asyncio.to_thread((await self._current_parts()).manager)
         return await manager.run(request, on_event=on_event)
 
@@ -421,6 +439,20 @@ class WebRAG:
         return format_brief(
             result, config, count_tokens=parts.count_tokens, nonce=nonce, encode=parts.encode
         )
+
+    def best_passages(
+        self, result: OrchestrationResult, *, at_most: int | None = None
+    ) -> "list[EvidenceBlock]":
+        """The passages worth a person's time, best first, each with its finest quotations.
+
+        Args:
+            result: What `answer` or `search` returned.
+            at_most: Passages; None for one to six, the fewer the weaker the evidence is.
+        """
+        from webrag.presentation.results import best_passages
+
+        config = self._brief_config(result, None, include_guide=False)
+        return best_passages(result, config, self._open_parts.encode, at_most=at_most)
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, in the unit of every token budget."""
@@ -526,6 +558,10 @@ class WebRAG:
                 "other_collections": tuple(e for e in others if e.name != status.collection),
             }
         )
+
+    async def sites(self) -> list[SiteSize]:
+        """The hosts whose pages are stored, those with most pages first."""
+        return await site_sizes(self._open_parts.database)
 
     async def verify(
         self,

@@ -98,13 +98,13 @@ LINKED = {
     START: page(
         "glazes",
         ("/one", "Celadon glaze recipes"),
-        ("/celadon-glaze-recipes", "more"),
+        ("/five", "Tin glaze"),
         ("/two", "Shino glaze"),
         ("/three", "Ash glaze"),
         ("/four", "Salt glaze"),
         ("https://other.example/celadon", "Celadon glaze, elsewhere"),
     ),
-    **{f"{START}{name}": page(name) for name in ("one", "celadon-glaze-recipes", "two", "three")},
+    **{f"{START}{name}": page(name) for name in ("one", "two", "three", "five")},
     f"{START}four": page("four"),
     "https://other.example/celadon": page("celadon"),
 }
@@ -513,8 +513,7 @@ TOKEN_FILES = tuple(Path(__file__).parent / "data" / f"tokens_{name}.txt" for na
 SERVED = {"embedding_provider": "openai_compatible", "embedding_base_url": "http://127.0.0.1:1/v1",
           "embedding_model": "m", "embedding_dimensions": 8}  # fmt: skip
 ONE_LINK = {"max_candidates_per_iteration": 1, "max_expansion_depth": 1, "max_pages_per_run": 1}
-ONLY = {"url_path": 0.0, "title": 0.0, "description": 0.0, "in_degree": 0.0, "depth": 0.0,
-        "passage": 0.0, "similarity": 0.0, "seed_path": 0.0}  # fmt: skip
+ONLY = {"title": 0.0, "similarity": 0.0, "passage": 0.0, "description": 0.0, "seed_path": 0.0}
 
 
 def signal(name: str) -> Observe:
@@ -592,8 +591,9 @@ ROWS = (
     Row("site_map_max_bytes", (1_000, 10_000_000), config("expansion", "site_map")),
     Row("site_map_timeout", (1.0, 5.0), config("expansion", "site_map")),
     Row("site_map_recrawl_after", (60.0, 86_400.0), config("expansion", "site_map")),
-    Row("expansion_min_candidate_score", (0.0, 1.0), explored(lambda r: len(obtained(r)))),
-    Row("expansion_signal_weights", (ONLY | {"title": 1.0}, ONLY | {"url_path": 1.0}),
+    Row("expansion_min_candidate_score", (0.0, 1.0), explored(lambda r: len(obtained(r))),
+        {"max_expansion_depth": 1}),
+    Row("expansion_signal_weights", (ONLY | {"title": 1.0}, ONLY),
         explored(obtained), ONE_LINK),
     Row("expansion_scope", ("same_site", "any"), explored(obtained)),
     Row("expansion_allowed_domains", (("links.example",), ("other.example",)), explored(obtained),

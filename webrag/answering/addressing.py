@@ -2,11 +2,13 @@
 """Tells text that addresses a model which reads it, in many languages and spellings; pure."""
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["addresses_reader", "bare"]
+from webrag.answering.orders import gives_orders
+from webrag.ingestion.characters import bare
+
+__all__ = ["addresses_reader"]
 
 # Letters of other alphabets that look like Latin ones; mapped within words that hold both.
 _LOOKALIKES: Final = str.maketrans(
@@ -46,16 +48,6 @@ _BY_SHAPE: Final = {_shape(word): word for word in _KEY_WORDS}
 def _plain(text: str) -> str:
     """Without case, width, accents, marks and what is drawn as nothing."""
     return bare(text).casefold()
-
-
-def bare(text: str) -> str:
-    """Without width, accents, marks and what is drawn as nothing."""
-    if text.isascii():
-        return text
-    decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(
-        char for char in decomposed if unicodedata.category(char) not in ("Mn", "Me", "Cf")
-    )
 
 
 _GAP: Final = r"[^.!?\n\u3002]{0,50}"
@@ -299,7 +291,7 @@ def addresses_reader(text: str) -> bool:
     if any(script.search(plain) and found.search(plain) for script, found in _BY_SCRIPT):
         return True
     latin = _WORD.sub(_one_alphabet, plain) if _OTHER_ALPHABET.search(plain) else plain
-    if _LATIN_PATTERNS.search(latin):
+    if _LATIN_PATTERNS.search(latin) or gives_orders(latin):
         return True
     respelt = _WORD.sub(_unswapped, _LEET_WORD.sub(_without_digits, latin))
     respelt = _SPELT_OUT.sub(lambda match: _SEPARATORS.sub("", match[0]), respelt)

@@ -71,6 +71,7 @@ class Evidence:
         sub_query: The need it was found for.
         unquotable: Parts of the chunk that may not be quoted.
         wording: The wording of the question it fits best; None for the question itself.
+        quality: The relevance on the common scale of all rerankers.
     """
 
     number: int
@@ -80,6 +81,7 @@ class Evidence:
     sub_query: str
     unquotable: tuple[UnquotableSpan, ...] = ()
     wording: str | None = None
+    quality: float = 0.0
 
     def is_quotable(self, start: int, end: int) -> bool:
         """Whether a span of the page lies in the chunk and touches nothing unquotable."""
@@ -150,6 +152,7 @@ class EvidenceFinder:
         *,
         urls: Sequence[str] | None,
         years: Sequence[int],
+        sites: Sequence[str] = (),
         wordings: Sequence[str] = (),
     ) -> Candidates:
         """Candidates for each need of a plan.
@@ -158,6 +161,7 @@ class EvidenceFinder:
             plan: A coherent one.
             urls: Only these pages; None for all.
             years: Only pages published in them; empty for any.
+            sites: Only pages of these hosts; empty for any.
             wordings: Other wordings of the whole question.
 
         Raises:
@@ -165,7 +169,9 @@ class EvidenceFinder:
             StorageError: The database failed.
         """
         filters = SearchFilters(
-            source_urls=None if urls is None else tuple(urls), years=tuple(years) or None
+            source_urls=None if urls is None else tuple(urls),
+            sites=tuple(sites) or None,
+            years=tuple(years) or None,
         )
         queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
         results = await all_of(
@@ -214,7 +220,10 @@ class EvidenceFinder:
             item.reranked_score, fresh, profile=profile, boost=config.rerank_recency_boost
         )
         unquotable = unquotable_spans(chunk.text, chunk.char_start)
-        return Evidence(0, chunk, item.reranked_score, order, query, unquotable, item.best_wording)
+        worth = quality(item.reranked_score, profile)
+        return Evidence(
+            0, chunk, item.reranked_score, order, query, unquotable, item.best_wording, worth
+        )
 
     def _step(
         self,

@@ -9,10 +9,10 @@ from typing import Final
 
 from llama_index.postprocessor.webrag.wordings import QUESTION_WEIGHT
 
-from webrag.answering.english.kinds import AnswerKind, answer_kind, is_of_kind
-from webrag.answering.english.support import identifiers
+from webrag.answering.covering import Said, holds_name, names_of, needs_of, place_of, wanted_kind
+from webrag.answering.english.kinds import AnswerKind, is_of_kind
 from webrag.answering.evidence import Evidence, Gathered
-from webrag.answering.models import PartKind
+from webrag.answering.models import ExecutionPlan, PartKind
 from webrag.lexical.analysis import analyze
 from webrag.retrieval.markup import Block, read_blocks
 from webrag.retrieval.quotes import (
@@ -24,7 +24,7 @@ from webrag.retrieval.quotes import (
     term_coverage,
 )
 
-__all__ = ["Excerpt", "choose_excerpts", "names_of"]
+__all__ = ["Excerpt", "choose_excerpts", "closest", "said_by"]
 
 Span = tuple[int, int]
 
@@ -87,9 +87,7 @@ class _Candidate:
     @cached_property
     def place(self) -> str:
         """Title and headings above it, which name what a sentence need not name again."""
-        chunk, focus = self.evidence.chunk, self.evidence.chunk.focus
-        headings = focus.heading_path if focus and focus.heading_path else chunk.heading_path
-        return "\n".join((chunk.title or "", *headings))
+        return place_of(self.evidence)
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -101,11 +99,10 @@ class _Candidate:
 
 
 def choose_excerpts(
-    question: str,
+    plan: ExecutionPlan,
     gathered: Gathered,
     *,
     encode: Encode | None,
-    kind: AnswerKind | None = None,
     max_excerpts: int = 4,
 ) -> list[Excerpt]:
     """The quotations that answer a question best, those of the best passage first.
@@ -116,13 +113,12 @@ def choose_excerpts(
     unquotable is chosen, nothing twice.
 
     Args:
-        question: As it is searched for.
+        plan: The question, its parts and its kind.
         gathered: Ranked passages.
         encode: Compares meanings; None to go by words alone.
-        kind: What kind of answer is wanted, where that is known; else the question tells.
         max_excerpts: Quotations at most, besides what leads to them.
     """
-    kind = kind or answer_kind(question)
+    question, kind, needs = plan.revised_query, wanted_kind(plan), needs_of(plan)
     candidates = _of_the_subject(question, list(_candidates(question, gathered, encode)))
     valued = [
         replace(each, value=each.value + _named_above(each, question, gathered) + gained)
@@ -130,7 +126,8 @@ def choose_excerpts(
         for gained in (_KIND_GAIN * is_of_kind(each.told, kind),)
     ]
     words = _MORE_WORDS if kind in ("steps", "list") else _WORDS
-    chosen = _within_budget(valued, words, max_excerpts)
+    first = _one_for_each(needs, valued, gathered) if len(needs) > 1 else []
+    chosen = _within_budget(valued, words, max(max_excerpts, len(first)), first)
     # Passage by passage, the one with the best quotation first; in page order within a passage.
     leading: dict[int, float] = {}
     for each in chosen:
@@ -138,16 +135,6 @@ def choose_excerpts(
         leading[number] = max(leading.get(number, 0.0), each.value)
     chosen.sort(key=lambda each: (-leading[each.evidence.number], each.quote.start))
     return _apart(part for each in chosen for part in _complete(each, kind))
-
-
-def names_of(question: str) -> frozenset[str]:
-    """Names in a question that only what they name is called by: options, variables, functions."""
-    return frozenset(name for name in identifiers(question) if _is_particular(name))
-
-
-def _is_particular(name: str) -> bool:
-    has_both = any(c.isdigit() for c in name) and any(c.isalpha() for c in name)
-    return bool(re.search(r"[_.:/]|^-", name)) or (has_both and len(name) > 3)
 
 
 def _candidates(question: str, gathered: Gathered, encode: Encode | None) -> Iterator[_Candidate]:
@@ -200,18 +187,35 @@ def _named_above(candidate: _Candidate, question: str, gathered: Gathered) -> fl
 
 
 def _held_names(candidate: _Candidate, names: frozenset[str]) -> frozenset[str]:
-    url = candidate.evidence.chunk.source_url
-    place = "\n".join((candidate.told, candidate.place, url)).casefold()
-    return frozenset(
-        name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", place)
-    )
+    place = f"{candidate.told}\n{candidate.place}"
+    return frozenset(name for name in names if holds_name(name, place))
+
+
+def _one_for_each(
+    needs: Sequence[str], candidates: Sequence[_Candidate], gathered: Gathered
+) -> list[_Candidate]:
+    """The quotation that says most of each thing that is asked for, where one says anything."""
+    found: list[_Candidate] = []
+    for need in needs:
+        shares = [term_coverage(each.told, need, gathered.term_idf) for each in candidates]
+        best = max(
+            zip(shares, candidates, strict=True),
+            key=lambda pair: pair[0] + pair[1].value,
+            default=None,
+        )
+        if best and best[0] > 0 and not _says_again(best[1], found):
+            found.append(best[1])
+    return found
 
 
 def _within_budget(
-    candidates: Sequence[_Candidate], words: int, max_excerpts: int
+    candidates: Sequence[_Candidate],
+    words: int,
+    max_excerpts: int,
+    first: Sequence[_Candidate],
 ) -> list[_Candidate]:
-    chosen: list[_Candidate] = []
-    left = words
+    chosen = list(first)
+    left = words - sum(each.words for each in first)
     ordered = sorted(candidates, key=lambda each: -each.value)
     for each in ordered:
         if len(chosen) == max_excerpts or each.value < _LEAST_SHARE * ordered[0].value:
@@ -364,6 +368,31 @@ def _apart(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
             and (other.end - other.start, other.value) > (each.end - each.start, each.value)
             for other in found
         )
+    ]
+
+
+def closest(excerpts: Sequence[Excerpt]) -> list[Excerpt]:
+    """The best quotation alone, with what leads to it or follows from it in its passage."""
+    best = max(excerpts, key=lambda each: each.value, default=None)
+    if best is None:
+        return []
+    first = last = excerpts.index(best)
+    while first > 0 and _is_beside(excerpts[first - 1], best):
+        first -= 1
+    while last + 1 < len(excerpts) and _is_beside(excerpts[last + 1], best):
+        last += 1
+    return list(excerpts[first : last + 1])
+
+
+def _is_beside(each: Excerpt, best: Excerpt) -> bool:
+    return each.value == 0 and each.evidence.number == best.evidence.number
+
+
+def said_by(excerpts: Sequence[Excerpt]) -> list[Said]:
+    """The excerpts as what an answer says."""
+    return [
+        Said(each.text, place_of(each.evidence), each.evidence.quality, each.kind == "code")
+        for each in excerpts
     ]
 
 

@@ -54,8 +54,10 @@ __all__ = [
     "band_of",
     "diagnoses",
     "has_low_coverage",
+    "is_no_answer",
     "reflect_by_rules",
     "weighted",
+    "with_missing",
     "without_answer",
 ]
 # Internal on purpose: a threshold that can be set can be set until an answer looks certain.
@@ -126,9 +128,9 @@ _NOTHING_STORED: Final = (
 
 _TOO_LOW: Final = Band(
     "confidence_too_low_clarify",
-    # Reads well before the quotations and, where they were printed as they came, after them.
-    "No passage was found that clearly answers this. What is quoted here is the nearest that is"
-    f" stored; do not take it for an answer. {_WHAT_HELPS}",
+    # Reads well before the quotation and, where it was printed as it came, after it.
+    "Nothing stored clearly answers this. What is quoted here is the closest found; do not take it"
+    f" for an answer. {_WHAT_HELPS}",
     comes_first=True,
 )
 
@@ -136,6 +138,19 @@ _TOO_LOW: Final = Band(
 def band_of(confidence: float) -> Band:
     """The band of a confidence; each bound belongs to the band above it."""
     return next((band for bound, band in _BANDS if confidence >= bound), _TOO_LOW)
+
+
+def with_missing(band: Band, missing: Sequence[str]) -> Band:
+    """The band with a notice that names the parts of the question nothing was found about."""
+    if not missing or band is _TOO_LOW:
+        return band
+    named = "; ".join(f'"{one_line(each, max_chars=80)}"' for each in missing)
+    return band._replace(notice=f"{band.notice} Not found: {named}.".lstrip())
+
+
+def is_no_answer(confidence: float) -> bool:
+    """Whether what was found is only the closest that is stored."""
+    return band_of(confidence) is _TOO_LOW
 
 
 def without_answer(step: RetrieveStep, *, stored: int) -> Band:
@@ -168,15 +183,17 @@ def answer_confidence(
     *,
     gave_up: bool = False,
     has_conflict: bool = False,
+    ceiling: float = 1.0,
 ) -> float:
     """How far an answer may be trusted, [0, 1]; 0 without citations.
 
     Args:
-        retrieval: Confidence that the passages hold the answer.
+        retrieval: Confidence that the passages hold the answer; for quotations, that they do.
         reflection: The reflection's weighted score.
         tally: What became of the citations.
         gave_up: The writer said that the passages do not answer the question.
         has_conflict: Sources disagree.
+        ceiling: What the sentences themselves allow, by what they cover of the question.
     """
     if not tally.kept:
         return 0.0
@@ -187,7 +204,7 @@ def answer_confidence(
         value = min(value, _GIVEN_UP)
     if has_conflict:
         value = min(value, _CONFLICT)
-    return min(max(value, 0.0), 1.0)
+    return min(max(value, 0.0), ceiling)
 
 
 def has_low_coverage(coverage: float) -> bool:
@@ -358,7 +375,7 @@ _REMEMBERED = 2_048
 class TextEncoder(Protocol):
     """Gives a text's vector at once, on this machine."""
 
-    def get_text_embedding(self, text: str) -> Sequence[float]:
+    def get_text_embedding(self, text: str) -> Sequence[float] | NDArray[np.float32]:
         """The vector of a text."""
 
 

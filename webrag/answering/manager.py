@@ -18,6 +18,7 @@ from webrag.answering.judging import (
     answer_confidence,
     band_of,
     diagnoses,
+    with_missing,
     without_answer,
 )
 from webrag.answering.models import (
@@ -25,6 +26,7 @@ from webrag.answering.models import (
     AnswerEvent,
     AnswerPart,
     AnswerRequest,
+    CitationTally,
     Conflict,
     EventListener,
     ExecutionPlan,
@@ -186,6 +188,30 @@ class Run:
             total_ms=(time.monotonic() - self.started) * 1000,
             **details,
         )
+
+
+def _confidence(
+    step: RetrieveStep,
+    draft: Draft,
+    reflection: Reflection,
+    desk: CitationDesk,
+    *,
+    has_conflict: bool,
+) -> float:
+    """Of quotations what they cover; what a writer made up before them does not count."""
+    covered, tally, judged = draft.covering, desk.tally, reflection.score
+    found = step.confidence
+    if draft.method == "extractive":
+        found, tally = covered.confidence, CitationTally(kept=tally.kept)
+        judged = reflection.score if reflection.method == "llm" else covered.confidence
+    return answer_confidence(
+        found,
+        judged,
+        tally,
+        gave_up=draft.gave_up,
+        has_conflict=has_conflict,
+        ceiling=covered.ceiling,
+    )
 
 
 def incoherent_result(run: Run) -> ManagerResult:
@@ -400,7 +426,11 @@ class Manager:
         run.step("retrieve")
         run.note(*problems)
         return await self._finder.retrieve(
-            plan, urls=urls, years=request.requested_years, wordings=plan.wordings
+            plan,
+            urls=urls,
+            years=request.requested_years,
+            sites=request.sites,
+            wordings=plan.wordings,
         )
 
     async def _rank(self, run: Run, plan: ExecutionPlan, candidates: Candidates) -> Gathered:
@@ -461,14 +491,9 @@ class Manager:
     ) -> ManagerResult:
         assert run.gathered is not None
         step = run.gathered.step
-        confidence = answer_confidence(
-            step.confidence,
-            reflection.score,
-            desk.tally,
-            gave_up=draft.gave_up,
-            has_conflict=bool(conflicts),
-        )
+        confidence = _confidence(step, draft, reflection, desk, has_conflict=bool(conflicts))
         band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
+        band = with_missing(band, draft.covering.missing)
         text = answer_text(desk.parts, desk.citations, conflicts, band)
         texts = (text, reflection.applicability_note, reflection.uncertainty_note)
         self._check_output(run, tuple(desk.parts), texts)
@@ -478,6 +503,7 @@ class Manager:
             confidence=confidence,
             final_reason=band.reason,
             notice=band.notice,
+            missing=draft.covering.missing,
             parts=tuple(desk.parts),
             citations=desk.citations,
             conflicts=conflicts,

@@ -80,6 +80,7 @@ class AnswerRequest(_Frozen):
     Attributes:
         wordings: Other wordings of the question, to search with.
         urls: Canonical addresses of the pages to answer from; empty for all that is stored.
+        sites: Hosts to answer from; empty for any.
         requested_years: Publication years to answer from; empty for any.
         deep: Follow links of `urls` where the evidence is too thin.
     """
@@ -87,6 +88,7 @@ class AnswerRequest(_Frozen):
     query: str
     wordings: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
+    sites: tuple[str, ...] = ()
     requested_years: tuple[int, ...] = ()
     deep: bool = False
 
@@ -240,6 +242,7 @@ class ManagerResult(_Frozen):
         states: All states, in order.
         answer: The whole text with citation numbers; it holds no confidence and no reason.
         notice: Caveat, limitation or request for clarification that `answer` holds; "" when none.
+        missing: Parts of the question that nothing in the answer speaks of.
         parts: The sentences of the answer.
         citations: What they cite, by number.
         conflicts: Where sources disagree.
@@ -260,6 +263,7 @@ class ManagerResult(_Frozen):
     query: str
     answer: str
     notice: str = ""
+    missing: tuple[str, ...] = ()
     parts: tuple[AnswerPart, ...] = ()
     citations: tuple[AnswerCitation, ...] = ()
     conflicts: tuple[Conflict, ...] = ()

@@ -11,6 +11,7 @@ from webrag.argument_checks import check_text, checked_wordings, shown_value
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
 from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.retrieval.filters import SearchFilters
 
 __all__ = ["Planner", "answer_request", "revised"]
 _GREETING: Final = re.compile(
@@ -92,6 +93,7 @@ def answer_request(
     *,
     wordings: str | Sequence[str] | None = None,
     url: str | Sequence[str] = (),
+    sites: str | Sequence[str] = (),
     years: int | Sequence[int] = (),
     deep: bool = False,
 ) -> AnswerRequest:
@@ -121,6 +123,7 @@ def answer_request(
         query=question,
         wordings=checked_wordings(question, wordings),
         urls=urls,
+        sites=SearchFilters.of(sites=sites or None).sites or (),
         requested_years=tuple(sorted(set(wanted))),
         deep=deep,
     )

@@ -3,12 +3,15 @@
 import asyncio
 import logging
 import secrets
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from webrag.answering.citations import CitationDesk
+from webrag.answering.covering import NOTHING_SAID, Covering, covering, said_in
 from webrag.answering.evidence import Gathered
-from webrag.answering.extraction import choose_excerpts
+from webrag.answering.extraction import Excerpt, choose_excerpts, closest, said_by
+from webrag.answering.judging import is_no_answer
 from webrag.answering.language_model import SentenceReader, as_clause, stream
 from webrag.answering.models import AnswerConfig, ExecutionPlan, SynthesisMethod
 from webrag.answering.prompts import synthesis_messages
@@ -36,11 +39,13 @@ class Draft:
 
     Attributes:
         method: Who wrote it.
+        covering: What its sentences cover of the question.
         gave_up: The writer said that the passages do not answer the question.
         degraded: What did not work, a sentence; None when everything did.
     """
 
     method: SynthesisMethod
+    covering: Covering = NOTHING_SAID
     gave_up: bool = False
     degraded: str | None = None
 
@@ -65,18 +70,20 @@ class ExtractiveSynthesizer:
         self._encode = encode
 
     async def write(self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk) -> Draft:
-        """Hand in the excerpts, those of the best passage first."""
-        excerpts = await in_background(
-            choose_excerpts,
-            plan.revised_query,
-            gathered,
-            encode=self._encode,
-            kind="steps" if plan.query_type == "how_to" else None,
-            max_excerpts=self._config.max_sentences,
-        )
+        """Hand in the excerpts, those of the best passage first; only the closest if none fits."""
+        excerpts, covered = await in_background(self._chosen, plan, gathered)
         for excerpt in excerpts:
             desk.add_excerpt(excerpt.evidence, excerpt.start, excerpt.end, kind=excerpt.kind)
-        return Draft("extractive")
+        return Draft("extractive", covered)
+
+    def _chosen(
+        self, plan: ExecutionPlan, gathered: Gathered
+    ) -> tuple[Sequence[Excerpt], Covering]:
+        found = choose_excerpts(
+            plan, gathered, encode=self._encode, max_excerpts=self._config.max_sentences
+        )
+        covered = covering(plan, gathered, said_by(found), self._encode)
+        return (closest(found) if is_no_answer(covered.confidence) else found), covered
 
 
 class LanguageModelSynthesizer:
@@ -89,10 +96,14 @@ class LanguageModelSynthesizer:
         llm: Any.
         fallback: Writes when the model does not.
         config: Time and number of sentences.
+        encode: Compares meanings; None to go by words alone.
     """
 
-    def __init__(self, llm: "LLM", fallback: Synthesizer, config: AnswerConfig) -> None:
+    def __init__(
+        self, llm: "LLM", fallback: Synthesizer, config: AnswerConfig, encode: Encode | None = None
+    ) -> None:
         self._llm = llm
+        self._encode = encode
         self._fallback = fallback
         self._config = config
 
@@ -110,13 +121,15 @@ class LanguageModelSynthesizer:
             problem, gave_up = as_clause(error), False
         if desk.parts:
             cut = f"The answer may be cut short: {problem}." if problem else None
-            return Draft("llm", gave_up=gave_up, degraded=cut)
+            said = said_in(desk.parts, desk.citations, gathered)
+            covered = await in_background(covering, plan, gathered, said, self._encode)
+            return Draft("llm", covered, gave_up=gave_up, degraded=cut)
         written = await self._fallback.write(plan, gathered, desk)
         if gave_up:
-            return Draft(written.method, gave_up=True)
+            return replace(written, gave_up=True)
         note = f"The answer is made of quotations: {problem or 'the language model wrote none'}."
         _log.warning("%s", note)
-        return Draft(written.method, degraded=note)
+        return replace(written, degraded=note)
 
     async def _two_tries(
         self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk

@@ -1,18 +1,22 @@
-"""`webrag answer` and `webrag search`: a question in, a brief out."""
+"""`webrag answer` and `webrag search`: a question in, the best quotation and its place out."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.argument_checks import LEAST_MAX_TOKENS
 from webrag.cli.options import (
     json_option,
     parse_moment,
+    reading_options,
     run_options,
+    site_option,
+    url_option,
     with_settings,
     wordings_option,
+    year_option,
 )
-from webrag.cli.output import print_brief, print_json
+from webrag.cli.output import print_json, print_text
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
 from webrag.concurrency import in_background
@@ -23,10 +27,10 @@ if TYPE_CHECKING:
 
     from webrag.app import WebRAG
     from webrag.orchestration.models import OrchestrationResult
-    from webrag.presentation.brief.models import EvidenceBlock
+    from webrag.presentation.results import ResultDocument
     from webrag.settings import Settings
 
-__all__ = ["answer_command", "print_result", "search_command"]
+__all__ = ["Shown", "answer_command", "presented", "print_result", "search_command"]
 
 _INTENTS = click.Choice(["factual", "comparison", "how_to", "exploratory"])
 _mode_option = click.option(
@@ -36,12 +40,6 @@ _mode_option = click.option(
     show_default=True,
     help="Select passages, return the pages whole, or decide by size.",
 )
-_max_tokens_option = click.option(
-    "--max-tokens",
-    type=click.IntRange(min=LEAST_MAX_TOKENS),
-    metavar="N",
-    help="Tokens of the brief at most; 4,000 when left out.",
-)
 _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question, if you know it.")
 
 
@@ -50,18 +48,27 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 @click.argument("url")
 @click.argument("question")
 @wordings_option
-@click.option("--also", multiple=True, metavar="URL", help="Start from this page too. Repeatable.")
+@click.option(
+    "--also",
+    "--url",
+    "also",
+    multiple=True,
+    metavar="URL",
+    help="Start from this page too. Repeatable.",
+)
 @click.option("--deep", is_flag=True, help="Follow links where the evidence is too thin.")
 @click.option(
     "--budget", type=click.IntRange(min=0), metavar="N", help="Rounds of link following at most."
 )
+@site_option
+@year_option
 @_mode_option
 @_intent_option
-@_max_tokens_option
+@reading_options
 @json_option
 @click.pass_context
 def answer_command(ctx: click.Context, /, url: str, question: str, **options: Any) -> None:
-    """Fetch URL, index it, and print the evidence that answers QUESTION.
+    """Fetch URL, index it, and print what answers QUESTION: the best quotation, then passages.
 
     \b
     webrag answer https://docs.python.org/3/library/asyncio.html "How is a task cancelled?"
@@ -75,20 +82,9 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
 @click.command("search", short_help="Search what is stored; fetches nothing.")
 @click.argument("question")
 @wordings_option
-@click.option("--url", multiple=True, metavar="URL", help="Only this page. Repeatable.")
-@click.option(
-    "--site",
-    multiple=True,
-    metavar="HOST",
-    help="Only this host; the address of its root will do. Repeatable.",
-)
-@click.option(
-    "--year",
-    type=click.IntRange(1, 9999),
-    multiple=True,
-    metavar="YEAR",
-    help="Only pages published in this year. Repeatable.",
-)
+@url_option
+@site_option
+@year_option
 @click.option(
     "--fetched-since",
     callback=parse_moment,
@@ -101,30 +97,38 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
     multiple=True,
     help="Only passages that hold this. Repeatable; all must hold.",
 )
-@click.option("--top-k", type=click.IntRange(min=1), metavar="N", help="Results at most.")
 @_mode_option
 @_intent_option
-@_max_tokens_option
+@reading_options
 @json_option
 @click.pass_context
 def search_command(ctx: click.Context, /, question: str, **options: Any) -> None:
-    """Print evidence for QUESTION from the pages stored so far."""
+    """Print what answers QUESTION in the pages stored so far.
+
+    Exit code 1 when --site or --url names nothing that is stored.
+    """
     run(_search(ctx, question, **options))
 
 
-def print_result(
-    result: "OrchestrationResult",
-    brief: str,
-    evidence: "Sequence[EvidenceBlock]",
-    *,
-    as_json: bool,
-) -> None:
-    """Print a result as its brief, or as JSON with everything that is known of it."""
-    if not as_json:
-        print_brief(brief)
-        return
-    blocks = [block.model_dump(mode="json") for block in evidence]
-    print_json(result.model_dump(mode="json") | {"evidence": blocks, "brief": brief})
+@dataclass(frozen=True)
+class Shown:
+    """A result as it is printed.
+
+    Attributes:
+        text: For people.
+        document: For programs.
+    """
+
+    text: str
+    document: "ResultDocument"
+
+
+def print_result(shown: Shown, *, as_json: bool, pager: bool = False) -> None:
+    """Print a result for a person, or as JSON for a program."""
+    if as_json:
+        print_json(shown.document.model_dump(mode="json"))
+    else:
+        print_text(shown.text, pager=pager)
 
 
 async def _answer(
@@ -136,12 +140,21 @@ async def _answer(
     also: tuple[str, ...],
     deep: bool,
     budget: int | None,
+    site: tuple[str, ...],
+    year: tuple[int, ...],
     mode: Any,
     intent: Any,
+    full: bool,
+    top_k: int | None,
     max_tokens: int | None,
+    no_pager: bool,
 ) -> None:
+    from webrag.presentation.results import narrowed
+    from webrag.retrieval.filters import SearchFilters
+
     options = run_options(ctx)
     _check(question, wordings, [url, *also])
+    wanted = SearchFilters.of(sites=site or None, years=year or None)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
         async with _open(ctx.obj) as rag:
@@ -155,8 +168,11 @@ async def _answer(
                 retrieval_mode=mode,
                 on_progress=progress,
             )
-            text, evidence = await in_background(_presented, rag, result, max_tokens)
-    print_result(result, text, evidence, as_json=options.json)
+            result = narrowed(result, wanted, top_k)
+            shown = await in_background(
+                presented, rag, result, full=full, top_k=top_k, max_tokens=max_tokens
+            )
+    print_result(shown, as_json=options.json, pager=not no_pager)
 
 
 async def _search(
@@ -169,10 +185,12 @@ async def _search(
     year: tuple[int, ...],
     fetched_since: "datetime | None",
     has: tuple[Any, ...],
-    top_k: int | None,
     mode: Any,
     intent: Any,
+    full: bool,
+    top_k: int | None,
     max_tokens: int | None,
+    no_pager: bool,
 ) -> None:
     options = run_options(ctx)
     _check(question, wordings, url)
@@ -192,27 +210,50 @@ async def _search(
                 retrieval_mode=mode,
                 on_progress=progress,
             )
-            text, evidence = await in_background(_presented, rag, result, max_tokens)
-    print_result(result, text, evidence, as_json=options.json)
+            shown = await in_background(
+                presented, rag, result, full=full, top_k=top_k, max_tokens=max_tokens
+            )
+    print_result(shown, as_json=options.json, pager=not no_pager)
+    if (site or url) and not result.corpus_stats.total_parent_chunks:
+        ctx.exit(1)
 
 
 def _check(question: str, wordings: "Sequence[str]", urls: "Sequence[str]") -> None:
     """Refuse what cannot be used before anything is started for it."""
-    from webrag.app import check_question
     from webrag.argument_checks import checked_wordings
     from webrag.ingestion.addresses import canonical_url
 
     for url in urls:
         canonical_url(url)
+    from webrag.app import check_question
+
     check_question(question)
     checked_wordings(question, wordings)
 
 
-def _presented(
-    rag: "WebRAG", result: "OrchestrationResult", max_tokens: int | None
-) -> tuple[str, "Sequence[EvidenceBlock]"]:
-    brief = rag.brief(result, max_tokens=max_tokens)
-    return brief, rag.evidence(result, max_tokens=max_tokens)
+def presented(
+    rag: "WebRAG",
+    result: "OrchestrationResult",
+    *,
+    full: bool,
+    top_k: int | None = None,
+    max_tokens: int | None = None,
+) -> Shown:
+    """A result for a terminal and for a program, of at most so many tokens where that is asked."""
+    from webrag.presentation.results import format_result, result_document
+
+    passages = rag.best_passages(result, at_most=top_k)
+    if full:
+        text = rag.brief(result, max_tokens=max_tokens)
+    else:
+        shown = list(passages)
+        text = format_result(result, shown)
+        while max_tokens is not None and len(shown) > 1 and rag.count_tokens(text) > max_tokens:
+            text = format_result(result, shown := shown[:-1])
+    document = result_document(result, passages)
+    if max_tokens is not None:
+        document = document.within(max_tokens, rag.count_tokens)
+    return Shown(text, document)
 
 
 def _open(settings: "Settings") -> "WebRAG":

@@ -1,14 +1,26 @@
 """`webrag ask`: a question in, an answer in sentences out, as soon as each is checked."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.cli.options import json_option, run_options, with_settings, wordings_option
-from webrag.cli.output import print_brief, print_json
+from webrag.cli.options import (
+    json_option,
+    reading_options,
+    run_options,
+    site_option,
+    url_option,
+    with_settings,
+    wordings_option,
+    year_option,
+)
+from webrag.cli.output import print_brief, print_json, print_text
 from webrag.cli.running import run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webrag.answering.models import AnswerEvent, ManagerResult
     from webrag.settings import Settings
 
@@ -19,11 +31,11 @@ __all__ = ["ask_command"]
 @click.command("ask", short_help="Answer a question in sentences, each with citations.")
 @click.argument("question")
 @wordings_option
-@click.option("--url", multiple=True, metavar="URL", help="Answer from this page. Repeatable.")
-@click.option(
-    "--year", multiple=True, type=int, metavar="YEAR", help="Published in this year. Repeatable."
-)
+@url_option
+@site_option
+@year_option
 @click.option("--deep", is_flag=True, help="Follow links of --url where the evidence is too thin.")
+@reading_options
 @json_option
 @click.pass_context
 def ask_command(
@@ -32,8 +44,13 @@ def ask_command(
     question: str,
     wordings: tuple[str, ...],
     url: tuple[str, ...],
+    site: tuple[str, ...],
     year: tuple[int, ...],
     deep: bool,
+    full: bool,
+    top_k: int | None,
+    max_tokens: int | None,
+    no_pager: bool,
 ) -> None:
     """Answer QUESTION from the pages stored so far, or from --url.
 
@@ -44,13 +61,15 @@ def ask_command(
     webrag ask "How is a task cancelled?" --wording "Task.cancel()" --wording "CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     options = run_options(ctx)
-    writer = _Writer(quiet=options.quiet, streams=not options.json)
-    asked = {"wordings": wordings, "url": url, "years": year, "deep": deep}
-    result = run(_ask(ctx.obj, question, writer, **asked))
+    # What is shortened or paged is known at the end only.
+    streams = not options.json and max_tokens is None
+    writer = _Writer(quiet=options.quiet, streams=streams)
+    asked = {"wordings": wordings, "url": url, "sites": site, "years": year, "deep": deep}
+    result, count_tokens = run(_ask(ctx.obj, question, writer, **asked))
     if options.json:
-        print_json(result.model_dump(mode="json"))
+        print_json(_shortened(result, top_k).model_dump(mode="json"))
     else:
-        writer.finish(result)
+        writer.finish(result, _Length(full, top_k, max_tokens, count_tokens), pager=not no_pager)
     if result.state == "fail":
         ctx.exit(1)
 
@@ -60,7 +79,7 @@ async def _ask(
     question: str,
     writer: "_Writer",
     **asked: Any,
-) -> "ManagerResult":
+) -> "tuple[ManagerResult, Callable[[str], int]]":
     from webrag.answering.planning import answer_request
     from webrag.app import WebRAG, check_question
 
@@ -68,7 +87,46 @@ async def _ask(
     check_question(question)
     answer_request(question, **asked)
     async with WebRAG(settings) as rag:
-        return await rag.ask(question, **asked, on_event=writer.tell)
+        return await rag.ask(question, **asked, on_event=writer.tell), rag.count_tokens
+
+
+def _shortened(result: "ManagerResult", top_k: int | None) -> "ManagerResult":
+    """The result with its first citations only."""
+    return (
+        result
+        if top_k is None
+        else result.model_copy(update={"citations": result.citations[:top_k]})
+    )
+
+
+@dataclass(frozen=True)
+class _Length:
+    """How much of an answer is printed beside its sentences.
+
+    Attributes:
+        full: Offsets, notes and diagnoses, too.
+        top_k: Citations at most.
+        max_tokens: Of everything.
+    """
+
+    full: bool
+    top_k: int | None
+    max_tokens: int | None
+    count_tokens: "Callable[[str], int]"
+
+    def details(self, result: "ManagerResult", said: str) -> str:
+        """Citations and confidence, as many as there is room for."""
+        from webrag.presentation.answer import format_brief_details, format_details
+
+        show = format_details if self.full else format_brief_details
+        left = len(result.citations) if self.top_k is None else self.top_k
+        text = show(_shortened(result, left))
+        while self.max_tokens is not None and left > 1:
+            if self.count_tokens(f"{said}\n{text}") <= self.max_tokens:
+                break
+            left -= 1
+            text = show(_shortened(result, left))
+        return text
 
 
 class _Writer:
@@ -89,14 +147,15 @@ class _Writer:
             click.echo(f"{format_part(event.detail)}\n")
             self._has_written = True
 
-    def finish(self, result: "ManagerResult") -> None:
+    def finish(self, result: "ManagerResult", length: _Length, *, pager: bool) -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
-        from webrag.presentation.answer import format_answer, format_details, format_rest
+        from webrag.presentation.answer import format_part, format_rest
 
+        details = length.details(result, result.answer)
         if not self._has_written:
-            print_brief(format_answer(result))
+            print_text(f"{format_part(result.answer)}\n\n{details}".rstrip(), pager=pager)
             return
         rest = format_rest(result)
         if rest:
             click.echo(f"{rest}\n")
-        print_brief(format_details(result))
+        print_brief(details)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.maintenance.importing import ImportReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
-    from webrag.corpus.models import CollectionSize, CorpusStatus
+    from webrag.corpus.models import CollectionSize, CorpusStatus, SiteSize
     from webrag.settings import Settings
 
 __all__ = [
@@ -38,29 +38,35 @@ __all__ = [
 @with_settings
 @click.command("status", short_help="Show what is stored.")
 @click.argument("url", required=False)
-@click.option("--no-urls", is_flag=True, help="Only the totals, without the list of pages.")
+@click.option("--pages", "pages", is_flag=True, help="List every page, too.")
 @json_option
 @click.pass_context
-def status_command(ctx: click.Context, url: str | None, no_urls: bool) -> None:
-    """Show what the corpus holds, or what is known of the page URL.
+def status_command(ctx: click.Context, url: str | None, pages: bool) -> None:
+    """Show what the corpus holds in all and of each site, or what is known of the page URL.
 
-    Pages that could not be obtained are listed with the reason.
+    With --pages or URL, pages that could not be obtained are listed with the reason.
     """
-    from webrag.presentation.reports import format_status
+    from webrag.presentation.reports import format_sites, format_status
 
-    status = run(_status(ctx.obj, url, include_urls=not no_urls))
+    status, sites = run(_status(ctx.obj, url, include_urls=pages or url is not None))
     if run_options(ctx).json:
-        print_json(status.model_dump(mode="json"))
-    else:
-        shown = max(len(status.pages), len(status.failures))
-        print_brief(format_status(status, max_pages=shown))
+        listed = [site.model_dump(mode="json") for site in sites]
+        print_json(status.model_dump(mode="json") | {"sites": listed})
+        return
+    shown = max(len(status.pages), len(status.failures))
+    print_brief(format_status(status, max_pages=shown))
+    if url is None and (sites or status.failed):
+        print_brief(format_sites(sites, are_pages_listed=pages))
 
 
-async def _status(settings: "Settings", url: str | None, *, include_urls: bool) -> "CorpusStatus":
+async def _status(
+    settings: "Settings", url: str | None, *, include_urls: bool
+) -> "tuple[CorpusStatus, Sequence[SiteSize]]":
     from webrag.app import WebRAG
 
     async with WebRAG(settings) as rag:
-        return await rag.status(url, include_urls=include_urls)
+        status = await rag.status(url, include_urls=include_urls)
+        return status, [] if url else await rag.sites()
 
 
 _SHOWN = 10

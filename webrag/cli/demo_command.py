@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 import click
 
-from webrag.cli.answer_command import print_result
+from webrag.cli.answer_command import Shown, presented, print_result
 from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
@@ -20,7 +20,6 @@ from webrag.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from webrag.orchestration.models import OrchestrationResult
     from webrag.presentation.brief.models import EvidenceBlock
     from webrag.settings import Settings
 
@@ -43,13 +42,12 @@ def demo_command(ctx: click.Context) -> None:
     DATABASE_URL are not used; the pages go to a collection of their own, made anew on each run.
     """
     options = run_options(ctx)
-    result, brief, evidence = run(_demo(ctx))
-    if not options.json:
-        # They suggest questions to a site that has stopped by now.
-        brief = brief.rpartition(_FOLLOW_UPS)[0].rstrip()
-    print_result(result, brief, evidence, as_json=options.json)
+    query, shown, evidence = run(_demo(ctx))
+    # They suggest questions to a site that has stopped by now.
+    brief = shown.text.rpartition(_FOLLOW_UPS)[0].rstrip()
+    print_result(Shown(brief, shown.document), as_json=options.json)
     if not options.json and not options.quiet:
-        click.echo(_closing(ctx.obj, result.query, evidence))
+        click.echo(_closing(ctx.obj, query, evidence))
 
 
 def _closing(settings: "Settings", question: str, evidence: "list[EvidenceBlock]") -> str:
@@ -93,7 +91,7 @@ def _path(program: Path) -> str:
     return shlex.quote(str(program.relative_to(here) if program.is_relative_to(here) else program))
 
 
-async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[EvidenceBlock]]":
+async def _demo(ctx: click.Context) -> "tuple[str, Shown, list[EvidenceBlock]]":
     from webrag.demo import QUESTION, START_PAGE, serve_demo_site
 
     options = run_options(ctx)
@@ -111,8 +109,8 @@ async def _demo(ctx: click.Context) -> "tuple[OrchestrationResult, str, list[Evi
             url = urljoin(base_url, START_PAGE)
             await progress("question", QUESTION)
             result = await rag.answer(url, QUESTION, research_mode="deep", on_progress=progress)
-            text = await in_background(rag.brief, result)
-            return result, text, await in_background(rag.evidence, result)
+            shown = await in_background(presented, rag, result, full=True)
+            return result.query, shown, await in_background(rag.evidence, result)
 
 
 @asynccontextmanager

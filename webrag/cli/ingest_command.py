@@ -56,6 +56,10 @@ def ingest_command(
     Exit code 1 when a named page could not be obtained, or when a crawl obtained nothing or its
     site stopped answering.
     """
+    from webrag.ingestion.addresses import canonical_url
+
+    for url in urls:
+        canonical_url(url)  # refused before anything is started for it
     chosen = {name: crawl[name] for name in _CRAWL_OPTIONS if crawl[name] not in (None, ())}
     if not chosen:
         _ingest_pages(ctx, urls, refresh)
@@ -131,7 +135,9 @@ def _print_report(report: "IngestReport") -> None:
     if report.pages:
         print_brief(format_ingest(report.pages, report.failed, degraded=report.degraded))
     if report.failed:
-        click.echo(f"Error: {_failure(report)}", err=True)
+        # The report has named them.
+        said = _count(report) if report.pages else _failure(report)
+        click.echo(f"Error: {said}", err=True)
 
 
 def _suggest_crawl(report: "IngestReport", options: RunOptions) -> None:
@@ -144,9 +150,12 @@ def _failure(report: "IngestReport") -> str:
     reasons = [
         reason if url in reason else f"{url}: {reason}" for url, reason in report.failed.items()
     ]
-    total = len(report.pages) + len(reasons)
-    return (
-        reasons[0]
-        if total == 1
-        else f"{len(reasons)} of {total} pages were not obtained: " + (" ".join(reasons))
-    )
+    if len(report.pages) + len(reasons) == 1:
+        return reasons[0]
+    return f"{_count(report).rstrip('.')}: {' '.join(reasons)}"
+
+
+def _count(report: "IngestReport") -> str:
+    failed = len(report.failed)
+    total = len(report.pages) + failed
+    return f"{failed} of {total} pages {'was' if failed == 1 else 'were'} not obtained."

@@ -28,6 +28,7 @@ from webrag.cli.ingest_command import ingest_command
 from webrag.cli.mcp_command import mcp_command
 from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.output import as_json, error_value, shown
+from webrag.cli.read_command import read_command
 from webrag.cli.verify_command import verify_command
 from webrag.errors import (
     ConfigurationError,
@@ -89,6 +90,7 @@ main.add_command(demo_command)
 main.add_command(answer_command)
 main.add_command(search_command)
 main.add_command(ask_command)
+main.add_command(read_command)
 main.add_command(ingest_command)
 main.add_command(status_command)
 main.add_command(verify_command)

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from typing_extensions import override
 
+from webrag.argument_checks import LEAST_MAX_TOKENS
 from webrag.redaction import redacted_failure
 
 if TYPE_CHECKING:
@@ -21,11 +22,17 @@ __all__ = [
     "json_option",
     "parse_age",
     "parse_moment",
+    "reading_options",
     "run_options",
+    "site_option",
+    "url_option",
     "with_settings",
     "wordings_option",
+    "year_option",
 ]
 _KEY = "webrag.run_options"
+
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 
 @dataclass
@@ -82,6 +89,42 @@ wordings_option = click.option(
     help="Other words the page may use: terms, names of options or functions, a sentence you expect"
     " there. A wrong guess does little harm. Repeatable, up to 5.",
 )
+
+url_option = click.option("--url", multiple=True, metavar="URL", help="Only this page. Repeatable.")
+
+site_option = click.option(
+    "--site",
+    multiple=True,
+    metavar="HOST",
+    help="Only this host; the address of its root will do. Repeatable.",
+)
+
+year_option = click.option(
+    "--year",
+    type=click.IntRange(1, 9999),
+    multiple=True,
+    metavar="YEAR",
+    help="Only pages published in this year. Repeatable.",
+)
+
+
+def reading_options(command: _Command) -> _Command:
+    """Options for how much of a result is printed, the same wherever a question is asked."""
+    options = (
+        click.option("--full", is_flag=True, help="Print all there is, in sections."),
+        click.option("--top-k", type=click.IntRange(min=1), metavar="N", help="Results at most."),
+        click.option(
+            "--max-tokens",
+            type=click.IntRange(min=LEAST_MAX_TOKENS),
+            metavar="N",
+            help="Tokens printed at most.",
+        ),
+        click.option("--no-pager", is_flag=True, help="Never page what is longer than a screen."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
 
 _SETTINGS_OPTIONS = (
     click.Option(

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
@@ -22,6 +23,7 @@ __all__ = [
     "print_columns",
     "print_figures",
     "print_json",
+    "print_text",
     "shown",
     "write_text",
 ]
@@ -34,6 +36,20 @@ def print_brief(text: str) -> None:
     if may_be_terminal(sys.stdout) and _has_colours():
         text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
     click.echo(text)
+
+
+def print_text(text: str, *, pager: bool) -> None:
+    """Print a text, its section headers bold; through a pager when it fills a terminal.
+
+    Args:
+        text: What to print.
+        pager: Whether a pager may be used: that of PAGER, else `less`.
+    """
+    lines = shutil.get_terminal_size().lines
+    if pager and sys.stdout.isatty() and text.count("\n") + 2 > lines:
+        click.echo_via_pager(text)
+    else:
+        print_brief(text)
 
 
 def may_be_terminal(stream: IO[str]) -> bool:

@@ -102,8 +102,22 @@ def _plain_crawl() -> "CrawlProgressCallback":
 def _crawl_text(progress: "CrawlProgress") -> str:
     return (
         f"{progress.done:,} pages done, {progress.queued:,} queued, {progress.failed:,} failed,"
-        f" {progress.pages_per_second:.1f} pages/s"
+        f" {progress.pages_per_second:.1f} pages/s{_left(progress.seconds_left)}"
     )
+
+
+def _left(seconds: float | None) -> str:
+    """What is left of a crawl, as far as its pages are known."""
+    if not seconds:
+        return ""
+    if seconds < _MINUTE:
+        return f", about {max(round(seconds), 1)} s left"
+    if seconds < 60 * _MINUTE:
+        return f", about {round(seconds / _MINUTE)} min left"
+    return f", about {seconds / 60 / _MINUTE:.1f} h left"
+
+
+_MINUTE = 60.0
 
 
 @contextmanager

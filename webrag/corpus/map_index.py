@@ -112,6 +112,7 @@ class MapIndex:
         self._ends = np.cumsum(counts, dtype=np.int64)
         self._terms = {term: at for at, term in enumerate(terms)}
         average = float(self._lengths.mean()) or 1.0
+        self._unheard = inverse_document_frequency(0, count)
         self._norms = K1 * (1 - B + B * self._lengths / average)
 
     def scores(self, query: str) -> NDArray[np.float32]:
@@ -120,7 +121,8 @@ class MapIndex:
         most = 0.0
         for variants in _variants(query):
             best = np.zeros(len(self.urls), np.float32)
-            idf = 0.0
+            # A word that the map does not have is asked for all the same: maps of names know few.
+            idf = 0.0 if any(term in self._terms for term in variants) else self._unheard
             for term in variants:
                 at = self._terms.get(term)
                 if at is None:

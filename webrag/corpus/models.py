@@ -127,6 +127,7 @@ class LinkCandidate(_Frozen):
         char_start: Offset of the anchor in the source's markdown; None for navigation.
         char_end: End of it.
         source_depth: Depth of the source page.
+        modified_at: When the target was last changed, as far as a list of the site's pages says so.
         origin: `page` the page itself links there; `map` a mapping service named the target when
             it was asked about the page's site, or the site's own map holds it.
         found_in: The map of the site that holds it, as in "the site's search index"; empty for
@@ -143,6 +144,7 @@ class LinkCandidate(_Frozen):
     char_start: int | None = None
     char_end: int | None = None
     source_depth: int = 0
+    modified_at: datetime | None = None
     origin: Literal["page", "map"] = "page"
     found_in: str = ""
 
@@ -195,6 +197,22 @@ class CollectionSize(_Frozen):
 
     name: str
     documents: int | None
+
+
+class SiteSize(_Frozen):
+    """What is stored of one host.
+
+    Attributes:
+        site: `host` or `host:port`.
+        documents: Pages that can be retrieved.
+        tokens: Of their markdown.
+        fetched_at: When the page asked about longest ago was delivered or confirmed.
+    """
+
+    site: str
+    documents: int
+    tokens: int
+    fetched_at: datetime
 
 
 class CorpusStatus(_Frozen):

@@ -105,12 +105,6 @@ class CorpusReader:
             lambda connection: queries.read_dead(connection, self._collection, urls, now)
         )
 
-    async def in_degrees(self, targets: Sequence[str]) -> dict[str, int]:
-        """Give the number of stored pages that link to each target; 0 for unknown ones."""
-        return await self._database.run(
-            lambda connection: queries.read_in_degrees(connection, self._collection, targets)
-        )
-
     async def urls_in_scope(
         self, sites: Sequence[str] | None, *, limit: int | None = None
     ) -> tuple[list[str], int]:

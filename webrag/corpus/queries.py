@@ -23,7 +23,6 @@ __all__ = [
     "read_dead",
     "read_embeddings",
     "read_failures",
-    "read_in_degrees",
     "read_links",
     "read_listing",
     "read_outcomes",
@@ -104,19 +103,6 @@ async def read_links(
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement, {"ids": list(page_ids)})
         return [LinkCandidate(**row) for row in await cursor.fetchall()]
-
-
-async def read_in_degrees(
-    connection: AsyncConnection[Any], collection: str, targets: Sequence[str]
-) -> dict[str, int]:
-    """Give the number of stored pages that link to each target."""
-    statement = sql.SQL(
-        "select url, count(distinct source_document) from {}"
-        " where url = any(%s) and origin = 'page' group by url"
-    ).format(table(collection, "link_candidates"))
-    cursor = await connection.execute(statement, (list(targets),))
-    counted = dict(await cursor.fetchall())
-    return {target: counted.get(target, 0) for target in targets}
 
 
 async def read_counts(

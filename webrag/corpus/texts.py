@@ -8,10 +8,19 @@ from uuid import UUID
 from psycopg import AsyncConnection, sql
 from psycopg.rows import class_row
 
+from webrag.corpus.models import SiteSize
 from webrag.corpus.schema import table
 from webrag.postgres.database import Database
 
-__all__ = ["PageName", "PageText", "PassageText", "name_pages", "read_page", "read_passage"]
+__all__ = [
+    "PageName",
+    "PageText",
+    "PassageText",
+    "name_pages",
+    "read_page",
+    "read_passage",
+    "site_sizes",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,28 @@ class PageName:
     document_id: UUID
     url: str
     title: str | None
+
+
+async def site_sizes(database: Database) -> list[SiteSize]:
+    """What is stored of each host, those with most pages first.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    statement = sql.SQL(
+        """
+        select site, count(*) as documents, coalesce(sum(token_count), 0)::bigint as tokens,
+               min(fetched_at) as fetched_at
+        from {} where gone_at is null group by site order by documents desc, site
+        """
+    ).format(table(database.config.collection, "documents"))
+
+    async def work(connection: AsyncConnection[Any]) -> list[SiteSize]:
+        async with connection.cursor(row_factory=class_row(SiteSize)) as cursor:
+            await cursor.execute(statement)
+            return await cursor.fetchall()
+
+    return await database.run(work)
 
 
 async def name_pages(database: Database, contains: str, limit: int) -> list[PageName]:

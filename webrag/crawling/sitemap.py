@@ -1,11 +1,9 @@
 """The pages a site lists itself, from its sitemaps or its llms.txt; it fetches none of them."""
 
-import html
 import itertools
 import logging
 import re
-import zlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -17,26 +15,19 @@ from webrag.errors import FetchError, InputError
 from webrag.ingestion.addresses import canonical_url, parent_urls, site_of
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
+from webrag.ingestion.site_maps.sitemap import MAX_LISTED, MAX_TEXT_BYTES, parse_sitemap
 
-__all__ = ["Sitemap", "SitemapEntry", "SitemapReader", "parse_sitemap"]
+__all__ = ["SitemapEntry", "SitemapReader"]
 
 _log = logging.getLogger(__name__)
 
 FetchBytes: TypeAlias = Callable[[str], Awaitable[bytes]]
 DeclaredSitemaps: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
-# The protocol allows 50 MB a file; the pages beyond these are found by their links.
-_MAX_TEXT_BYTES = 20_000_000
 _MAX_FILES = 50
 _MAX_DEPTH = 3
-_MAX_LISTED = 50_000
-# The protocol allows 2,048; a number written with more digits than Python converts is no address.
-_MAX_ADDRESS_CHARS = 4_000
 _NEARBY_FOLDERS = 3
-_GZIP_MAGIC = b"\x1f\x8b"
 
-_ROOT = re.compile(r"<(?:([\w-]{1,40}):)?(urlset|sitemapindex)[\s>]", re.IGNORECASE)
-_CDATA_START, _CDATA_END = "<![CDATA[", "]]>"
 _MARKDOWN_LINK = re.compile(r"\]\(\s*+<?([^()\s<>]{1,4000}+)")
 
 
@@ -51,19 +42,6 @@ class SitemapEntry:
 
     url: str
     lastmod: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Sitemap:
-    """One sitemap file as written.
-
-    Attributes:
-        pages: Addresses and their `lastmod`, as written.
-        sitemaps: Addresses of further sitemaps, as written.
-    """
-
-    pages: tuple[tuple[str, str], ...] = ()
-    sitemaps: tuple[str, ...] = ()
 
 
 class SitemapReader:
@@ -160,8 +138,8 @@ class _Run:
         return self._entries(sitemap.pages, address), [target for target in named if target]
 
     def _linked(self, body: bytes, address: str) -> list[SitemapEntry]:
-        links = _MARKDOWN_LINK.finditer(decode(body[:_MAX_TEXT_BYTES]))
-        listed = itertools.islice(links, _MAX_LISTED)
+        links = _MARKDOWN_LINK.finditer(decode(body[:MAX_TEXT_BYTES]))
+        listed = itertools.islice(links, MAX_LISTED)
         return self._entries(((match.group(1), "") for match in listed), address)
 
     def _entries(self, listed: Iterable[tuple[str, str]], base: str) -> list[SitemapEntry]:
@@ -195,72 +173,6 @@ class _Run:
 
     def _is_done(self) -> bool:
         return len(self.found) >= self._limit or len(self._asked) >= _MAX_FILES
-
-
-def parse_sitemap(body: bytes) -> Sitemap:
-    """Read a sitemap: XML or one address per line, also compressed.
-
-    Tolerant: what is cut off, unknown or malformed is passed over. Nothing is expanded or loaded,
-    so that entities and document types cannot do harm.
-
-    Args:
-        body: As served; at most 20 MB of its text are read.
-    """
-    text = decode(_unpacked(body)[:_MAX_TEXT_BYTES])
-    root = _ROOT.search(text[:10_000])
-    if root is None:
-        return Sitemap(pages=tuple(_lines(text)))
-    prefix = f"{re.escape(root.group(1))}:" if root.group(1) else ""
-    if root.group(2).lower() == "urlset":
-        return Sitemap(pages=tuple(_items(text, prefix, "url")))
-    return Sitemap(sitemaps=tuple(url for url, _ in _items(text, prefix, "sitemap")))
-
-
-def _items(text: str, prefix: str, name: str) -> Iterator[tuple[str, str]]:
-    loc = re.compile(rf"<{prefix}loc>\s*+", re.IGNORECASE)
-    lastmod = re.compile(rf"<{prefix}lastmod>\s*+([^<]{{4,40}})</", re.IGNORECASE)
-    opening = re.compile(rf"<{prefix}{name}(?=[\s>])", re.IGNORECASE)
-    openings = itertools.islice(opening.finditer(text), _MAX_LISTED + 1)
-    starts = [match.end() for match in openings]
-    for begin, end in itertools.islice(itertools.pairwise([*starts, len(text)]), _MAX_LISTED):
-        address = _first_address(text, loc, begin, end)
-        if address is None:
-            continue
-        changed = lastmod.search(text, begin, end)
-        yield address, changed.group(1).strip() if changed else ""
-
-
-def _first_address(text: str, loc: re.Pattern[str], begin: int, end: int) -> str | None:
-    """What the first `loc` of an item holds; the text is scanned once, however it is cut off."""
-    for place in loc.finditer(text, begin, end):
-        start = place.end()
-        is_verbatim = text.startswith(_CDATA_START, start, end)
-        if is_verbatim:
-            start += len(_CDATA_START)
-        close = text.find(_CDATA_END if is_verbatim else "<", start, end)
-        if close < 0:
-            return None
-        written = text[start:close].strip()
-        if written and len(written) <= _MAX_ADDRESS_CHARS:
-            return written if is_verbatim else html.unescape(written).strip()
-    return None
-
-
-def _lines(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines()[:_MAX_LISTED]:
-        if line.strip().startswith(("http://", "https://")):
-            yield line.strip(), ""
-
-
-def _unpacked(body: bytes) -> bytes:
-    if not body.startswith(_GZIP_MAGIC):
-        return body
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        return unpacker.decompress(body, _MAX_TEXT_BYTES)
-    except zlib.error as error:
-        _log.info("a compressed sitemap is damaged: %s", error)
-        return b""
 
 
 def _absolute(href: str, base: str) -> str | None:

@@ -359,8 +359,8 @@ class TrapGuard:
         """
         is_known = signature is not None and self._texts.add(signature)
         if not is_alias and not is_known and self._is_new(signature, words):
-            for key in self._series_keys(url):
-                self._series.setdefault(_hashed(key), _Series()).new += 1
+            for series in self._series_keys(url):
+                self._series.setdefault(_hashed(series), _Series()).new += 1
         if is_alias or is_known:
             self._note(url, "duplicates")
             return

@@ -179,8 +179,12 @@ class BundledVectors:
     async def encode_question(self, text: str) -> NDArray[np.float32]:
         """Embed one short text, as an array of shape (256,); leaves the event loop free."""
         if _loaded:  # then it takes 0.1 ms, less than changing threads
-            return self.encode([text])[0]
-        return (await in_background(self.encode, [text]))[0]
+            return self._encoded(text)
+        return await in_background(self._encoded, text)
+
+    def _encoded(self, text: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self.encode([text])[0]
+        return vector
 
 
 class BundledModel(BundledVectors):
@@ -188,6 +192,10 @@ class BundledModel(BundledVectors):
 
     model_name: str = BUNDLED_MODEL_NAME
     embed_batch_size: int = BUNDLED_BATCH_SIZE
+
+    def get_text_embedding(self, text: str) -> NDArray[np.float32]:
+        """Embed a passage."""
+        return self._encoded(text)
 
     def get_text_embedding_batch(self, texts: list[str]) -> NDArray[np.float32]:
         """Embed passages."""
@@ -199,7 +207,7 @@ class BundledModel(BundledVectors):
 
     def get_query_embedding(self, query: str) -> NDArray[np.float32]:
         """Embed a question."""
-        return self.encode([query])[0]
+        return self._encoded(query)
 
     async def aget_query_embedding(self, query: str) -> NDArray[np.float32]:
         """Embed a question, in a thread where the weights are still to be read."""

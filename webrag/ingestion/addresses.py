@@ -111,9 +111,21 @@ def _checked_text(href: str, *, is_link: bool) -> str:
     return text
 
 
+_LOCAL_PATH = re.compile(
+    r"(?:file:|~?/|\.{1,2}/|[A-Za-z]:[\\/])|[^/:?]+\.(?:html?|md|txt|pdf)\Z", re.IGNORECASE
+)
+
+
 def _not_absolute(text: str) -> str:
     scheme = _SCHEME.match(text)
     is_host_and_port = re.match(r"[\w.-]+:\d+(/|$)", text)
+    if _LOCAL_PATH.match(text):
+        return (
+            f"{_shown(text)} is a path of this machine, and pages are read over HTTP only."
+            " Serve its folder with `python -m http.server --bind 127.0.0.1 8000`, then"
+            " read it with `webrag ingest http://127.0.0.1:8000/ --max-pages 500 --allow-host"
+            " 127.0.0.1:8000`."
+        )
     if scheme and not is_host_and_port and not scheme.group().lower().startswith("http"):
         name = scheme.group()[:20]
         return f"The URL {_shown(text)} uses '{name}'; only http and https are allowed."

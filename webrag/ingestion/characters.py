@@ -5,6 +5,7 @@ import unicodedata
 
 __all__ = [
     "DEFAULT_IGNORABLE",
+    "bare",
     "collapse",
     "normalize_characters",
     "storable",
@@ -76,3 +77,13 @@ def _as_text(match: re.Match[str]) -> str:
 def _names_private_use(match: re.Match[str]) -> bool:
     code = int(match.group(1), 16) if match.group(1) else int(match.group(2))
     return 0xE000 <= code <= 0xF8FF or code >= 0xF0000
+
+
+def bare(text: str) -> str:
+    """Without width, accents, marks and what is drawn as nothing."""
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(
+        char for char in decomposed if unicodedata.category(char) not in ("Mn", "Me", "Cf")
+    )

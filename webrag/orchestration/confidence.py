@@ -19,9 +19,11 @@ __all__ = [
     "SIMILARITY",
     "ZEROENTROPY",
     "band",
+    "below_high",
     "confidence",
     "confidence_of",
     "coverage",
+    "is_list_of_links",
     "profile_for",
     "quality",
 ]
@@ -54,6 +56,8 @@ _NEUTRAL_COVERAGE: Final = 0.7
 _PASSAGES: Final = 5
 
 _EDGE: Final = 1e-3
+
+_BELOW_HIGH: Final = HIGH - 0.01
 
 
 def confidence(
@@ -98,6 +102,32 @@ def confidence_of(best_quality: float, covered: float, *, with_wordings: bool = 
         slopes = (_WORDINGS_QUALITY_SLOPE, _WORDINGS_COVERAGE_SLOPE)
     logit = slopes[0] * _logit(best_quality) + slopes[1] * covered
     return 1 / (1 + math.exp(-logit))
+
+
+def below_high(found: float) -> float:
+    """A confidence that is not high, but otherwise what was found.
+
+    Where one of several wordings is met by no passage, or what scores well only lists links, there
+    is reason to look on, and none to call the answer missing.
+    """
+    return min(found, _BELOW_HIGH)
+
+
+def is_list_of_links(text: str, start: int, links: Iterable[tuple[int, int]]) -> bool:
+    """Whether more than half of a passage's letters and digits are words of links.
+
+    Args:
+        text: The passage.
+        start: Where it begins on its page.
+        links: Start and end of the page's links, in the same count.
+    """
+    linked = bytearray(len(text))
+    for first, last in links:
+        left, right = max(first - start, 0), min(last - start, len(text))
+        if left < right:
+            linked[left:right] = b"\x01" * (right - left)
+    told = [bool(mark) for mark, char in zip(linked, text, strict=True) if char.isalnum()]
+    return sum(told) > len(told) / 2
 
 
 def coverage(term_idf: Mapping[str, float], passages: Iterable[str]) -> float:

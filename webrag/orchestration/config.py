@@ -12,14 +12,11 @@ __all__ = ["LINK_SIGNALS", "ExpansionConfig", "OrchestrationConfig", "SiteMapCon
 
 LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
     {
-        "url_path": 0.15,
-        "title": 0.40,
-        "description": 0.30,
-        "in_degree": 0.05,
-        "depth": 0.10,
+        "title": 0.60,
+        "similarity": 0.60,
         "passage": 0.30,
-        "similarity": 0.30,
-        "seed_path": 0.20,
+        "description": 0.15,
+        "seed_path": 0.15,
         "site_map": 1.00,
     }
 )
@@ -42,7 +39,7 @@ class SiteMapConfig(_Frozen):
 
     enabled: bool = True
     max_bytes: int = Field(default=10_000_000, gt=0)
-    timeout_s: float = Field(default=5.0, gt=0)
+    timeout_s: float = Field(default=10.0, gt=0)
     fresh_s: float = Field(default=86_400.0, gt=0)
 
 
@@ -68,7 +65,7 @@ class ExpansionConfig(_Frozen):
     max_candidates_per_iteration: int = Field(default=5, ge=1)
     candidates_to_score_per_iteration: int = Field(default=20, ge=1)
     map_limit: int = Field(default=100, ge=1)
-    min_candidate_score: float = 0.05
+    min_candidate_score: float = 0.0
     scope: Literal["same_site", "allow_list", "any"] = "same_site"
     allowed_domains: tuple[str, ...] = ()
     max_pages_per_run: int = Field(default=10, ge=0, le=25)
@@ -85,7 +82,7 @@ class OrchestrationConfig(_Frozen):
         reranker_top_n: Chunks kept after reranking.
         context_budget: Tokens of evidence at most.
         recall_factor: How many times more candidates and tokens a retrieval for more recall takes.
-        recall_children_limit: Candidates of such a retrieval.
+        children_limit: Candidates of an ordinary retrieval.
         token_budget_saturation_ratio: Share of the budget that counts as filled.
         redundancy_ceiling: Jaccard similarity of word 3-shingles above which a chunk repeats
             another.
@@ -103,7 +100,7 @@ class OrchestrationConfig(_Frozen):
     reranker_top_n: int = Field(default=20, ge=1)
     context_budget: int = Field(default=RetrievalConfig().context_budget, ge=1)
     recall_factor: int = Field(default=2, ge=1)
-    recall_children_limit: int = Field(default=160, ge=1)
+    children_limit: int = Field(default=RetrievalConfig().children_limit, ge=1)
     token_budget_saturation_ratio: float = 0.8
     redundancy_ceiling: float = 0.85
     high_redundancy_ratio: float = 0.5

@@ -45,7 +45,9 @@ def compute_signals(
     head = scores[: config.plateau_top_n] or [0.0]
     mean, variance = fmean(head), pvariance(head)
     plateau = len(scores) >= _PLATEAU_SCORES and variance < profile.plateau_variance_threshold
-    fill = sum(item.chunk.token_count for item in judged) / config.context_budget
+    # What is off the topic fills a budget and helps nobody.
+    useful = [item for item in judged if item.reranked_score >= profile.mediocre_score_floor]
+    fill = sum(item.chunk.token_count for item in useful) / config.context_budget
     repeated = redundant / (len(judged) + redundant) if redundant else 0.0
     return EvaluationSignals(
         top_score=top,
@@ -85,11 +87,10 @@ def _mean_confidence(judged: Sequence[RankedChunk], top_n: int) -> float | None:
 
 _STOP: Final[tuple[Action, ...]] = ("stop",)
 
-_REPHRASE: Final[tuple[Action, ...]] = ("expand_intent", "expand_breadth", "expand_recall")
+# Pages bring evidence; docs/scoring.md has how seldom the other actions did.
+_FOLLOW_LINKS: Final[tuple[Action, ...]] = ("expand_breadth", "expand_intent")
 
-_FOLLOW_LINKS: Final[tuple[Action, ...]] = ("expand_breadth", "expand_recall", "expand_intent")
-
-_MORE_MATERIAL: Final[tuple[Action, ...]] = ("expand_recall", "expand_breadth")
+_MORE_MATERIAL: Final[tuple[Action, ...]] = ("expand_breadth", "expand_recall")
 
 _LABELS: Final[dict[Action, str]] = {
     "stop": "stopping",
@@ -200,22 +201,20 @@ def _has_diminishing_returns(signals: EvaluationSignals, state: LoopState) -> bo
         return False
     # Links are worth following until the answer seems found: the page that has it may lie behind
     # one that added nothing itself.
-    found = state.confidence >= HIGH
-    spent = state.tried if found else state.tried - {"expand_breadth"}
-    if state.open_actions - spent:
+    if state.open_actions - (state.tried - {"expand_breadth"}):
         return False
     return recall_gain(signals, state.previous) < state.config.diminishing_return_delta
 
 
-def _is_answered_at_once(_: EvaluationSignals, state: LoopState) -> bool:
-    return state.iteration == 0 and state.confidence >= HIGH
+def _is_answered(_: EvaluationSignals, state: LoopState) -> bool:
+    return state.confidence >= HIGH
 
 
 def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
     good = signals.is_plateau and _is_good(signals, state)
     # A start page full of half-relevant passages is a plateau too, and must not end the search
     # before its first link is followed.
-    return good and (state.iteration > 0 or state.confidence >= HIGH)
+    return good and state.iteration > 0
 
 
 def _is_redundant_cliff(signals: EvaluationSignals, _: LoopState) -> bool:
@@ -257,19 +256,19 @@ RULES: Final[tuple[Rule, ...]] = (
         "high",
     ),
     Rule(
+        "answered",
+        _STOP,
+        _is_answered,
+        "The pages read so far seem to answer the question (confidence {state.confidence:.2f})",
+        "high",
+    ),
+    Rule(
         "diminishing_returns",
         _STOP,
         _has_diminishing_returns,
         "The last round brought no more good passages (confidence {state.confidence:.2f}), "
         "and the other ways were tried",
         "medium",
-    ),
-    Rule(
-        "answered",
-        _STOP,
-        _is_answered_at_once,
-        "The first pages seem to answer the question (confidence {state.confidence:.2f})",
-        "high",
     ),
     Rule(
         "good_plateau",
@@ -280,7 +279,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "cliff_redundant",
-        _REPHRASE,
+        _FOLLOW_LINKS,
         _is_redundant_cliff,
         "One passage stands out and the others repeat each other",
         "medium",
@@ -294,14 +293,14 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "mediocre_plateau",
-        _REPHRASE,
+        _FOLLOW_LINKS,
         lambda signals, _: signals.is_mediocre_plateau,
         "Everything is only vaguely related (mean {s.score_mean:.2f})",
         "medium",
     ),
     Rule(
         "low_scores",
-        _REPHRASE,
+        _FOLLOW_LINKS,
         _is_low,
         "Nothing indexed fits the question (best {s.top_score:.2f})",
         "high",

@@ -1,11 +1,28 @@
 """Prints what the answer manager returns: the answer, its citations and what is known of it."""
 
 from webrag.answering.manager import side_by_side
-from webrag.answering.models import ManagerResult
+from webrag.answering.models import AnswerCitation, FinalReason, ManagerResult
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.untrusted import clean_block, one_line
 
-__all__ = ["format_answer", "format_details", "format_part", "format_rest"]
+__all__ = [
+    "format_answer",
+    "format_brief_details",
+    "format_details",
+    "format_part",
+    "format_rest",
+]
+
+_ENDINGS: dict[FinalReason, str] = {
+    "confidence_high": "high: the sources very likely say so",
+    "confidence_medium_caveated": "medium: check it in the sources",
+    "confidence_low_partial": "low: this may answer in part only",
+    "confidence_too_low_clarify": "too low to answer",
+    "incoherent_query": "the question could not be understood",
+    "guardrail_input": "the question was refused",
+    "guardrail_retrieval": "what was found could not be used",
+    "guardrail_output": "the answer was held back",
+}
 
 _MAX_QUOTE_CHARS = 400
 
@@ -24,6 +41,27 @@ def format_details(result: ManagerResult) -> str:
     """Citations and notes, without the answer itself; for those who have seen it arrive."""
     sections = [_citations(result), _about(result)]
     return "\n\n".join(section for section in sections if section)
+
+
+def format_brief_details(result: ManagerResult) -> str:
+    """Where each citation leads, and the confidence in words; `format_details` has the rest."""
+    lines = [line for each in result.citations for line in _place(each)]
+    lines += [""] if lines else []
+    what = "Confidence" if result.state == "success" else "No answer"
+    lines.append(f"{what}: {_ENDINGS[result.final_reason]}.")
+    if result.uncertainty_note:
+        lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
+    if result.citations:
+        lines.append("The quotations in full: --full.")
+    return "\n".join(lines)
+
+
+def _place(citation: AnswerCitation) -> list[str]:
+    title = one_line(citation.title or "", max_chars=120) or "Untitled"
+    heading = one_line(citation.section_heading or "", max_chars=120)
+    named = f"{title} § {heading}" if heading and heading != title else title
+    return [f"[{citation.number}] {named}", f"    {citation.link}"]
 
 
 def format_rest(result: ManagerResult) -> str:
@@ -62,9 +100,9 @@ def _quoted(text: str) -> str:
 def _about(result: ManagerResult) -> str:
     lines = []
     if result.state == "success":
-        lines.append(f"Confidence: {result.confidence:.2f} ({result.final_reason})")
+        lines.append(f"Confidence: {result.confidence:.2f} ({_ENDINGS[result.final_reason]})")
     else:
-        lines.append(f"Ended: {result.final_reason}")
+        lines.append(f"Ended: {_ENDINGS[result.final_reason]}")
     if result.applicability_note:
         lines.append(f"Applies: {one_line(result.applicability_note, max_chars=300)}")
     if result.uncertainty_note:

@@ -7,7 +7,14 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, FailedPage, PageStatus
+from webrag.corpus.models import (
+    AcquiredPage,
+    CollectionSize,
+    CorpusStatus,
+    FailedPage,
+    PageStatus,
+    SiteSize,
+)
 from webrag.crawling.report import CrawlProgress, SiteReport
 from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import CitationCheck, Finding
@@ -28,6 +35,7 @@ __all__ = [
     "format_ingest",
     "format_passage",
     "format_site",
+    "format_sites",
     "format_status",
     "format_unfinished_site",
     "format_verification",
@@ -78,7 +86,10 @@ def format_ingest(
     total = len(pages) + len(failed) + len(unfinished)
     lines = ["[INGEST REPORT]", f"{len(pages):,} of {total:,} pages are in the corpus.", ""]
     lines += map(_ingest_line, pages)
-    lines += [f"- {url}\n  (failed: {one_line(reason)})" for url, reason in failed.items()]
+    lines += [
+        f"- {url}\n  (failed: {one_line(reason.removeprefix(f'{url} '))})"
+        for url, reason in failed.items()
+    ]
     lines += [f"- {url}\n  (not finished)" for url in unfinished]
     lines += _notes(degraded)
     if unfinished:
@@ -230,6 +241,24 @@ def format_status(status: CorpusStatus, *, max_pages: int = 200, page: int = 1) 
     if status.other_collections:
         lines.append(f"Other collections: {_others(status.other_collections)}")
     return "\n".join([*lines, *_listing(status, max_pages, page)])
+
+
+def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
+    """One line per site; the smallest of hundreds are counted only."""
+    shown = sites[:_MOST_SITES]
+    lines = [
+        f"- {one_line(site.site)}: {counted(site.documents, 'page')}, "
+        f"{counted(site.tokens, 'token')}, fetched {_time(site.fetched_at)} or later"
+        for site in shown
+    ]
+    if len(sites) > len(shown):
+        lines.append(f"... and {counted(len(sites) - len(shown), 'more site')}; --json lists all")
+    if not are_pages_listed:
+        lines += [*([""] if sites else []), "`webrag status --pages` lists the pages."]
+    return "\n".join(["", *(["Sites:"] if sites else []), *lines])
+
+
+_MOST_SITES = 40
 
 
 def _others(collections: Sequence[CollectionSize]) -> str:

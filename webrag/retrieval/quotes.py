@@ -177,7 +177,9 @@ def asked_weights(question: str, wordings: Sequence[str], best: str | None) -> d
         best: The one the passage fits best; None for the question itself.
     """
     asked = {question: _QUESTION_SHARE} | dict.fromkeys(wordings, _OTHER_SHARE)
-    return asked | {best: _BEST_SHARE} if best is not None and best in wordings else asked
+    if best is None or best not in wordings:
+        return asked
+    return asked | {best: _BEST_SHARE}
 
 
 def best_quotes(

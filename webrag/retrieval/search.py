@@ -308,7 +308,7 @@ class Searcher:
                 f" finite; the corpus has {self._embedder.dimensions} dimensions.",
                 provider=model,
             )
-        return vector
+        return [*map(float, vector)]
 
 
 def _read_whole(request: RetrievalRequest) -> Steps[Found | None]:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from webrag.settings.fields import mask_url
-from webrag.settings.sources import Variables, extra_of, is_secret
+from webrag.settings.sources import Variables, extra_of, is_secret, nearest
 
 __all__ = ["allowed_text", "explain"]
 
@@ -74,10 +74,13 @@ def explain(
         if field in fields:
             parts.setdefault(field, _wrong(field, fields[field], given, variables))
         elif field:
-            parts.setdefault(field, f"{field} is not a setting")
+            meant = nearest(field, fields)
+            hint = f"; did you mean {meant}?" if meant else ""
+            parts.setdefault(field, f"{field} is not a setting{hint}")
         else:
             parts.setdefault(field, str(item.get("ctx", {}).get("error", item["msg"])))
-    return "; ".join(parts.values()) + "."
+    said = "; ".join(parts.values())
+    return said if said.endswith("?") else f"{said}."
 
 
 def _wrong(field: str, info: FieldInfo, given: dict[str, Any], variables: Variables) -> str:

@@ -251,6 +251,7 @@ class Settings(Values):
             soft_deadline_s: After it a partial result is assembled; None to work to the end.
         """
         return OrchestrationConfig(
+            children_limit=self.retrieval_top_k_children_limit,
             reranker_top_n=self.reranker_top_n,
             context_budget=self.retrieval_context_budget,
             token_budget_saturation_ratio=self.token_budget_saturation_ratio,

@@ -7,7 +7,7 @@ import difflib
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -82,13 +82,24 @@ class Variables:
                 yield Found(name, value.strip(), file)
 
     def misspelt(self, known: set[str]) -> list[tuple[str, str]]:
-        """Prefixed variables that no setting reads, each with the name it resembles."""
-        set_names = {*os.environ, *self._file_values} - known
+        """Variables that no setting reads, each with the name it resembles.
+
+        Those with the prefix, and all of the settings file, whose others may belong to other
+        programs and have to resemble a name more.
+        """
+        prefixed = {name for name in os.environ if name.startswith(_PREFIX)}
         pairs: list[tuple[str, str]] = []
-        for name in sorted(name for name in set_names if name.startswith(_PREFIX)):
-            close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
-            pairs.extend((name, match) for match in close)
+        for name in sorted({*prefixed, *self._file_values} - known):
+            match = nearest(name, known, alike=0.6 if name.startswith(_PREFIX) else 0.85)
+            if match is not None:
+                pairs.append((name, match))
         return pairs
+
+
+def nearest(name: str, known: Iterable[str], *, alike: float = 0.6) -> str | None:
+    """The known name that one resembles most, None when it resembles none."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=alike)
+    return close[0] if close else None
 
 
 class VariablesSource(PydanticBaseSettingsSource):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from webrag.corpus.acquirer import PageAcquirer
     from webrag.corpus.pages import Corpus
-    from webrag.embedding.bundled_model import BundledVectors
+    from webrag.embedding.bundled_model import BundledModel
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.question.analyzer import QueryAnalyzer
     from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -38,7 +38,7 @@ def make_manager(
     searcher: "Searcher",
     reranker: "ChunkReranker",
     corpus: "Corpus",
-    encoder: "BundledVectors",
+    encoder: "BundledModel",
     llm: "LLM | None",
     tracer: Tracer | None,
     guardrails: Sequence[Guardrail],
@@ -48,7 +48,7 @@ def make_manager(
     meaning = Meaning(encoder)
     synthesizer: Synthesizer = ExtractiveSynthesizer(config, encoder.encode)
     if llm is not None:
-        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
+        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config, encoder.encode)
     return Manager(
         planner=Planner(analyzer),
         scope=NamedPages(acquirer, engine),

@@ -299,4 +299,6 @@ def _site_maps(
     settings: Settings, fetcher: BuiltinSource, workers: WorkerPool, store: SiteMapStore
 ) -> SiteMaps | None:
     config = settings.expansion_config().site_map
-    return SiteMaps(fetcher.fetch_bytes, workers, store, config) if config.enabled else None
+    if not config.enabled:
+        return None
+    return SiteMaps(fetcher.fetch_bytes, fetcher.declared_sitemaps, workers, store, config)

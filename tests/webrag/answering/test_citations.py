@@ -151,3 +151,14 @@ def test_altered_or_foreign_quotation_carries_no_sentence(
 
     assert desk.add_sentence(sentence, [Proposal(evidence, quote)]) is None
     assert (desk.parts, desk.citations) == ([], ())
+
+
+def test_sentence_that_was_said_is_not_said_again(make_evidence: Callable[..., Any]) -> None:
+    text = "The broker listens on port 7411."
+    evidence = [make_evidence(text, number=n, url=f"https://x.test/{n}") for n in (1, 2)]
+    desk = CitationDesk(evidence, {each.chunk.source_url: text for each in evidence})
+
+    for each in evidence:
+        desk.add_excerpt(each, 0, len(text))
+
+    assert [part.text for part in desk.parts] == [text]

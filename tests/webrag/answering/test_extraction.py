@@ -1,7 +1,19 @@
 from collections.abc import Callable
 from typing import Any
 
-from webrag.answering.extraction import choose_excerpts
+from webrag.answering.extraction import Excerpt
+from webrag.answering.extraction import choose_excerpts as choose
+from webrag.answering.models import ExecutionPlan
+
+
+def choose_excerpts(question: str, gathered: Any, **options: Any) -> list[Excerpt]:
+    plan = ExecutionPlan(
+        original_query=question,
+        revised_query=question,
+        coherence="coherent",
+        sub_queries=(question,),
+    )
+    return choose(plan, gathered, **options)
 
 
 def test_sentence_that_announces_code_brings_the_code(
@@ -143,3 +155,66 @@ def test_code_counts_as_one_excerpt_with_the_sentence_that_announces_it(
     )
 
     assert [each.kind for each in found] == ["prose", "code"]
+
+
+def test_option_of_another_product_than_the_question_names_is_left_out(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    wrong = make_evidence(
+        "# libfoo265\n\n`crf`\n\nThe crf option sets the quality.", number=1, url="https://x.test/a"
+    )
+    right = make_evidence(
+        "# libfoo264\n\nWith libfoo264, crf sets a quality from 0 to 51.",
+        number=2,
+        url="https://x.test/b",
+    )
+
+    found = choose_excerpts(
+        "What does the crf option of libfoo264 do?", make_gathered(wrong, right), encode=None
+    )
+
+    assert {each.evidence.number for each in found} == {2}
+
+
+def test_row_of_a_table_comes_below_its_header(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    text = "# Limits\n\n| Option | Default |\n| --- | --- |\n| depth | 7 |\n| width | 9 |\n"
+
+    found = choose_excerpts(
+        "What is the depth?", make_gathered(make_evidence(text)), encode=None, max_excerpts=1
+    )
+
+    assert [(each.kind, each.text) for each in found] == [
+        ("table", "Option | Default"),
+        ("table", "depth | 7"),
+    ]
+
+
+def test_question_for_a_list_brings_the_whole_list(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    text = "# Modes\n\nThe filter knows:\n\n- the slow mode\n- fast\n- none\n\nIt is old.\n"
+
+    found = choose_excerpts(
+        "Which modes does the filter have?", make_gathered(make_evidence(text)), encode=None
+    )
+
+    assert any("- fast\n- none" in each.text for each in found)
+
+
+def test_question_with_several_parts_gets_a_quotation_for_each(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    text = (
+        "# Runner\n\nThe flag `--jobs` of the runner sets how many tests the runner runs.\n\n"
+        "Cats sleep a lot.\n\nWith `--only` the runner takes a pattern.\n\nDogs bark.\n\n"
+        "`--loud` prints the output.\n"
+    )
+
+    found = choose_excerpts(
+        "What do --jobs, --only and --loud do?", make_gathered(make_evidence(text)), encode=None
+    )
+
+    said = " ".join(each.text for each in found)
+    assert all(name in said for name in ("--jobs", "--only", "--loud"))

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, check_stage
+from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, check_stage, with_defaults
 from webrag.answering.models import AnswerPart
-from webrag.errors import GuardrailsViolationError
+from webrag.errors import GuardrailsViolationError, InputError
 
 
 def test_violation_names_stage_and_reason_and_keeps_the_reply_apart() -> None:
@@ -40,3 +40,30 @@ def test_one_quotable_block_is_enough_evidence(make_evidence: Callable[..., Any]
 
 def test_checks_of_other_stages_are_not_asked() -> None:
     check_stage("output", Checked(""), DEFAULT_GUARDRAILS)
+
+
+class _Odd:
+    stage: Any = "middle"
+
+    def check(self, checked: Checked) -> None:
+        """Nothing."""
+
+
+class _Mislabelled:
+    stage: Any = "input"
+
+    def check(self, checked: Checked) -> None:
+        stage: Any = "policy"
+        raise GuardrailsViolationError(stage, "not today", "Ask tomorrow.")
+
+
+def test_guardrail_for_a_stage_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match="_Odd is for the stage 'middle'; there are input"):
+        with_defaults([_Odd()])
+
+
+def test_violation_with_a_stage_nobody_knows_keeps_its_safe_reply() -> None:
+    with pytest.raises(GuardrailsViolationError) as caught:
+        check_stage("input", Checked("port?"), with_defaults([_Mislabelled()]))
+
+    assert (caught.value.stage, caught.value.safe_reply) == ("input", "Ask tomorrow.")

@@ -179,7 +179,7 @@ async def test_model_that_finds_no_answer_ends_in_a_request_for_clarification(
     result = await ask(desk, model.llm())
 
     assert result.final_reason == "confidence_too_low_clarify"
-    assert result.answer.startswith("No passage was found")
+    assert result.answer.startswith("Nothing stored clearly answers this")
 
 
 INJECTED = """# Turnip broker
@@ -434,3 +434,18 @@ async def test_plan_is_always_complete(desk: Any) -> None:
     assert result.plan.original_query == "Hi, could you tell me what a port is?"
     assert result.plan.revised_query == "what a port is?"
     assert (result.plan.coherence, result.plan.coherence_reason) == ("coherent", None)
+
+
+async def test_what_a_lying_model_cited_does_not_lower_the_quotations_that_replace_it(
+    desk: Any, model: Any
+) -> None:
+    await desk.store(URL, MANUAL)
+    lie = model.sentence("It listens on port 9.", (1, "It listens on port 9 of the moon."))
+    model.replies = [lie, lie]
+    model.judgement = 500
+
+    lied = await ask(desk, model.llm())
+    plain = await ask(desk)
+
+    assert lied.citation_tally.unsupported
+    assert lied.confidence == plain.confidence

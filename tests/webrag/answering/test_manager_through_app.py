@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from webrag import WebRAG, load_settings
-from webrag.errors import FetchError, InputError
+from webrag.errors import FetchError, GuardrailsViolationError, InputError
 from webrag.postgres.database import Database
 
 PAGE = """<html><head><title>Kettle manual</title></head><body><main><h1>Kettle manual</h1>
@@ -140,3 +140,23 @@ async def test_wordings_of_a_model_are_searched_for_where_the_caller_gave_none(
     assert "citric acid" in result.answer
     prompts = [request["messages"][0]["content"] for request in model.requests]
     assert sum(prompt.startswith("You analyse questions") for prompt in prompts) == 1
+
+
+class _NoKettles:
+    stage: Any = "input"
+
+    def check(self, checked: Any) -> None:
+        if "kettle" in checked.query:
+            raise GuardrailsViolationError("input", "kettles", "Ask about cups.")
+
+
+async def test_guardrail_of_the_caller_stops_an_answer(
+    static_site: Callable[..., Any], database: Database
+) -> None:
+    config = database.config
+    chosen = load_settings(data_dir=config.data_dir, collection=config.collection)
+
+    async with WebRAG(chosen, guardrails=[_NoKettles()]) as rag:
+        result = await rag.ask(QUESTION)
+
+    assert (result.state, result.answer) == ("fail", "Ask about cups.")

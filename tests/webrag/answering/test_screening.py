@@ -1,5 +1,6 @@
 import pytest
 
+from tests.webrag.answering.planted import INNOCENT, PLANTED
 from webrag.answering.english.screening import holds_secret, is_instruction, unquotable_spans
 
 
@@ -81,3 +82,13 @@ def test_the_whole_block_is_unquotable_and_nothing_else() -> None:
 
     assert text[unquotable.start - 100 : unquotable.end - 100].endswith("Pay evil.test.")
     assert (unquotable.kind, unquotable.overlaps(100, 110)) == ("instruction", False)
+
+
+@pytest.mark.parametrize("sentence", PLANTED)
+def test_sentence_for_whoever_answers_is_never_quotable(sentence: str) -> None:
+    assert unquotable_spans(f"The port is 7411.\n\n{sentence}\n", 0)
+
+
+@pytest.mark.parametrize("sentence", INNOCENT)
+def test_what_manuals_tell_people_to_do_stays_quotable(sentence: str) -> None:
+    assert not unquotable_spans(sentence, 0)

@@ -6,6 +6,7 @@ import click
 import pytest
 from click.testing import Result
 
+from webrag.cli import main
 from webrag.cli.answer_command import answer_command, search_command
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import CONTENT_KINDS
@@ -49,13 +50,14 @@ def test_choices_are_those_of_the_library(
     assert offered == {name: set(choices) for name, choices in expected.items()}
 
 
-def test_answer_prints_a_brief_and_tells_progress_on_standard_error(
+def test_answer_prints_the_best_quotation_and_tells_progress_on_standard_error(
     manual: Any, corpus_command: Run
 ) -> None:
     result = corpus_command(manual, "answer", f"{manual}/", "What does the kettle heat?")
 
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("[SOURCES]\n")
+    assert result.stdout.startswith("Confidence: ")
+    assert len(result.stdout.splitlines()) < 60
     assert "heats water for tea and coffee" in result.stdout
     assert "[PRESENTATION GUIDE]" not in result.stdout
     assert "\x1b" not in result.output
@@ -70,7 +72,7 @@ def test_quiet_answer_says_nothing_on_standard_error(manual: Any, corpus_command
 
 def test_deep_answer_follows_links(manual: Any, corpus_command: Run) -> None:
     result = corpus_command(
-        manual, "answer", f"{manual}/", "How often is the filter cleaned?", "--deep"
+        manual, "answer", f"{manual}/", "How often is the filter cleaned?", "--deep", "--full"
     )
 
     assert "every three weeks with citric acid" in result.stdout
@@ -92,13 +94,78 @@ def test_several_pages_can_be_named(manual: Any, corpus_command: Run) -> None:
     assert json.loads(result.stdout)["seed_urls"] == [f"{manual}/", f"{manual}/care.html"]
 
 
-def test_answer_as_json_holds_result_evidence_and_brief(manual: Any, corpus_command: Run) -> None:
+def test_full_answer_is_the_whole_brief(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(manual, "answer", f"{manual}/", "What does the kettle heat?", "--full")
+
+    assert result.stdout.startswith("[SOURCES]\n")
+    assert "[FOLLOW-UP OPTIONS]" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["answer", "search", "ask"])
+def test_questions_are_read_with_the_same_options(command: str) -> None:
+    offered = {option for param in main.commands[command].params for option in param.opts}
+
+    assert offered >= {
+        "--full", "--top-k", "--max-tokens", "--json", "--site", "--url", "--year", "--no-pager",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("place", [["--site", "nowhere.test"], ["--url", "https://a.test/x"]])
+def test_search_where_nothing_is_stored_ends_with_code_1(
+    place: list[str], manual: Any, corpus_command: Run
+) -> None:
+    corpus_command(manual, "ingest", f"{manual}/care.html")
+
+    result = corpus_command(manual, "search", "filter", *place, "-q")
+
+    assert result.exit_code == 1
+    assert "No stored page matches" in result.stdout
+
+
+@pytest.mark.parametrize("site", ["matching", "nowhere.test"])
+def test_answer_can_be_limited_to_a_host(site: str, manual: Any, corpus_command: Run) -> None:
+    own = manual.removeprefix("http://")
+    chosen = own if site == "matching" else site
+
+    result = corpus_command(
+        manual, "answer", f"{manual}/", "What does the kettle heat?", "--json", "--site", chosen
+    )
+
+    assert bool(json.loads(result.stdout)["passages"]) == (site == "matching")
+
+
+def test_passage_that_is_named_can_be_read(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/care.html")
+    found = corpus_command(manual, "search", "How often is the filter cleaned?", "-q").stdout
+    suggested = found.rpartition("webrag ")[2].split()
+
+    result = corpus_command(manual, *suggested)
+
+    assert (result.exit_code, result.stdout.startswith("[PAGE]\n")) == (0, True)
+    assert "every three weeks with citric acid" in result.stdout
+
+
+def test_stored_page_can_be_read_as_json(manual: Any, corpus_command: Run) -> None:
+    corpus_command(manual, "ingest", f"{manual}/care.html")
+
+    result = corpus_command(manual, "read", f"{manual}/care.html", "--heading", "Filter", "--json")
+
+    shown = json.loads(result.stdout)
+    assert shown["text"].startswith("## Filter")
+    assert shown["next_offset"] is None
+
+
+def test_reading_needs_a_page_or_a_passage(corpus_command: Run) -> None:
+    assert corpus_command(None, "read").exit_code == 2
+
+
+def test_answer_as_json_holds_the_passages_in_order(manual: Any, corpus_command: Run) -> None:
     result = corpus_command(manual, "answer", f"{manual}/", "What does the kettle heat?", "--json")
 
     shown = json.loads(result.stdout)
     assert shown["query"] == "What does the kettle heat?"
-    assert "heats water" in shown["evidence"][0]["text"]
-    assert shown["brief"].startswith("[SOURCES]")
+    assert "heats water" in shown["passages"][0]["text"]
+    assert [each["rank"] for each in shown["passages"]] == [1]
     assert 0 <= shown["confidence"] <= 1
 
 
@@ -125,7 +192,7 @@ def test_search_can_be_limited_to_a_page(manual: Any, corpus_command: Run) -> No
 
     result = corpus_command(manual, "search", "kettle filter", "--url", f"{manual}/", "--json")
 
-    assert {block["url"] for block in json.loads(result.stdout)["evidence"]} == {f"{manual}/"}
+    assert {block["url"] for block in json.loads(result.stdout)["passages"]} == {f"{manual}/"}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +237,7 @@ def test_search_can_be_filtered_by_what_passages_hold(manual: Any, corpus_comman
     )
 
     shown = json.loads(result.stdout)
-    assert shown["chunks"] == []
+    assert shown["passages"] == []
     assert "has code" in shown["warnings"][0]
 
 
@@ -184,7 +251,7 @@ def test_search_can_return_whole_pages(manual: Any, corpus_command: Run) -> None
 
     shown = json.loads(result.stdout)
     assert shown["mode"] == "full_context"
-    assert len({chunk["chunk"]["source_url"] for chunk in shown["chunks"]}) == 2
+    assert len({each["url"] for each in shown["passages"]}) == 2
 
 
 @pytest.mark.parametrize("command", ["answer", "search"])
@@ -198,8 +265,8 @@ def test_wordings_are_searched_for_too(command: str, manual: Any, corpus_command
     )  # fmt: skip
 
     shown = json.loads(result.stdout)
-    assert list(shown["wordings"]) == ["citric acid", "clean the filter"]
-    assert "citric acid" in shown["evidence"][0]["text"]
+    assert shown["wordings"] == ["citric acid", "clean the filter"]
+    assert "citric acid" in shown["passages"][0]["text"]
 
 
 @pytest.mark.parametrize("command", ["answer", "search", "ask"])

@@ -35,7 +35,7 @@ def manual(static_site: Callable[..., Any]) -> Any:
 def test_answer_is_printed_with_citations_and_steps_go_to_standard_error(
     manual: Any, corpus_command: Run
 ) -> None:
-    result = corpus_command(manual, "ask", QUESTION, "--url", f"{manual}/")
+    result = corpus_command(manual, "ask", QUESTION, "--url", f"{manual}/", "--full")
 
     assert result.exit_code == 0, result.stderr
     assert "every three weeks with citric acid. [1]" in result.stdout
@@ -56,7 +56,7 @@ def test_every_quotation_that_is_printed_is_one_that_verify_finds(
     page: str, question: str, mark: str, static_site: Callable[..., Any], corpus_command: Run
 ) -> None:
     site = static_site({"/": page})
-    shown = corpus_command(site, "ask", question, "--url", f"{site}/", "-q").stdout
+    shown = corpus_command(site, "ask", question, "--url", f"{site}/", "-q", "--full").stdout
     quotations = re.findall(r'^\[\d+\] "(.+?)"$', shown, re.MULTILINE | re.DOTALL)
 
     verdicts = [

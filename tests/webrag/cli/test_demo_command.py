@@ -153,7 +153,7 @@ def test_demo_runs_anew_each_time_and_uses_no_key(
     shown = json.loads(webrag("demo", "--json", *place).stdout)
 
     assert shown["query"] == QUESTION
-    assert len(shown["urls_fetched"]) == shown["corpus_stats"]["total_documents"]
+    assert len(shown["urls_fetched"]) == shown["documents_searched"]
 
 
 def test_two_demos_at_once_show_the_same(demo_dir: Path, tmp_path: Path) -> None:
@@ -164,10 +164,10 @@ def test_two_demos_at_once_show_the_same(demo_dir: Path, tmp_path: Path) -> None
     assert [process.returncode for process in processes] == [0, 0], outputs
     # Each serves the site at a port of its own; one at a time has pages in the collection.
     shown = [json.loads(stdout) for stdout, _ in outputs]
-    quoted = [[each["verbatim_text"] for each in result["citations"]] for result in shown]
+    quoted = [[each["text"] for each in result["passages"]] for result in shown]
     assert quoted[0] == quoted[1] != []
     pages = {len(each["urls_fetched"]) for each in shown}
-    assert pages == {each["corpus_stats"]["total_documents"] for each in shown}
+    assert pages == {each["documents_searched"] for each in shown}
 
 
 def test_demo_keeps_its_pages_in_a_collection_of_its_own(

@@ -20,19 +20,29 @@ def site(static_site: Callable[..., Any]) -> Any:
 def test_status_lists_what_is_stored(site: Any, corpus_command: Run) -> None:
     corpus_command(site, "ingest", f"{site}/a", f"{site}/b")
 
-    result = corpus_command(site, "status")
+    result = corpus_command(site, "status", "--pages")
 
     assert "Documents indexed: 2" in result.stdout
     assert f"{site}/a" in result.stdout
 
 
-def test_status_can_leave_the_pages_out(site: Any, corpus_command: Run) -> None:
+def test_status_shows_totals_of_each_site_and_no_pages(site: Any, corpus_command: Run) -> None:
+    corpus_command(site, "ingest", f"{site}/a", f"{site}/b")
+
+    shown = corpus_command(site, "status").stdout
+
+    assert f"- {site.removeprefix('http://')}: 2 pages, " in shown
+    assert f"{site}/a" not in shown
+    assert "`webrag status --pages` lists the pages." in shown
+
+
+def test_json_status_holds_no_pages_unless_asked(site: Any, corpus_command: Run) -> None:
     corpus_command(site, "ingest", f"{site}/a")
 
-    result = corpus_command(site, "status", "--no-urls", "--json")
+    result = corpus_command(site, "status", "--json")
 
     shown = json.loads(result.stdout)
-    assert (shown["documents"], shown["pages"]) == (1, [])
+    assert (shown["documents"], shown["pages"], len(shown["sites"])) == (1, [], 1)
 
 
 def test_status_of_an_empty_corpus_says_what_to_do(site: Any, corpus_command: Run) -> None:
@@ -52,7 +62,7 @@ def test_status_of_an_unknown_page_is_not_that_of_an_empty_corpus(
 def test_status_names_pages_that_were_never_obtained(site: Any, corpus_command: Run) -> None:
     corpus_command(site, "ingest", f"{site}/missing", "--quiet")
 
-    result = corpus_command(site, "status")
+    result = corpus_command(site, "status", "--pages")
 
     assert "Pages that could not be obtained: 1" in result.stdout
     assert f"- {site}/missing\n  (failed " in result.stdout
@@ -72,7 +82,7 @@ def test_status_tells_what_came_of_the_last_request(site: Any, corpus_command: R
     corpus_command(site, "ingest", f"{site}/a")
     corpus_command(site, "ingest", f"{site}/a", "--refresh")
 
-    result = corpus_command(site, "status")
+    result = corpus_command(site, "status", "--pages")
 
     assert "Last requests: 1 unchanged" in result.stdout
     assert ": unchanged)" in result.stdout

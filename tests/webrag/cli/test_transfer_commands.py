@@ -25,7 +25,7 @@ def exported(static_site: Callable[..., Any], corpus_command: Run, tmp_path: Pat
 def test_exported_pages_come_back_after_they_were_forgotten(
     exported: Path, corpus_command: Run
 ) -> None:
-    stored = json.loads(corpus_command(None, "status", "--json").stdout)["pages"]
+    stored = json.loads(corpus_command(None, "status", "--pages", "--json").stdout)["pages"]
     corpus_command(None, "forget", *(page["url"] for page in stored), "--yes")
     result = corpus_command(None, "import", str(exported))
     found = corpus_command(None, "search", "What about bananas?")

@@ -158,7 +158,9 @@ async def test_links_come_back_in_page_order_with_their_source(
         "char_start": start,
         "char_end": start + 9,
         "source_depth": 2,
+        "modified_at": None,
         "origin": "page",
+        "found_in": "",
     }
     assert second.url == "https://docs.test/b"
 
@@ -172,19 +174,6 @@ async def test_links_of_several_pages_follow_the_order_asked_for(
     links = await corpus.links(["https://docs.test/b", URL, "https://docs.test/none"])
 
     assert [link.url for link in links] == ["https://docs.test/2", "https://docs.test/1"]
-
-
-async def test_in_degree_counts_linking_pages_not_links(
-    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
-) -> None:
-    target = "https://docs.test/t"
-    await indexer.index(make_document(links=[target, target]))
-    await indexer.index(make_document("https://docs.test/b", "# B\n\nx\n", [target]))
-
-    assert await corpus.in_degrees([target, "https://docs.test/none"]) == {
-        target: 2,
-        "https://docs.test/none": 0,
-    }
 
 
 async def test_scope_holds_retrievable_pages_of_the_sites(

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pattern_attacks import stopped_after
-from webrag.crawling.sitemap import SitemapEntry, SitemapReader, parse_sitemap
+from webrag.crawling.sitemap import SitemapEntry, SitemapReader
 from webrag.errors import FetchError, InputError
+from webrag.ingestion.site_maps.sitemap import parse_sitemap
 
 SITE = "https://site.test"
 

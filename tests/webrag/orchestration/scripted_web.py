@@ -66,9 +66,6 @@ class Web:
     async def known_dead(self, urls: Collection[str], _now: datetime) -> frozenset[str]:
         return frozenset(urls) & self.dead
 
-    async def in_degrees(self, _targets: list[str]) -> dict[str, int]:
-        return {}
-
     async def pages(self, urls: list[str]) -> dict[str, StoredPage]:
         return {url: None for url in urls if url in self.stored}  # type: ignore[misc]
 

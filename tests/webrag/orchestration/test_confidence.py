@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.orchestration.confidence import band, confidence, coverage, quality
+from webrag.orchestration.confidence import (
+    band,
+    below_high,
+    confidence,
+    coverage,
+    is_list_of_links,
+    quality,
+)
 from webrag.orchestration.models import ScoreProfile
 
 from .conftest import build_ranked
@@ -94,3 +101,27 @@ def test_quality_is_monotone_for_any_profile(profile: Any, left: Any, right: Any
     low, high = sorted((left, right))
 
     assert 0 <= quality(low, profile) <= quality(high, profile) <= 1
+
+
+@pytest.mark.parametrize(("found", "kept"), [(0.95, 0.79), (0.6, 0.6), (0.1, 0.1)])
+def test_doubt_takes_nothing_but_the_highest_band(found: float, kept: float) -> None:
+    assert below_high(found) == pytest.approx(kept)
+
+
+@pytest.mark.parametrize(
+    ("links", "is_list"),
+    [
+        pytest.param([], False, id="no link"),
+        pytest.param([(100, 109)], False, id="one link of several words"),
+        pytest.param([(100, 109), (110, 119), (120, 129)], True, id="nothing but links"),
+        pytest.param([(0, 99), (200, 300)], False, id="links of other passages"),
+        pytest.param([(90, 500)], True, id="a link over all of it"),
+    ],
+)
+def test_passage_is_a_list_of_links_when_most_of_it_is_linked(links: Any, is_list: bool) -> None:
+    assert is_list_of_links("Replicas  Backups   Snapshots", 100, links) == is_list
+
+
+@given(st.text(max_size=50), st.lists(st.tuples(st.integers(-5, 80), st.integers(-5, 80))))
+def test_any_places_of_links_can_be_judged(text: str, links: list[tuple[int, int]]) -> None:
+    assert isinstance(is_list_of_links(text, 10, links), bool)

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from webrag.errors import FetchError, InputError, PageGoneError
 from webrag.orchestration.confidence import LOCAL
+from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.retrieval.filters import SearchFilters
 
@@ -19,6 +20,7 @@ from .conftest import (
     Lab,
     failing,
     held,
+    html,
     texts,
 )
 
@@ -146,6 +148,22 @@ async def test_listener_that_fails_costs_nothing(lab: Lab, manual: Any, caplog: 
 
     assert result.chunks
     assert "Progress could not be reported" in caplog.text
+
+
+async def test_pages_that_do_not_fit_whole_are_searched_and_that_is_said(
+    lab: Lab, static_site: Any
+) -> None:
+    beds = [f"Bed {n} holds {n} rows of turnips, sown in the {n}th week." for n in range(200)]
+    site = static_site({"/": html("Garden", *beds)})
+    engine = lab.engine(config=OrchestrationConfig(context_budget=1_000))
+
+    result = await engine.run(
+        site + "/", "How many rows has bed 137?", retrieval_mode="full_context"
+    )
+
+    assert result.mode == "chunk"
+    assert "137 rows" in texts(result)
+    assert any("the budget is 1000" in warning for warning in result.warnings)
 
 
 async def test_whole_pages_are_returned_in_full_context_mode(lab: Lab, manual: Any) -> None:

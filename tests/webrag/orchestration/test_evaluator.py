@@ -22,7 +22,7 @@ CASES = [
         {"is_saturated": True, "is_mediocre_plateau": True},
         {},
         "mediocre_plateau",
-        "expand_intent",
+        "expand_breadth",
         id="budget filled with mediocre passages",
     ),
     pytest.param(
@@ -67,7 +67,7 @@ CASES = [
             "tried": frozenset({"expand_breadth"}),
             "confidence": 0.8,
         },
-        "diminishing_returns",
+        "answered",
         "stop",
         id="no gain, links are left, the answer seems found",
     ),
@@ -77,7 +77,7 @@ CASES = [
             "iteration": 1,
             "previous": signals(),
             "open_actions": frozenset({"expand_intent"}),
-            "confidence": 0.9,
+            "confidence": 0.7,
         },
         "cliff",
         "expand_intent",
@@ -89,9 +89,9 @@ CASES = [
     pytest.param(
         {"is_cliff": True},
         {"confidence": 0.8, "iteration": 1},
-        "cliff",
-        "expand_breadth",
-        id="an early exit is for the first pages only",
+        "answered",
+        "stop",
+        id="answered in a later round",
     ),
     pytest.param(
         {"is_plateau": True, **GOOD}, {"iteration": 1}, "good_plateau", "stop", id="good plateau"
@@ -107,14 +107,14 @@ CASES = [
         {"is_plateau": True, "score_mean": 0.7},
         {},
         "low_fill",
-        "expand_recall",
+        "expand_breadth",
         id="a plateau does not end the search on the first pages",
     ),
     pytest.param(
         {"is_cliff": True, "has_high_redundancy": True},
         {},
         "cliff_redundant",
-        "expand_intent",
+        "expand_breadth",
         id="cliff among repetitions",
     ),
     pytest.param({"is_cliff": True}, {}, "cliff", "expand_breadth", id="cliff"),
@@ -122,10 +122,10 @@ CASES = [
         {"is_plateau": True, "is_mediocre_plateau": True},
         {},
         "mediocre_plateau",
-        "expand_intent",
+        "expand_breadth",
         id="mediocre plateau",
     ),
-    pytest.param({"top_score": 0.49}, {}, "low_scores", "expand_intent", id="low scores"),
+    pytest.param({"top_score": 0.49}, {}, "low_scores", "expand_breadth", id="low scores"),
     pytest.param(
         {"top_score": 0.49},
         {"open_actions": frozenset({"expand_breadth"})},
@@ -133,7 +133,21 @@ CASES = [
         "expand_breadth",
         id="low scores, no other wording left",
     ),
-    pytest.param(GOOD, {}, "low_fill", "expand_recall", id="good but few, retrieval was cut"),
+    pytest.param(
+        GOOD,
+        {"open_actions": frozenset({"expand_recall", "expand_intent"})},
+        "low_fill",
+        "expand_recall",
+        id="good but few, no link left, retrieval was cut",
+    ),
+    pytest.param(
+        {"top_score": 0.49},
+        {"open_actions": frozenset({"expand_recall", "expand_intent"})},
+        "low_scores",
+        "expand_intent",
+        id="low scores, no link left",
+    ),
+    pytest.param(GOOD, {}, "low_fill", "expand_breadth", id="good but few"),
     pytest.param(
         GOOD,
         {"open_actions": frozenset({"expand_breadth", "expand_intent"})},
@@ -151,7 +165,7 @@ CASES = [
     pytest.param(
         {"avg_confidence": None},
         {"confidence": 0.8, "iteration": 1},
-        "default",
+        "answered",
         "stop",
         id="estimate is high",
     ),
@@ -223,7 +237,12 @@ def test_rule_changes_at_its_bound(given_signals: Any, given_state: Any, rule: s
 def test_gain_at_the_least_growth_is_worth_another_round(now: int, rule: str) -> None:
     before = signals(chunks_above_threshold=100)
     current = signals(chunks_above_threshold=now, is_cliff=True)
-    found = {"confidence": 0.8, "iteration": 1, "previous": before, "tried": ALL}
+    found = {
+        "iteration": 1,
+        "previous": before,
+        "tried": ALL,
+        "open_actions": ALL - {"expand_breadth"},
+    }
 
     assert decide(current, state(**found)).rule == rule
 
@@ -236,8 +255,8 @@ def test_rules_are_tried_in_the_documented_order() -> None:
     assert [rule.name for rule in RULES] == [
         "depth_cap",
         "saturated",
-        "diminishing_returns",
         "answered",
+        "diminishing_returns",
         "good_plateau",
         "cliff_redundant",
         "cliff",
@@ -258,9 +277,7 @@ def test_reason_says_when_no_expansion_was_asked_for() -> None:
 def test_reason_names_numbers_and_action() -> None:
     decision = decide(signals(top_score=0.31), state())
 
-    assert decision.reason == (
-        "Nothing indexed fits the question (best 0.31): rephrasing the question."
-    )
+    assert decision.reason == ("Nothing indexed fits the question (best 0.31): following links.")
 
 
 def test_reason_says_why_nothing_is_left_to_try() -> None:

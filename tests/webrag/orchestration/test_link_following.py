@@ -35,7 +35,7 @@ async def test_deep_answer_finds_what_is_two_links_away(lab: Lab, manual: Any) -
 async def test_steps_tell_what_was_obtained(lab: Lab, manual: Any) -> None:
     result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
 
-    last = result.expansion_steps[-1]
+    last = [step for step in result.expansion_steps if step.decision == "expand_breadth"][-1]
     assert (last.decision, last.iteration, last.depth) == ("expand_breadth", 2, 2)
     assert last.chunks_added == sum(last.chunks_by_url.values()) > 0
     assert last.top_score_after > last.top_score_before
@@ -166,7 +166,7 @@ async def test_round_of_dead_links_does_not_end_link_following(lab: Lab, static_
     result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=8)
 
     assert "512 megabytes" in texts(result)
-    assert "15 links of one round were dead, so it brought no page." in result.warnings
+    assert "10 links of one round were dead, so it brought no page." in result.warnings
 
 
 async def test_links_that_end_a_run_are_named_as_dead(lab: Lab, static_site: Any) -> None:
@@ -188,3 +188,37 @@ async def test_dead_links_are_not_asked_for_again_by_the_next_question(
     asked = [path for path in site.paths if path.startswith("/falling-behind-")]
     assert len(asked) == len(set(asked)) == 4
     assert not any("falling-behind" in link.url for link in result.next_links)
+
+
+async def test_page_that_only_links_to_the_topic_does_not_end_the_search(
+    lab: Lab, static_site: Any
+) -> None:
+    topics = (
+        ("/replication.html", "How far a replica may fall behind the leader", ""),
+        ("/backup.html", "When a replica is expelled", ""),
+    )
+    site = static_site({**MANUAL, "/": html("Replica, leader, expelled", links=topics)})
+
+    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep")
+
+    assert "512 megabytes" in texts(result)
+    assert result.expansion_steps[0].rule != "answered"
+
+
+async def test_question_whose_wording_no_passage_meets_is_looked_for_further(
+    lab: Lab, manual: Any
+) -> None:
+    wordings = ["broker port", "replica expelled 512 megabytes behind the leader"]
+
+    one = await lab.engine().run(manual + "/", AT_SEED, wordings=wordings[:1], research_mode="deep")
+    both = await lab.engine().run(manual + "/", AT_SEED, wordings=wordings, research_mode="deep")
+
+    assert (one.final_decision.rule, one.total_iterations) == ("answered", 0)
+    assert "512 megabytes" in texts(both)
+
+
+async def test_search_ends_in_the_round_that_finds_the_answer(lab: Lab, manual: Any) -> None:
+    result = await lab.engine().run(manual + "/", ONE_LINK_AWAY, research_mode="deep")
+
+    assert result.final_decision.rule == "answered"
+    assert result.total_iterations == 1

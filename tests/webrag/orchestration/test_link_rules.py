@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -6,9 +7,11 @@ from webrag.orchestration.links.rules import (
     LinkScope,
     anchor_of,
     next_to_try,
+    path_date,
     path_words,
     penalty,
     shared_path,
+    silent_sites,
     skip_reason,
     worth_now,
 )
@@ -194,8 +197,35 @@ def test_folder_that_seems_to_be_missing_comes_last(
 def test_links_far_below_the_best_wait_for_a_later_round(
     scores: list[float], rounds_left: int, count: int
 ) -> None:
-    assert worth_now(scores, rounds_left=rounds_left, has_wordings=True) == count
+    assert worth_now(scores, 5, rounds_left=rounds_left, has_wordings=True) == count
 
 
 def test_no_link_waits_where_only_the_question_scored_them() -> None:
-    assert worth_now([0.8, 0.1, 0.1], rounds_left=3, has_wordings=False) == 3
+    assert worth_now([0.8, 0.1, 0.1], 5, rounds_left=3, has_wordings=False) == 3
+
+
+@pytest.mark.parametrize(("rounds_left", "count"), [(3, 4), (1, 50)])
+def test_two_links_are_tried_for_each_page_while_rounds_are_left(
+    rounds_left: int, count: int
+) -> None:
+    assert worth_now([0.5] * 50, 2, rounds_left=rounds_left, has_wordings=False) == count
+
+
+@pytest.mark.parametrize(
+    ("path", "date"),
+    [
+        ("/2024/05/17/news.html", datetime(2024, 5, 17, tzinfo=UTC)),
+        ("/blog/2024-05-notes", datetime(2024, 5, 1, tzinfo=UTC)),
+        ("/2024/99/x", None),
+        ("/release-120240501", None),
+        ("/guide/", None),
+    ],
+)
+def test_date_in_an_address(path: str, date: datetime | None) -> None:
+    assert path_date(f"https://d.test{path}") == date
+
+
+def test_site_is_silent_after_three_requests_without_an_answer() -> None:
+    asked = [f"https://a.test/{n}" for n in range(3)] + ["https://b.test/1", "https://b.test/2"]
+
+    assert silent_sites(asked) == {"a.test"}

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,21 @@ def link(url: str = "https://d.test/x", **values: Any) -> LinkCandidate:
 def scored(
     *links: Any,
     passages: Any = None,
-    in_degrees: Any = None,
     encoder: Any = None,
     questions: Any = (QUESTION,),
     seeds: Any = (),
+    in_turn: bool = False,
+    site_map: Any = None,
 ) -> Any:
     return score_links(
         links,
         [LinkQuestion.of(question, encoder) for question in questions],
         seeds=seeds,
-        in_degrees=in_degrees or {},
         passages=passages or {},
         encoder=encoder,
         weights=WEIGHTS,
+        in_turn=in_turn,
+        site_map=site_map,
     )
 
 
@@ -49,16 +52,10 @@ def scored(
     ("candidate", "signal", "value"),
     [
         pytest.param(link(title="Replica lag"), "title", 1.0, id="anchor says all"),
-        pytest.param(link(title="Replicas"), "title", 0.5, id="anchor says half, stemmed"),
+        pytest.param(link(title="Replicas"), "title", 1.0, id="stemmed; no link knows the rest"),
         pytest.param(link(title="next"), "title", 0.0, id="generic anchor"),
         pytest.param(link(description="the lag of a replica"), "description", 1.0, id="sentence"),
-        pytest.param(link("https://d.test/replica/lag.html"), "url_path", 1.0, id="path"),
-        pytest.param(
-            link("https://d.test/replica/other/page.html"), "url_path", 0.25, id="path as Jaccard"
-        ),
-        pytest.param(link(), "depth", 0.8, id="one link from the start"),
-        pytest.param(link(source_depth=3), "depth", 0.2, id="four links from the start"),
-        pytest.param(link(source_depth=9), "depth", 0.0, id="far away"),
+        pytest.param(link("https://d.test/replica/lag.html"), "title", 1.0, id="path"),
         pytest.param(link(), "passage", 0.0, id="navigation has no passage"),
         pytest.param(link(), "similarity", 0.0, id="no encoder"),
     ],
@@ -69,11 +66,49 @@ def test_signal(candidate: Any, signal: Any, value: Any) -> None:
     assert found.breakdown[signal] == pytest.approx(value)
 
 
-@pytest.mark.parametrize(("count", "value"), [(0, 0.0), (2, 0.4), (5, 1.0), (50, 1.0)])
-def test_in_degree_is_full_at_five_pages(count: Any, value: Any) -> None:
-    (found,) = scored(link(), in_degrees={"https://d.test/x": count})
+def test_what_the_sites_own_map_says_of_a_target_raises_links_of_pages_as_well() -> None:
+    with_map, without = (
+        scored(link(), site_map=said)[0] for said in ({"https://d.test/x": 0.5}, None)
+    )
 
-    assert found.breakdown["in_degree"] == value
+    assert with_map.breakdown["site_map"] == 0.5
+    assert with_map.score == pytest.approx(without.score + 0.5 * WEIGHTS["site_map"])
+
+
+def test_target_is_named_by_all_its_links_together() -> None:
+    links = [link(title="Replicas"), link(title="Their lag"), link("https://d.test/lag")]
+
+    best, other = scored(*links)
+
+    assert (best.url, best.breakdown["title"]) == ("https://d.test/x", 1.0)
+    assert other.breakdown["title"] < 0.5
+
+
+def test_word_that_names_few_targets_says_more() -> None:
+    links = [link(f"https://d.test/replica-{n}") for n in range(9)] + [link("https://d.test/lag")]
+
+    assert scored(*links)[0].url == "https://d.test/lag"
+
+
+def test_newer_target_wins_a_tie() -> None:
+    old, new = "https://d.test/2019/03/04/replica-lag", "https://d.test/2024/03/04/replica-lag"
+    told = "https://d.test/a/b/c/replica-lag"
+
+    assert [each.url for each in scored(link(old), link(new))] == [new, old]
+    at = datetime(2025, 1, 1, tzinfo=UTC)
+    assert scored(link(old), link(new), link(told, modified_at=at))[0].url == told
+
+
+def test_each_part_of_a_question_is_served_in_turn() -> None:
+    replicas = [link(f"https://d.test/{n}", title=f"Replica lag {n}") for n in range(5)]
+    backup = link("https://d.test/b", title="Backup at night, and other work")
+    questions = (QUESTION, "How are backups pruned?")
+
+    found = [each.title for each in scored(*replicas, backup, questions=questions)]
+    turns = [each.title for each in scored(*replicas, backup, questions=questions, in_turn=True)]
+
+    assert backup.title not in found[:2]
+    assert backup.title in turns[:2]
 
 
 def test_passage_signal_is_that_of_the_passage_around_the_link() -> None:
@@ -87,7 +122,7 @@ def test_passage_signal_is_that_of_the_passage_around_the_link() -> None:
 def test_score_is_the_weighted_sum() -> None:
     (found,) = scored(link(title="Replica lag"))
 
-    assert found.score == pytest.approx(0.40 * 1.0 + 0.10 * 0.8)
+    assert found.score == pytest.approx(0.60)
 
 
 def test_target_counts_by_the_named_page_whose_address_it_shares_most() -> None:
@@ -284,7 +319,7 @@ def test_link_named_in_a_sentence_beats_the_entries_of_a_relevant_list() -> None
     assert best.url == "https://d.test/aside"
 
 
-@pytest.mark.parametrize("signal", ["title", "url_path", "description"])
+@pytest.mark.parametrize("signal", ["title", "description"])
 def test_word_that_names_every_target_says_little(signal: str) -> None:
     names = ["add", "commit", "fetch", "merge", "push", "stash", "tag", "bisect"]
     links = [

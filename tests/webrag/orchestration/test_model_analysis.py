@@ -50,6 +50,14 @@ async def test_good_answer_is_used(services: FakeServices, llm: OpenAILike) -> N
     assert (analysis.method, degraded) == ("llm", None)
 
 
+async def test_more_parts_than_four_are_cut(services: FakeServices, llm: OpenAILike) -> None:
+    services.texts = [json.dumps({**json.loads(GOOD), "sub_queries": list("abcdef")})]
+
+    analysis, degraded = await QueryAnalyzer(llm=llm).analyze(QUESTION)
+
+    assert (analysis.sub_queries, degraded) == (("a", "b", "c", "d"), None)
+
+
 async def test_server_needs_neither_tools_nor_a_json_mode(
     services: FakeServices, llm: OpenAILike
 ) -> None:

@@ -158,6 +158,18 @@ async def test_no_scorer_means_raw_similarity_without_a_sentence() -> None:
     assert ([item.reranked_score for item in ranked], degraded) == ([0.5, 0.3], None)
 
 
+async def test_without_a_scorer_the_order_of_the_search_stays() -> None:
+    by_words = build_chunk(score=0.9, raw_similarity=0.3)
+    by_meaning = build_chunk(score=0.4, raw_similarity=0.6)
+
+    ranked, _ = await ChunkReranker(None, SIMILARITY).rerank(
+        "q", build_result(by_meaning, by_words)
+    )
+
+    assert [item.chunk.chunk_id for item in ranked] == [by_words.chunk_id, by_meaning.chunk_id]
+    assert [item.reranked_score for item in ranked] == [0.6, 0.3]
+
+
 async def test_nothing_retrieved_is_nothing_ranked() -> None:
     assert await ChunkReranker(Broken(), PROFILE).rerank("q", build_result()) == ((), None)
 

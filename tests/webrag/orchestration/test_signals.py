@@ -65,7 +65,7 @@ def test_good_chunks_are_those_near_the_best(make_ranked: Any) -> None:
 
 
 def test_fill_is_the_share_of_the_context_budget(make_ranked: Any) -> None:
-    chunks = [make_ranked(0.5, tokens=300), make_ranked(0.4, tokens=100)]
+    chunks = [make_ranked(0.5, tokens=300), make_ranked(0.6, tokens=100)]
     config = OrchestrationConfig(context_budget=500)
 
     found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)
@@ -114,3 +114,23 @@ def test_recall_gain_is_relative_growth(before: Any, now: Any, gain: Any) -> Non
     old, new = counted(before), counted(now)
 
     assert recall_gain(new, old) == gain
+
+
+def test_only_what_is_good_fills_the_budget(make_ranked: Any) -> None:
+    chunks = [
+        make_ranked(score, token_start=0, token_end=1_000) for score in (0.9, 0.5, 0.49, 0.21)
+    ]
+    config = OrchestrationConfig(context_budget=2_000)
+
+    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)
+
+    assert found.token_fill_ratio == 1.0
+
+
+def test_budget_full_of_what_is_off_the_topic_is_not_saturated(make_ranked: Any) -> None:
+    chunks = [make_ranked(0.21, token_start=0, token_end=1_000) for _ in range(9)]
+    config = OrchestrationConfig(context_budget=9_000)
+
+    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)
+
+    assert (found.is_saturated, found.token_fill_ratio) == (False, 0.0)

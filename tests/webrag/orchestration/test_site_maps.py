@@ -39,9 +39,13 @@ SITE = {
 @pytest.fixture
 async def make_maps(database: Any) -> AsyncIterator[Callable[..., SiteMaps]]:
     fetcher = HttpFetcher(FetchConfig(allowed_hosts=("127.0.0.1",), timeout_s=10))
-    workers = WorkerPool(1, 10)
+    workers = WorkerPool(1, 30)
     yield lambda **limits: SiteMaps(
-        fetcher.fetch_bytes, workers, SiteMapStore(database), SiteMapConfig(**limits)
+        fetcher.fetch_bytes,
+        fetcher.declared_sitemaps,
+        workers,
+        SiteMapStore(database),
+        SiteMapConfig(**{"timeout_s": 60, **limits}),
     )
     await workers.aclose()
     await fetcher.aclose()
@@ -158,3 +162,45 @@ async def test_runs_at_once_share_one_request_for_a_map(
     await all_of(engine.run(f"{site}/index.html", QUESTION, research_mode="deep") for _ in range(3))
 
     assert site.paths.count("/searchindex.js") == 1
+
+
+async def test_sitemap_that_robots_txt_names_is_read_where_no_page_names_a_map(
+    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
+) -> None:
+    routes = {
+        "/index.html": SITE["/index.html"].replace(MARK, "</head>"),
+        "/limits-idle-connections.html": SITE["/limits.html"],
+    }
+    site = static_site(routes)
+    routes["/robots.txt"] = f"User-agent: *\nSitemap: {site}/map.xml\n"
+    address = f"{site}/limits-idle-connections.html"
+    routes["/map.xml"] = f"<urlset><url><loc>{address}</loc></url></urlset>"
+
+    result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert "95 seconds" in texts(result)
+    step = next(step for step in result.expansion_steps if step.candidates_expanded)
+    assert step.found_in == {address: "the site's sitemap"}
+
+
+async def test_index_page_is_found_by_way_of_the_first_page_and_is_no_evidence(
+    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
+) -> None:
+    home = "<a accesskey=h href=home.html>Home</a></main>"
+    rows = "".join(f"<dt>word{n}, <a href=w{n}.html>Word</a></dt>" for n in range(30))
+    site = static_site(
+        {
+            "/index.html": SITE["/colours.html"].replace("</main>", home),
+            "/home.html": html("Home", "x").replace("</main>", "<a href=ix.html>Index</a></main>"),
+            "/ix.html": f"<body><dl>{rows}<dt>idle connection, closed by the broker after seconds,"
+            " <a href=limits.html>Limits</a></dt></dl></body>",
+            "/limits.html": SITE["/limits.html"],
+        }
+    )
+
+    result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert "95 seconds" in texts(result)
+    step = next(step for step in result.expansion_steps if step.candidates_expanded)
+    assert step.found_in[f"{site}/limits.html"] == "the site's index page"
+    assert not any(url.endswith("/ix.html") for url in result.urls_fetched)

@@ -34,7 +34,7 @@ async def test_events_tell_each_decision(lab: Lab, static_site: Any) -> None:
     events, result = await events_of(lab.engine(), site + "/", TWO_LINKS_AWAY, research_mode="deep")
 
     actions = [event.decision.action for event in events if isinstance(event, DecisionEvent)]
-    assert actions == ["expand_intent", "expand_breadth", "expand_breadth", "stop"]
+    assert actions == ["expand_breadth", "expand_breadth", "expand_intent", "stop"]
     assert isinstance(result, OrchestrationResult)
 
 

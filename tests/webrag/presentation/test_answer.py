@@ -43,7 +43,7 @@ def test_answer_is_followed_by_citations_and_what_is_known_of_it() -> None:
         "    chars 5-9, passage: https://x.test/#:~:text=a",
         "",
         "[ABOUT THIS ANSWER]",
-        "Confidence: 0.75 (confidence_medium_caveated)",
+        "Confidence: 0.75 (medium: check it in the sources)",
         "Uncertain: It rests on a single page.",
         "Degraded: The language model failed.",
     ]

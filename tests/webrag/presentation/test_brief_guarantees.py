@@ -84,6 +84,26 @@ def test_words_of_a_next_link_cannot_forge_a_section(
     assert lines.count("[STATS]") == lines.count("[CITATIONS]") == lines.count("[EVIDENCE]") == 1
 
 
+def test_next_link_says_which_map_of_the_site_it_was_found_in(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    link = NextLink(
+        url="https://docs.example.org/next",
+        anchor="Next",
+        heading=None,
+        page_url=None,
+        score=0.5,
+        found_in="the site's search index",
+    )
+    result = make_result(make_chunk("Timeouts.", "Timeouts."), next_links=(link,))
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert (
+        "- https://docs.example.org/next ('Next'; 0.50; found in the site's search index)" in text
+    )
+
+
 @pytest.mark.parametrize(("band", "most"), [("medium", 8), ("none", 4)])
 def test_fewer_next_links_stand_beside_what_answers_nothing(
     make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter, band: str, most: int

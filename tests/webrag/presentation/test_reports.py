@@ -68,7 +68,9 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
         "- 7: another action\n"
         "\n"
         "The limit was reached: 90 pages that were found have not been visited. Repeat the"
-        " command with a higher --max-pages to go on."
+        " command with a higher --max-pages to go on. 7 addresses of the site were left alone, for"
+        " the reasons above: `webrag ingest URL` stores any of them, and the command with a higher"
+        " --max-pages takes more of those that were too many."
     )
 
 

@@ -129,6 +129,17 @@ def test_trace_hangs_a_page_under_the_stored_page_its_link_stands_on(
     assert lines[4].startswith("└── /b (depth 1")
 
 
+def test_trace_says_which_map_of_the_site_named_a_page(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    url = "https://docs.example.org/guide/b"
+    step = make_step(candidates_expanded=(url,), found_in={url: "the site's search index"})
+
+    trace = expansion_trace(make_result(expansion_steps=(step,)))
+
+    assert "/b (depth 1, +0 chunks, found in the site's search index, " in trace
+
+
 def test_trace_tells_the_time_of_a_round_once(make_result: MakeResult, make_step: MakeStep) -> None:
     urls = tuple(f"https://docs.example.org/guide/{name}" for name in "abc")
     step = make_step(candidates_expanded=urls, duration_ms=777)

@@ -75,3 +75,29 @@ def is_of_kind(text: str, kind: AnswerKind, *, is_code: bool = False) -> bool:
     if kind == "steps":
         return is_code or bool(_ACTION.search(text))
     return kind == "other" or bool(_A_CONDITION.search(text))
+
+
+_MOST_PARTS: Final = 4
+# "In the old format, which ..." sets a scene; "..., which is odd, and why" adds a clause.
+_SCENE: Final = re.compile(
+    r"(?:in|if|for|when|on|with|using|while|after|before|since|as|i|my|we)\b", re.IGNORECASE
+)
+_CLAUSE: Final = re.compile(
+    r"(?:why|which|how|what|where|who|even|unless|but|so|because|although|though|not|if|when|i|it"
+    r"|is|are|does|do|can|that)\b",
+    re.IGNORECASE,
+)
+_PART: Final = re.compile(r",\s*+(?:(?:and|or)\s++(?:also\s++)?)?|\s++and\s++(?:also\s++)?")
+
+
+def asked_parts(question: str) -> tuple[str, ...]:
+    """What a question lists with commas, such as "run it faster, quieter and with a limit".
+
+    Nothing where it lists nothing: a single comma or "and" seldom parts two things.
+    """
+    text = " ".join(question.split()).rstrip(" ?.!")
+    if not re.search(r",[^,]{1,200}(?:,|\band\b)", text):
+        return ()
+    parts = [part for part in _PART.split(text) if part.strip()]
+    is_list = 2 < len(parts) <= _MOST_PARTS and not _SCENE.match(text)
+    return tuple(parts) if is_list and not any(map(_CLAUSE.match, parts[1:])) else ()

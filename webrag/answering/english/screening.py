@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from webrag.answering.addressing import addresses_reader, bare
+from webrag.answering.addressing import addresses_reader
+from webrag.ingestion.characters import bare
 from webrag.retrieval.markup import read_blocks
 
 __all__ = ["UnquotableSpan", "holds_secret", "is_instruction", "unquotable_spans"]
@@ -15,9 +16,10 @@ _INSTRUCTIONS: Final = re.compile(
         (
             r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:previous|prior|earlier"
             r"|above|preceding|all|any|your|these|the\s+system)\b[^.\n]{0,30}\b(?:instructions?|prompts?"
-            r"|rules|guidelines|directions|context|messages?)\b",
+            r"|rules|guidelines|directions|context|messages?)\b(?!\.\w)",
             r"\b(?:forget|ignore)\s+everything\s+(?:above|before|you)\b",
-            r"\byou\s+are\s+(?:now|no\s+longer|actually)\s+(?:(?-i:[A-Z]{3,})\b|in\s+\w+\s+mode\b"
+            r"\byou\s+are\s+(?:now|no\s+longer|actually)\s+(?:(?-i:[A-Z]{3,})\b"
+            r"|in\s+(?:developer|debug|god|admin|jailbreak|maintenance|unrestricted)\s+mode\b"
             r"|an?\s+(?:[\w-]+\s+){0,3}(?:assistant|ai|bot|model|agent|hacker)\b)",
             r"\b(?:as|you\s+are)\s+an?\s+(?:ai(?:\s+language)?|(?:large\s+)?language|llm|chatbot)\b"
             r"(?:\s+(?:assistant|model|agent))?,?\s+(?:you|please|always|must|should)\b",
@@ -26,7 +28,8 @@ _INSTRUCTIONS: Final = re.compile(
             r"|assistants?|systems?|reading\s+this))?\s*[:,!]",
             r"\b(?:ai|llm|language\s+model|assistant|chatbot)s?(?:\s+(?:assistant|agent|model)s?)?"
             r"\s+(?:reading|processing|summari[sz]ing)\s+this\b",
-            r"\b(?:reveal|print|repeat|show|output|leak|expose)\b[^.\n]{0,20}\b(?:your|the)\s+"
+            r"(?<!not )(?<!n't )(?<!never )\b(?:reveal|print|repeat|show|output|leak|expose)\b"
+            r"[^.\n]{0,20}\b(?:your|the)\s+"
             r"(?:(?:system|initial|hidden)\s+(?:prompt|instructions?)|api\s+keys?)\b",
             r"\b(?:do\s+not|don't|never)\s+(?:tell|inform|mention\s+(?:this|it)\s+to|warn|alert)\s+the"
             r"\s+(?:user|human|operator)\b",
@@ -34,7 +37,8 @@ _INSTRUCTIONS: Final = re.compile(
             r"\byour?\s+(?:new|real|true|only)\s+(?:instructions?|task|objective|goal)\s+(?:is|are)\b",
             r"\b(?:reply|respond|answer)\s+(?:only|exactly|solely|always)\s+(?:with|by)\s+[\"'\u201c`]",
             r"<\|(?:im_start|im_end|system|assistant|user|endoftext)\|>",
-            r"</?(?:system|assistant|tool_result|tool_call|instructions)>",
+            # In braces it is a placeholder of a syntax.
+            r"(?<![{\[(|])</?(?:system|assistant|tool_result|tool_call|instructions)>",
             r"^[^\S\n]*+#{2,3}\s*(?:system|instruction|assistant)\s*:",
             r"\[/?INST\]|<<SYS>>",
             r"\bBEGIN\s+(?:SYSTEM|HIDDEN)\s+(?:PROMPT|INSTRUCTIONS?)\b",
@@ -115,7 +119,8 @@ def unquotable_spans(text: str, offset: int) -> tuple[UnquotableSpan, ...]:
 
 def _unquotable(text: str, offset: int) -> Iterator[UnquotableSpan]:
     for block in read_blocks(text):
-        part = text[block.start : block.end]
+        # With the marker of a heading: "### System:" opens a prompt.
+        part = text[text.rfind("\n", 0, block.start) + 1 : block.end]
         if is_instruction(part):
             yield UnquotableSpan(offset + block.start, offset + block.end, "instruction")
         elif holds_secret(part):

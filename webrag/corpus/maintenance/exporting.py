@@ -81,7 +81,10 @@ async def export_corpus(
         StorageError: The database failed.
     """
     if not overwrite and await asyncio.to_thread(path.exists):
-        raise InputError(f"The file {path} exists already; name another one.")
+        raise InputError(
+            f"The file {path} exists already; name another one, or replace it with --overwrite"
+            " (overwrite=True).",
+        )
     collection = database.config.collection
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
 

@@ -1,10 +1,10 @@
 """What a site's own map says: its pages, their names and where words occur. No I/O here."""
 
-from collections.abc import Mapping, Sequence
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-
-from ada_url import URL
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, site_of
@@ -18,6 +18,7 @@ __all__ = [
     "SiteListing",
     "line",
     "list_of",
+    "plain",
     "table_of",
     "text_of",
 ]
@@ -26,6 +27,8 @@ MAX_PAGES: Final = 50_000
 MAX_NAMES: Final = 200
 MAX_TEXT_CHARS: Final = 200_000
 _MAX_LINE_CHARS: Final = 200
+_MAX_ADDRESS_CHARS: Final = 2_000
+_PLAIN_PATH: Final = re.compile(r"\w[\w-]*+(?:[./]\w[\w-]*+)*+", re.ASCII)
 _MAX_TOTAL_CHARS: Final = 20_000_000
 
 
@@ -74,20 +77,18 @@ class Listing:
     def __init__(self, base: str) -> None:
         self._base = base
         self._site = site_of(base)
+        self._folder = base.partition("?")[0].rpartition("/")[0] + "/"
         self._pages: dict[str, ListedPage] = {}
+        self._by_href: dict[str, ListedPage | None] = {}
         self._left = _MAX_TOTAL_CHARS
 
     def page(self, href: str, title: str = "") -> ListedPage | None:
         """The page an address leads to; None on other sites and where there are too many."""
-        url = self._address(href)
-        if url is None:
-            return None
-        found = self._pages.get(url)
-        if found is None:
-            if len(self._pages) >= MAX_PAGES:
-                return None
-            found = self._pages[url] = ListedPage(url)
-        if title and not found.title:
+        if href not in self._by_href:
+            url = self._address(href)
+            self._by_href[href] = None if url is None else self._at(url)
+        found = self._by_href[href]
+        if found is not None and title and not found.title:
             found.title = line(title)
         return found
 
@@ -105,19 +106,34 @@ class Listing:
             self._left -= len(kept)
             page.text.append(kept)
 
+    def pages(self) -> Iterable[ListedPage]:
+        """Those collected so far."""
+        return self._pages.values()
+
     def done(self) -> SiteListing:
         """What was collected.
 
         Raises:
             MapRefusedError: Nothing was.
         """
-        if not self._pages:
+        told = (page for page in self._pages.values() if page.title or page.names or page.text)
+        found = tuple(told)
+        if not found:
             raise MapRefusedError("it names no page of the site")
-        return SiteListing(tuple(self._pages.values()))
+        return SiteListing(found)
+
+    def _at(self, url: str) -> ListedPage | None:
+        found = self._pages.get(url)
+        if found is None and len(self._pages) < MAX_PAGES:
+            found = self._pages[url] = ListedPage(url)
+        return found
 
     def _address(self, href: str) -> str | None:
-        if not href or len(href) > 2_000:
+        if not href or len(href) > _MAX_ADDRESS_CHARS:
             return None
+        # Resolving 50,000 addresses takes seconds; most need none.
+        if href.endswith(".html") and _PLAIN_PATH.fullmatch(href):
+            return self._folder + href
         try:
             url = canonical_url(href.partition("#")[0] or self._base, self._base)
         except InputError:
@@ -125,14 +141,19 @@ class Listing:
         return url if site_of(url) == self._site else None
 
 
-def folder(url: str, levels: str = "./") -> str:
-    """The address that a relative one means, seen from a page."""
-    return str(URL(levels or "./", base=url).href)
-
-
 def line(text: str) -> str:
     """A text on one line, without what is too long for a name."""
     return collapse(text[: 4 * _MAX_LINE_CHARS])[:_MAX_LINE_CHARS].strip()
+
+
+_TAG: Final = re.compile(r"<[^<>]{0,200}+>")
+
+
+def plain(text: str) -> str:
+    """A text without tags and entities."""
+    if "<" not in text and "&" not in text:
+        return text
+    return html.unescape(_TAG.sub("", text[:MAX_TEXT_CHARS]))
 
 
 def table_of(value: Any, what: str) -> Mapping[str, Any]:

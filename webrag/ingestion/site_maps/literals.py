@@ -12,16 +12,17 @@ __all__ = ["read_data", "read_json"]
 # What is not closed reaches to the end: trying it again at every quote would take quadratic time.
 _STRING: Final = re.compile(
     r"(\"(?:[^\"\\]++|\\.)*+(?:\"|\\?\Z)|'(?:[^'\\]++|\\.)*+(?:'|\\?\Z)"
-    r"|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))",
+    r"|`(?:[^`\\]++|\\.)*+(?:`|\\?\Z)|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))",
     re.DOTALL,
 )
-_KEY: Final = re.compile(r"([{,]\s*+)([A-Za-z_$][\w$]*+)(?=\s*+:)")
+_KEY: Final = re.compile(r"([{,]\s*+)([\w$]++)(?=\s*+:)")
 _TRAILING_COMMA: Final = re.compile(r",(\s*+[}\]])")
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|(u[0-9a-fA-F]{4}|.))|\"", re.DOTALL)
 _JSON_ESCAPES: Final = re.compile(r"[\"\\/bfnrt]|u[0-9a-fA-F]{4}")
 _NEEDS_CARE: Final = re.compile(r"\\[^\"\\/bfnrtu]|\n")
 # Stands where a string was taken out; control characters are no part of code.
 _HOLE: Final = "\x00"
+_NEAR: Final = 100
 _PARSE_CALL: Final = "JSON.parse("
 
 
@@ -37,16 +38,19 @@ def read_json(text: str) -> Any:
         raise _refusal(error) from error
 
 
-def read_data(text: str, after: str = "") -> Any:
+def read_data(text: str, after: str = "", *, literal_of: str = "") -> Any:
     """Read the first table or list of a JavaScript file, as a literal or inside `JSON.parse`.
 
     Args:
         text: The file.
         after: What stands before the data; it begins behind the first occurrence.
+        literal_of: The data is JSON inside a text that holds this near its beginning.
 
     Raises:
         MapRefusedError: There is no data, or it is nested too deeply.
     """
+    if literal_of:
+        return _read_quoted(text, literal_of)
     begin = text.find(after)
     if begin < 0:
         raise MapRefusedError(f"{after.strip()!r} does not occur in it")
@@ -63,6 +67,17 @@ def read_data(text: str, after: str = "") -> Any:
         return json.JSONDecoder().raw_decode(text, opening.start())[0]
     except (ValueError, RecursionError):
         return _read_literal(text[opening.start() :])
+
+
+def _read_quoted(text: str, known: str) -> Any:
+    """JSON inside the string around a word known to be in it."""
+    at = text.find(known)
+    quote = max(text.rfind(mark, max(at - _NEAR, 0), at) for mark in ("'{", '"{', "`{"))
+    if at < 0 or quote < 0:
+        raise MapRefusedError("it holds no data")
+    quoted = _STRING.match(text, quote)
+    assert quoted is not None, "a text that begins with a quote matches"
+    return read_json(_decoded(quoted[0]))
 
 
 def _read_literal(text: str) -> Any:
@@ -96,6 +111,11 @@ def _decoded(quoted: str) -> str:
     body = quoted[1:-1]
     if "\\" not in body:
         return body
+    if _HOLE not in body:
+        # Indexes of megabytes have nothing but these; a call for each takes a second.
+        simple = body.replace("\\\\", _HOLE).replace("\\'", "'").replace("\\\n", "")
+        if "\\" not in simple:
+            return simple.replace(_HOLE, "\\")
     try:
         return str(json.loads(f'"{_ESCAPE.sub(_as_json_escape, body)}"', strict=False))
     except ValueError as error:

@@ -39,7 +39,8 @@ _MDBOOK_INDEX: Final = re.compile(r"path_to_searchindex_js\s{0,9}+=\s{0,9}+\"([^
 _JAVADOC_ROOT: Final = re.compile(
     r"(?:pathtoroot|pathToRoot)\s{0,9}+=\s{0,9}+[\"']([^\"']{0,200}+)[\"']"
 )
-_DOXYGEN_SEARCH: Final = re.compile(r"search/search(?:data)?\.js$")
+_DOXYGEN_TREE: Final = re.compile(r"navtreedata\.js")
+_DOXYGEN_FILE: Final = re.compile(r"search/search(?:data)?\.js|navtreedata\.js")
 _DOCUSAURUS_FILE: Final = re.compile(r"assets/js/(?:main|runtime~main)\.")
 _JEKYLL_SEARCH: Final = re.compile(r"(?:^|/)(?:search|search-data|index)\.json$")
 _JEKYLL_SCRIPT: Final = re.compile(r"assets/js/(?:just-the-docs|search-data)\.js")
@@ -143,7 +144,10 @@ def _mkdocs(page: _Page) -> MapMark | None:
     if base is None or not (is_named or page.script(_MKDOCS_SEARCH) is not None):
         return None
     root = page.at(f"{base[1] or '.'}/")
-    return _mark("mkdocs", root, "search/search_index.json", "search.json") if root else None
+    files = ["search/search_index.json", "search.json"]
+    if page.generator.casefold().startswith("zensical"):
+        files.reverse()
+    return _mark("mkdocs", root, *files) if root else None
 
 
 def _mdbook(page: _Page) -> MapMark | None:
@@ -182,11 +186,13 @@ def _javadoc(page: _Page) -> MapMark | None:
 
 
 def _doxygen(page: _Page) -> MapMark | None:
-    if not page.generator.casefold().startswith("doxygen"):
+    before = page.script(_DOXYGEN_FILE)
+    if before is None or not page.generator.casefold().startswith("doxygen"):
         return None
-    before = page.script(_DOXYGEN_SEARCH)
-    root = page.at(f"{before or ''}./")
-    return _mark("doxygen", root, "search/searchdata.js", "navtreedata.js") if root else None
+    root = page.at(before or "./")
+    has_tree = page.script(_DOXYGEN_TREE) is not None
+    files = ("navtreedata.js", "search/searchdata.js")
+    return _mark("doxygen", root, *(files if has_tree else files[1:])) if root else None
 
 
 def _docusaurus(page: _Page) -> MapMark | None:

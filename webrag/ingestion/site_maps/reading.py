@@ -3,22 +3,46 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
+from urllib.parse import urljoin
 
-from webrag.ingestion.html.tree import MarkupBomb, check_markup, parse
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import MapMark
+from webrag.ingestion.site_maps.books import (
+    read_docusaurus,
+    read_json_list,
+    read_llms,
+    read_mdbook,
+    read_mkdocs,
+    read_vitepress,
+    vitepress_next,
+)
+from webrag.ingestion.site_maps.index_pages import parsed_page, read_index_page
 from webrag.ingestion.site_maps.listing import MapRefusedError, SiteListing
 from webrag.ingestion.site_maps.marks import find_marks
+from webrag.ingestion.site_maps.programs import (
+    doxygen_files,
+    doxygen_trees,
+    read_doxygen_search,
+    read_doxygen_tree,
+    read_javadoc,
+    read_rustdoc,
+)
+from webrag.ingestion.site_maps.sitemap import read_sitemap
 from webrag.ingestion.site_maps.sphinx import read_inventory, read_search_index
 
-__all__ = ["NamedMaps", "Wanted", "read_map"]
+__all__ = ["NamedMaps", "Reading", "Wanted", "read_map"]
 
 Files = Mapping[str, bytes]
+# Each is a request; beyond these the further branches are found by links.
+_MAX_DOXYGEN_FILES: Final = 10
+_MAX_SITEMAPS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Further files that a map consists of; they are on the same site."""
+    """Further files that a map consists of, on the same site; what cannot be had comes empty."""
 
     urls: tuple[str, ...]
 
@@ -44,7 +68,11 @@ def read_map(mark: MapMark, page_url: str, files: Files) -> Reading:
     Raises:
         MapRefusedError: It is none that can be used.
     """
-    return _READERS[mark.kind](mark, page_url, files)
+    if mark.kind in _BY_PAGE:
+        return _BY_PAGE[mark.kind](mark, page_url, files)
+    if mark.kind in _ONE_FILE:
+        return _ONE_FILE[mark.kind](_text(next(iter(files.values()))), mark.root)
+    return _SEVERAL[mark.kind](mark, files)
 
 
 def _sphinx(mark: MapMark, page_url: str, files: Files) -> SiteListing:
@@ -54,23 +82,97 @@ def _sphinx(mark: MapMark, page_url: str, files: Files) -> SiteListing:
     return read_search_index(_text(body), mark.root, page_url)
 
 
+def _rustdoc(mark: MapMark, page_url: str, files: Files) -> SiteListing:
+    return read_rustdoc(_text(next(iter(files.values()))), mark.root, page_url)
+
+
+def _javadoc(mark: MapMark, files: Files) -> Reading:
+    missing = [url for url in mark.urls[1:] if url not in files]
+    if missing and len(files) == 1:
+        return Wanted(tuple(missing))
+    return read_javadoc([_text(body) for body in files.values() if body], mark.root)
+
+
+def _doxygen(mark: MapMark, files: Files) -> Reading:
+    (url, body), *others = files.items()
+    is_tree = url.endswith("navtreedata.js")
+    if not others:
+        names = doxygen_trees(_text(body)) if is_tree else doxygen_files(_text(body))
+        wanted = _on_site(mark.root, names[:_MAX_DOXYGEN_FILES])
+        if wanted:
+            return Wanted(wanted)
+    if is_tree:
+        return read_doxygen_tree([_text(body) for body in files.values() if body], mark.root)
+    return read_doxygen_search([_text(body) for _, body in others if body], mark.root)
+
+
+def _vitepress(mark: MapMark, files: Files) -> Reading:
+    url, body = list(files.items())[-1]
+    if "@localSearchIndex" in url:
+        return read_vitepress(_text(body), mark.root)
+    name = vitepress_next(_text(body))
+    wanted = _on_site(url, [name] if name else [])
+    if not wanted or wanted[0] in files:
+        raise MapRefusedError("it names no search index")
+    return Wanted(wanted)
+
+
+def _sitemap(_mark: MapMark, files: Files) -> Reading:
+    (url, body), *others = files.items()
+    for other, text in others or ((url, body),):
+        found = read_sitemap(text, other)
+        if isinstance(found, SiteListing):
+            return found
+        wanted = _on_site(other, list(found[:_MAX_SITEMAPS]))
+        if wanted and not others:
+            return Wanted(wanted[:1])
+    raise MapRefusedError("it names no page of the site")
+
+
+def _index_page(mark: MapMark, files: Files) -> SiteListing:
+    return read_index_page(decode(next(iter(files.values()))), mark.urls[0])
+
+
+def _home(_mark: MapMark, files: Files) -> Reading:
+    url, body = next(iter(files.items()))
+    html = decode(body)
+    marks = [mark for mark in find_marks(parsed_page(html), url) if mark.kind != "home"]
+    return NamedMaps(tuple(marks)) if marks else read_index_page(html, url)
+
+
 def _text(body: bytes) -> str:
     """Generators write UTF-8."""
     return body.decode("utf-8-sig", "replace")
 
 
-def _home(_mark: MapMark, _page_url: str, files: Files) -> NamedMaps:
-    url, body = next(iter(files.items()))
-    html = decode(body)
-    try:
-        check_markup(html)
-    except MarkupBomb as error:
-        raise MapRefusedError(str(error)) from error
-    marks = find_marks(parse(html), url)
-    return NamedMaps(tuple(mark for mark in marks if mark.kind != "home"))
+def _on_site(base: str, names: list[str]) -> tuple[str, ...]:
+    found = []
+    for name in names:
+        try:
+            url = canonical_url(urljoin(base, name))
+        except (InputError, ValueError):
+            continue
+        if site_of(url) == site_of(base):
+            found.append(url)
+    return tuple(found)
 
 
-_READERS: Final[Mapping[str, Callable[[MapMark, str, Files], Reading]]] = {
+_BY_PAGE: Final[Mapping[str, Callable[[MapMark, str, Files], Reading]]] = {
     "sphinx": _sphinx,
+    "rustdoc": _rustdoc,
+}
+_ONE_FILE: Final[Mapping[str, Callable[[str, str], SiteListing]]] = {
+    "mkdocs": read_mkdocs,
+    "mdbook": read_mdbook,
+    "docusaurus": read_docusaurus,
+    "json": read_json_list,
+    "llms": read_llms,
+}
+_SEVERAL: Final[Mapping[str, Callable[[MapMark, Files], Reading]]] = {
+    "javadoc": _javadoc,
+    "doxygen": _doxygen,
+    "vitepress": _vitepress,
+    "sitemap": _sitemap,
+    "index_page": _index_page,
     "home": _home,
 }

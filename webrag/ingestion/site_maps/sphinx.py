@@ -1,6 +1,5 @@
 """Sphinx: `searchindex.js` of its versions, and the inventory `objects.inv`."""
 
-import html
 import itertools
 import re
 import zlib
@@ -14,6 +13,7 @@ from webrag.ingestion.site_maps.listing import (
     MapRefusedError,
     SiteListing,
     list_of,
+    plain,
     table_of,
     text_of,
 )
@@ -26,7 +26,6 @@ _MAX_OCCURRENCES: Final = 5_000_000
 _MAX_STEM_CHARS: Final = 64
 _MAX_INVENTORY_BYTES: Final = 20_000_000
 _MAX_OBJECTS: Final = 200_000
-_TAG: Final = re.compile(r"<[^<>]{0,200}+>")
 _INVENTORY_LINE: Final = re.compile(r"(\S.*?) ([\w.-]+:[\w.-]+) (-?\d+) (\S*) (.*)")
 
 
@@ -43,7 +42,7 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
     """
     data = table_of(read_data(text, "Search.setIndex("), "content")
     names = [text_of(name) for name in list_of(data.get("docnames"), "list of documents")]
-    titles = [_plain(text_of(title)) for title in list_of(data.get("titles"), "list of titles")]
+    titles = [plain(text_of(title)) for title in list_of(data.get("titles"), "list of titles")]
     listing = Listing(root)
     addresses = _addresses(names[:MAX_PAGES], root, page_url)
     pages = [
@@ -53,10 +52,10 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
         )
     ]
     _note_names(listing, pages, data)
-    order = {page.url: at for at, page in enumerate(listing.done().pages)}
-    places = [None if page is None else order[page.url] for page in pages]
-    occurrences = _occurrences(table_of(data.get("terms"), "table of terms"), places)
-    return SiteListing(listing.done().pages, occurrences)
+    known = listing.done().pages
+    order = {page.url: at for at, page in enumerate(known)}
+    places = [None if page is None else order.get(page.url) for page in pages]
+    return SiteListing(known, _occurrences(table_of(data.get("terms"), "table of terms"), places))
 
 
 def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:
@@ -91,7 +90,7 @@ def _headings(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         for name, places in table.items() if isinstance(table, dict) else ():
             for place in places if isinstance(places, list) else ():
                 if isinstance(place, list) and place and isinstance(place[0], int):
-                    yield _plain(name), place[0]
+                    yield plain(name), place[0]
 
 
 def _objects(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -132,10 +131,6 @@ def _occurrences(terms: Mapping[str, Any], places: list[int | None]) -> dict[str
         if held:
             found[stem] = held
     return found
-
-
-def _plain(title: str) -> str:
-    return html.unescape(_TAG.sub("", title[:1_000])) if "<" in title or "&" in title else title
 
 
 def read_inventory(body: bytes, root: str) -> SiteListing:

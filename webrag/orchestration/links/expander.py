@@ -274,6 +274,7 @@ class LinkExpander:
         scope: LinkScope,
         known: Collection[str],
         passages: PassageScores,
+        in_turn: bool = False,
         discovery_s: float = 0.0,
     ) -> Frontier:
         """The best links of some pages, and the folders above the seeds.
@@ -285,6 +286,7 @@ class LinkExpander:
             scope: Targets that may be followed.
             known: URLs that are searched already or have failed.
             passages: Relevance of the passages that hold links.
+            in_turn: Links are taken that fit each of the queries, as `score_links` does it.
             discovery_s: Seconds that a mapping service, and the site's own maps, may take to name
                 more links of pages they were not asked about before; 0 to use what is stored.
         """
@@ -301,9 +303,8 @@ class LinkExpander:
         links = [link for link in links if link.url not in dead]
         if not links:
             return Frontier(degraded=degraded, dead=len(dead), refused=refused)
-        in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
         scored = await in_background(
-            self._score, links, queries, seeds, in_degrees, passages, mapped.scores
+            self._score, links, queries, seeds, passages, mapped.scores, in_turn
         )
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
         unstored = await self._unstored(best)
@@ -361,19 +362,19 @@ class LinkExpander:
         links: Sequence[LinkCandidate],
         queries: Sequence[str],
         seeds: Sequence[str],
-        in_degrees: Mapping[str, int],
         passages: PassageScores,
         site_map: Mapping[str, float],
+        in_turn: bool,
     ) -> list[ScoredCandidate]:
         return score_links(
             links,
             [LinkQuestion.of(query, self._encoder) for query in queries],
             seeds=seeds,
-            in_degrees=in_degrees,
             passages=passages,
             encoder=self._encoder,
             weights=self._config.signal_weights,
             site_map=site_map,
+            in_turn=in_turn,
         )
 
     async def _unstored(self, scored: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:

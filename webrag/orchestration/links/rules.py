@@ -3,7 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -15,6 +17,7 @@ __all__ = [
     "LinkScope",
     "anchor_of",
     "next_to_try",
+    "path_date",
     "path_words",
     "penalty",
     "shared_path",
@@ -55,6 +58,9 @@ _DEAD_FOLDER_FAILURES: Final = 3
 _SILENT_SITE_FAILURES: Final = 3
 # Of the best link's score; what is below waits for a round that knows more links.
 _WORTH_NOW_SHARE: Final = 0.5
+# Links tried for each page wanted, before links are scored again with what the others brought.
+_TRIES_PER_PAGE: Final = 2
+_DATE: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)[-/](\d\d)(?:[-/](\d\d))?(?!\d)", re.ASCII)
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -154,6 +160,14 @@ def path_words(url: str) -> str:
     return " ".join(_WORD.findall(f"{head}/{name}"))
 
 
+def path_date(url: str) -> datetime | None:
+    """The date that a URL's path names, as those of announcements and archives do."""
+    for year, month, day in _DATE.findall(urlsplit(url).path):
+        with suppress(ValueError):
+            return datetime(int(year), int(month), int(day or 1), tzinfo=UTC)
+    return None
+
+
 def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterable[str]) -> int:
     """Position of the first URL outside the folders that seem to be missing; 0 when none is.
 
@@ -175,22 +189,25 @@ def silent_sites(unanswered: Iterable[str]) -> frozenset[str]:
     return frozenset(s for s, count in counted.items() if count >= _SILENT_SITE_FAILURES)
 
 
-def worth_now(scores: Sequence[float], *, rounds_left: int, has_wordings: bool) -> int:
-    """How many of the links are worth a page now, at least one.
+def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, has_wordings: bool) -> int:
+    """How many of the links are worth a fetch now, at least one.
 
     A link that scores far below the best one waits while further rounds are to come: the pages
-    fetched now link to better ones, and each page can be spent once.
+    fetched now link to better ones, and each page can be spent once. So do those far down the list:
+    where many links are dead, what takes their place would be the worst of them.
 
     Args:
         scores: Of the links, best first.
+        size: Pages wanted now.
         rounds_left: Rounds that may still be made, this one included.
         has_wordings: Whether links were scored under other wordings as well. A question's own words
             tell a good link too badly: by those alone, waiting lost evidence.
     """
-    if rounds_left <= 1 or not has_wordings:
+    if rounds_left <= 1:
         return max(len(scores), 1)
-    bar = scores[0] * _WORTH_NOW_SHARE if scores else 0.0
-    return max(sum(score >= bar for score in scores), 1)
+    bar = max(scores) * _WORTH_NOW_SHARE if scores and has_wordings else 0.0
+    worth = sum(score >= bar for score in scores)
+    return max(min(worth, _TRIES_PER_PAGE * size), 1)
 
 
 def shared_path(url: str, named: str) -> float:

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
+from math import log1p, sqrt
 from statistics import median
 from typing import Final, Protocol
 
@@ -14,7 +14,13 @@ from webrag.corpus.models import LinkCandidate
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.lexical.fusion import fuse_scores
 from webrag.orchestration.links.candidates import ScoredCandidate
-from webrag.orchestration.links.rules import anchor_of, path_words, penalty, shared_path
+from webrag.orchestration.links.rules import (
+    anchor_of,
+    path_date,
+    path_words,
+    penalty,
+    shared_path,
+)
 from webrag.retrieval.models import ChildMatch, RetrievalResult, WordingScores
 
 __all__ = [
@@ -26,8 +32,6 @@ __all__ = [
     "score_links",
 ]
 
-_IN_DEGREE_FULL: Final = 5
-_DEPTH_STEP: Final = 0.2
 # A passage says something of a few links; one with more is a list, whose relevance says little of
 # each: all keywords of a language counted as much as the one page that was linked in a sentence.
 _LINKS_OF_A_PASSAGE: Final = 4
@@ -72,46 +76,74 @@ def score_links(
     questions: Sequence[LinkQuestion],
     *,
     seeds: Sequence[str],
-    in_degrees: Mapping[str, int],
     passages: PassageScores,
     encoder: TokenEncoder | None,
     weights: Mapping[str, float],
     site_map: Mapping[str, float] | None = None,
+    in_turn: bool = False,
 ) -> list[ScoredCandidate]:
-    """Every target once with its best link's score, best first; ties in order of address.
+    """Every target once with its best link's score, best first.
 
-    A score is the weighted sum of nine signals in [0, 1]: the question's terms in the path (as
-    Jaccard similarity), in the anchor text and in the sentence around the link, the target's
-    in-degree, its closeness to the start, the relevance of the passage that holds the link, the
-    similarity of question and anchor, what the target's path shares with a named page's, and how
-    much of the question the site's own map finds in the target. With the default weights it lies
-    in [0, 2.8], without a map in [0, 1.8].
+    A score is the weighted sum of six signals in [0, 1]: the question's terms among the words that
+    name the target (its path and all its anchors) and in the sentence around the link, the
+    similarity of question, anchor and path, the relevance of the passage that holds the link,
+    what the target's path shares with a named page's, and how much of the question the site's own
+    map finds in the target. With the default weights it lies in [0, 2.8], without a map in
+    [0, 1.8].
 
     Terms count the less the more other targets are named by them: on the site of a program, its
     name says nothing. A passage's relevance is shared where it links to many.
+
+    Of equal scores the newer target comes first, as far as its address or the site's list of pages
+    has a date, then the order of addresses decides.
 
     Args:
         links: May name a target several times.
         questions: The parts of a question and other wordings of it; a link counts by the one it
             fits best.
         seeds: Pages the user named.
-        in_degrees: Known pages that link to a target.
         passages: From `passage_scores`.
         encoder: For similarities; None leaves them 0.
         weights: By signal name; a missing name counts 0.
         site_map: What the site's own map says of targets, [0, 1]; None without one.
+        in_turn: Every question is served: first what fits each best, then the second of each, and
+            so on. For a question of several parts, one of which may be linked in plainer words.
     """
     links = list(links)
-    scorer = _Scorer(
-        links, questions, seeds, in_degrees, passages, encoder, weights, site_map or {}
-    )
+    scorer = _Scorer(links, questions, seeds, passages, encoder, weights, site_map or {})
     best: dict[str, ScoredCandidate] = {}
+    fits: dict[str, NDArray[np.float64]] = {}
+    newest: dict[str, float] = {}
     for link in links:
-        candidate = scorer.score(link)
+        candidate, fit = scorer.score(link)
         known = best.get(link.url)
-        if known is None or candidate.score > known.score:
+        if known is None or _counts_more(candidate, known):
             best[link.url] = candidate
-    return sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.url))
+        fits[link.url] = np.maximum(fits.get(link.url, fit), fit)
+        newest[link.url] = max(newest.get(link.url, 0.0), _newness(link))
+    ranked = sorted(best.values(), key=lambda each: (-each.score, -newest[each.url], each.url))
+    return _taking_turns(ranked, fits) if in_turn and len(questions) > 1 else ranked
+
+
+def _counts_more(candidate: ScoredCandidate, known: ScoredCandidate) -> bool:
+    """Whether a link tells more of its target; all share the words that name it."""
+    return (candidate.score, bool(candidate.title)) > (known.score, bool(known.title))
+
+
+def _newness(link: LinkCandidate) -> float:
+    at = link.modified_at or path_date(link.url)
+    return at.timestamp() if at else 0.0
+
+
+def _taking_turns(
+    ranked: Sequence[ScoredCandidate], fits: Mapping[str, NDArray[np.float64]]
+) -> list[ScoredCandidate]:
+    if not ranked:
+        return []
+    by_question = np.array([fits[each.url] for each in ranked]).T
+    # A target's place is the best it has in the order of any question; ties keep the common order.
+    places = np.argsort(np.argsort(-by_question, axis=1, kind="stable"), axis=1).min(axis=0)
+    return [ranked[at] for at in np.argsort(places, kind="stable")]
 
 
 def max_similarity(question: LinkQuestion, vectors: NDArray[np.float32]) -> float:
@@ -171,7 +203,6 @@ class _Scorer:
         links: Sequence[LinkCandidate],
         questions: Sequence[LinkQuestion],
         seeds: Sequence[str],
-        in_degrees: Mapping[str, int],
         passages: PassageScores,
         encoder: TokenEncoder | None,
         weights: Mapping[str, float],
@@ -179,53 +210,58 @@ class _Scorer:
     ) -> None:
         self._questions = questions
         self._seeds = seeds
-        self._in_degrees = in_degrees
         self._passages = passages
         self._encoder = encoder
         self._weights = weights
         self._site_map = site_map
-        self._rarity = _rarity(links)
+        self._names = _names(links)
+        self._rarity = _Rarity.of_names(self._names)
         self._crowds = self._count_targets(links)
         # Menus repeat the same links on every page.
-        self._by_text: dict[tuple[str, str, str], dict[str, float]] = {}
+        self._by_text: dict[tuple[str, str, str], list[dict[str, float]]] = {}
         self._seed_paths: dict[str, float] = {}
 
-    def score(self, link: LinkCandidate) -> ScoredCandidate:
+    def score(self, link: LinkCandidate) -> tuple[ScoredCandidate, NDArray[np.float64]]:
+        """A link by the question it fits best, and its scores under each of them."""
         anchor = anchor_of(link.title)
-        breakdown = {
-            **self._text_signals(link.url, anchor, link.description),
-            "in_degree": min(self._in_degrees.get(link.url, 0) / _IN_DEGREE_FULL, 1.0),
-            "depth": max(1.0 - _DEPTH_STEP * (link.source_depth + 1), 0.0),
+        common = {
             "passage": self._passage(link),
             # The folders above a named page share its path by construction.
             "seed_path": self._seed_path(link.url) if link.source_url else 0.0,
             "site_map": self._site_map.get(link.url, 0.0),
         }
-        return ScoredCandidate(
+        options = self._text_signals(link.url, anchor, link.description)
+        totals = [self._total({**option, **common}) * penalty(link.url) for option in options]
+        at = int(np.argmax(totals))
+        candidate = ScoredCandidate(
             url=link.url,
             parent_url=link.source_url or None,
             title=anchor,
             heading=link.heading,
-            score=self._total(breakdown) * penalty(link.url),
-            breakdown=breakdown,
+            score=totals[at],
+            breakdown={**options[at], **common},
             depth=link.source_depth + 1,
             found_in=link.found_in,
         )
+        return candidate, np.array(totals)
 
     def _total(self, signals: Mapping[str, float]) -> float:
         return sum(self._weights.get(name, 0.0) * value for name, value in signals.items())
 
-    def _text_signals(self, url: str, anchor: str, sentence: str) -> dict[str, float]:
+    def _text_signals(self, url: str, anchor: str, sentence: str) -> list[dict[str, float]]:
+        """The signals of words, under each question."""
         key = (url, anchor, sentence)
         if key not in self._by_text:
-            path = path_words(url)
-            texts = [frozenset(analyze(text)) for text in (path, anchor, sentence)]
-            vectors = self._vectors(f"{anchor} {path}")
-            options = [
-                _text_signals(question, texts, vectors, self._rarity)
+            words = frozenset(analyze(sentence))
+            vectors = self._vectors(f"{anchor} {path_words(url)}")
+            self._by_text[key] = [
+                {
+                    "title": self._rarity.known_share(question.terms, self._names[url]),
+                    "description": self._rarity.share(question.terms, words),
+                    "similarity": max_similarity(question, vectors),
+                }
                 for question in self._questions
             ]
-            self._by_text[key] = max(options, key=self._total)
         return self._by_text[key]
 
     def _vectors(self, text: str) -> NDArray[np.float32]:
@@ -265,12 +301,12 @@ class _Scorer:
         return {key: len(urls) for key, urls in targets.items()}
 
 
-def _rarity(links: Iterable[LinkCandidate]) -> "_Rarity":
+def _names(links: Iterable[LinkCandidate]) -> dict[str, frozenset[str]]:
+    """The terms of each target's path and of all anchors that lead to it."""
     named: defaultdict[str, set[str]] = defaultdict(set)
-    for url, anchor in {(link.url, link.title) for link in links}:
-        named[url].update(analyze(f"{anchor_of(anchor)} {path_words(url)}"))
-    counts = Counter(term for terms in named.values() for term in terms)
-    return _Rarity(counts, max(len(named), 1))
+    for url, title in {(link.url, link.title) for link in links}:
+        named[url].update(analyze(f"{anchor_of(title)} {path_words(url)}"))
+    return {url: frozenset(terms) for url, terms in named.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,34 +314,30 @@ class _Rarity:
     """How much a term tells of a target, by how many others are named by it.
 
     Attributes:
-        counts: Targets whose path or anchors hold a term.
+        counts: Targets that a term names.
         targets: All there are.
     """
 
     counts: Mapping[str, int]
     targets: int
 
-    def of(self, terms: Iterable[str]) -> float:
-        """Sum over terms; each counts 1 where no other target is named by it."""
-        return sum(1 - max(self.counts.get(term, 0) - 1, 0) / self.targets for term in terms)
+    @classmethod
+    def of_names(cls, names: Mapping[str, frozenset[str]]) -> "_Rarity":
+        """Count over the names of all targets."""
+        return cls(Counter(term for terms in names.values() for term in terms), len(names))
 
+    def share(self, wanted: frozenset[str], found: frozenset[str]) -> float:
+        """What the found terms weigh of the wanted ones, [0, 1]."""
+        total = self._weight(wanted)
+        return self._weight(wanted & found) / total if total else 0.0
 
-def _text_signals(
-    question: LinkQuestion,
-    texts: Sequence[frozenset[str]],
-    vectors: NDArray[np.float32],
-    rarity: _Rarity,
-) -> dict[str, float]:
-    path, anchor, sentence = texts
-    terms = question.terms
-    # No term weighs nothing: of n targets that all share one it weighs 1/n.
-    total, either = rarity.of(terms), rarity.of(terms | path)
-    return {
-        "url_path": rarity.of(terms & path) / either if either else 0.0,
-        "title": rarity.of(terms & anchor) / total if total else 0.0,
-        "description": rarity.of(terms & sentence) / total if total else 0.0,
-        "similarity": max_similarity(question, vectors),
-    }
+    def known_share(self, wanted: frozenset[str], found: frozenset[str]) -> float:
+        """The same of those wanted that name any target: the others tell none from another."""
+        return self.share(wanted & self.counts.keys(), found)
+
+    def _weight(self, terms: Iterable[str]) -> float:
+        counts = (self.counts.get(term, 0) for term in terms)
+        return sum(log1p((self.targets - count + 0.5) / (count + 0.5)) for count in counts)
 
 
 def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

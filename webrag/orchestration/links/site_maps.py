@@ -4,10 +4,10 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,19 @@ from webrag.corpus.map_worker import MapAnswer, MapRequest
 from webrag.corpus.models import LinkCandidate
 from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
 from webrag.errors import FetchError, InputError, UnusablePageError
+from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.models import MapMark
 from webrag.orchestration.config import SiteMapConfig
 from webrag.workers.pool import Job, WorkerPool, WorkFailedError
 
-__all__ = ["FetchFile", "KnownMap", "MapPages", "SiteMaps", "rank_maps"]
+__all__ = ["DeclaredSitemaps", "FetchFile", "KnownMap", "MapPages", "SiteMaps", "rank_maps"]
 _log = logging.getLogger(__name__)
 
 _JOB: Final = Job("webrag.corpus.map_worker:make_mapper")
 # A page of a manual names one map, and a start page of several manuals the home of each.
 _MAX_MAPS: Final = 4
-_MAX_FILES: Final = 24
+_MAX_FILES: Final = 12
+_MAX_STEPS: Final = 4
 _REMEMBERED_MAPS: Final = 8
 # What is missing is asked for again sooner than what is there is read again.
 _FAILURE_FRESH_S: Final = 3_600.0
@@ -40,6 +42,9 @@ _NAMES: Final = {
     "llms": "the site's llms.txt",
     "sitemap": "the site's sitemap",
 }
+
+
+DeclaredSitemaps: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 
 class FetchFile(Protocol):
@@ -77,15 +82,22 @@ class SiteMaps:
 
     Args:
         fetch: Gets their files.
+        declared: Gives the sitemaps that the robots.txt of a page's site names.
         workers: Read them.
         store: Keeps what was read.
         config: Limits.
     """
 
     def __init__(
-        self, fetch: FetchFile, workers: WorkerPool, store: SiteMapStore, config: SiteMapConfig
+        self,
+        fetch: FetchFile,
+        declared: DeclaredSitemaps,
+        workers: WorkerPool,
+        store: SiteMapStore,
+        config: SiteMapConfig,
     ) -> None:
         self._fetch = fetch
+        self._declared = declared
         self._workers = workers
         self._store = store
         self._config = config
@@ -116,7 +128,23 @@ class SiteMaps:
         until = time.monotonic() + min(timeout_s, self._config.timeout_s)
         for page, mark in list(waiting.values())[:_MAX_MAPS]:
             found += await self._maps(page, mark, until, sentences)
+        if not found and pages and timeout_s > 0:
+            found += await self._sitemap(pages[0], until, sentences)
         return found, sentences
+
+    async def _sitemap(self, url: str, until: float, sentences: list[str]) -> list[KnownMap]:
+        """The sitemap that robots.txt names, which is read for every page in any case."""
+        try:
+            async with asyncio.timeout(max(until - time.monotonic(), 0)):
+                declared = await self._declared(url)
+        except (FetchError, InputError, TimeoutError) as error:
+            _log.info("The sitemaps of %s are not known: %s", url, error)
+            return []
+        addresses = [other for address in declared if (other := _on_site(address, url))]
+        if not addresses:
+            return []
+        mark = MapMark(kind="sitemap", root=url, urls=tuple(addresses[:1]))
+        return await self._maps(MarkedPage(url, 0, 0, (mark,)), mark, until, sentences)
 
     async def _maps(
         self, page: MarkedPage, mark: MapMark, until: float, sentences: list[str]
@@ -176,12 +204,12 @@ class SiteMaps:
         return StoredMap(mark.urls[0], datetime.now(UTC), failure=failure)
 
     async def _read_one(self, page_url: str, mark: MapMark, url: str) -> StoredMap:
-        files = {}
+        files: dict[str, bytes] = {}
         wanted: Collection[str] = (url,)
         left = self._config.max_bytes
-        while True:
+        for _ in range(_MAX_STEPS):
             for each in wanted:
-                files[each] = await self._fetch(each, at_most=max(left, 1))
+                files[each] = await self._part(each, max(left, 1), is_first=each == url)
                 left -= len(files[each])
             request = MapRequest(mark, page_url, files)
             try:
@@ -191,9 +219,19 @@ class SiteMaps:
             answer = MapAnswer.from_bytes(raw)
             if answer.refusal:
                 raise UnusablePageError(_REFUSED.format(url, answer.refusal), url=url)
-            wanted = [each for each in answer.wanted if each not in files][:_MAX_FILES]
-            if not wanted:
+            if not answer.wanted:
                 return StoredMap(mark.urls[0], datetime.now(UTC), answer.packed, marks=answer.marks)
+            wanted = [each for each in answer.wanted if each not in files][:_MAX_FILES]
+        raise UnusablePageError(_REFUSED.format(url, "it leads from file to file"), url=url)
+
+    async def _part(self, url: str, at_most: int, *, is_first: bool) -> bytes:
+        """One file of a map; of those behind the first, what cannot be had is empty."""
+        try:
+            return await self._fetch(url, at_most=at_most)
+        except FetchError:
+            if is_first:
+                raise
+            return b""
 
     async def _index(self, stored: StoredMap) -> MapIndex:
         key = (stored.url, stored.fetched_at)
@@ -203,6 +241,14 @@ class SiteMaps:
         while len(self._indexes) > _REMEMBERED_MAPS:
             self._indexes.popitem(last=False)
         return self._indexes[key]
+
+
+def _on_site(address: str, url: str) -> str | None:
+    try:
+        found = canonical_url(address, url)
+    except InputError:
+        return None
+    return found if site_of(found) == site_of(url) else None
 
 
 def rank_maps(maps: Sequence[KnownMap], queries: Sequence[str]) -> MapPages:

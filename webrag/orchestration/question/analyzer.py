@@ -34,6 +34,9 @@ _PROVIDER: Final = "language model"
 
 _MAX_SUB_QUERY_CHARS: Final = 1_000
 
+# Each costs a search and a ranking; the prompt asks for no more.
+_MAX_SUB_QUERIES: Final = 4
+
 _MAX_CONCEPTS: Final = 6
 
 # Of what nobody wrote as a wording; each costs a search and a ranking.
@@ -91,7 +94,7 @@ class ModelAnswer(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    sub_queries: tuple[str, ...] = Field(min_length=1, max_length=4)
+    sub_queries: tuple[str, ...] = Field(min_length=1)
     query_type: QueryType
     complexity: Literal["simple", "moderate", "complex"]
     key_concepts: tuple[str, ...] = ()
@@ -175,6 +178,7 @@ def _parse(text: str) -> ModelAnswer:
     except ValidationError as error:
         raise ProviderError("the answer is not the JSON asked for", provider=_PROVIDER) from error
     parts = _distinct(part[:_MAX_SUB_QUERY_CHARS] for part in map(_clean, answer.sub_queries))
+    parts = parts[:_MAX_SUB_QUERIES]
     if not parts:
         raise ProviderError("the answer names no sub-query", provider=_PROVIDER)
     concepts = _distinct(map(_clean, answer.key_concepts))[:_MAX_CONCEPTS]

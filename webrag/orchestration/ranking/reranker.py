@@ -126,7 +126,8 @@ class ChunkReranker:
             top_n: Chunks kept, instead of the number given at construction.
         """
         if self._postprocessor is None:
-            ranked = self.passthrough(result, top_n=len(result.chunks) or None)
+            similar = self.passthrough(result, top_n=len(result.chunks) or None)
+            ranked = in_order_of_search(similar)
             prose = await in_background(prose_first, ranked, query)
             return prose[: top_n or self._top_n], None
         if result.is_empty:
@@ -431,6 +432,20 @@ def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:
     # Fused retrieval scores break ties, so that equal scores keep a meaningful order.
     ordered = sorted(ranked, key=lambda item: (-item.reranked_score, -item.chunk.score))
     return tuple(ordered[:top_n])
+
+
+def in_order_of_search(ranked: Sequence[RankedChunk]) -> tuple[RankedChunk, ...]:
+    """The chunks in the order in which words and meaning together put them.
+
+    The scores stay those of similarity, whose scale thresholds are made for: the first chunk gets
+    the highest of them, and so on.
+    """
+    ordered = sorted(ranked, key=lambda item: -item.chunk.score)
+    scores = sorted((item.reranked_score for item in ranked), reverse=True)
+    return tuple(
+        item.model_copy(update={"reranked_score": score})
+        for item, score in zip(ordered, scores, strict=True)
+    )
 
 
 def _is_usable(score: float) -> bool:

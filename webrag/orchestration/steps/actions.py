@@ -1,6 +1,7 @@
 """Carries out what the evaluator decided for one run; it does not judge the effect."""
 
 import time
+from dataclasses import replace
 from typing import Final
 
 from webrag.ingestion.notes import listening
@@ -88,7 +89,10 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
     )
     scores = [candidate.score for candidate in frontier.candidates]
     has_wordings = bool(state.request.wordings)
-    size = min(size, worth_now(scores, rounds_left=rounds_left, has_wordings=has_wordings))
+    worth = worth_now(scores, size, rounds_left=rounds_left, has_wordings=has_wordings)
+    size = min(size, worth)
+    if rounds_left > 1:
+        frontier = replace(frontier, candidates=frontier.candidates[:worth], spares=())
     report("expansion", f"Expanding to linked pages (up to {size})...")
     with listening(state.note_degraded):
         outcome = pending.outcome = await run.components.expander.follow(

@@ -5,7 +5,14 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from webrag.orchestration.confidence import confidence
+from webrag.orchestration.confidence import (
+    HIGH,
+    below_high,
+    confidence,
+    confidence_of,
+    is_list_of_links,
+    quality,
+)
 from webrag.orchestration.links.candidates import Frontier
 from webrag.orchestration.links.rules import LinkScope, silent_sites
 from webrag.orchestration.links.scoring import passage_scores
@@ -26,6 +33,8 @@ _log = logging.getLogger(__name__)
 
 # Least growth of the best score that counts as evidence gained by rephrasing or wider recall.
 _SCORE_GAIN: Final = 0.02
+# Those that can make a confidence high.
+_PASSAGES_JUDGED: Final = 20
 # Mean size of a child; the number of those not retrieved only has to be about right.
 _TOKENS_PER_CHILD: Final = 200
 
@@ -35,7 +44,7 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     state = run.state
     before, signals = state.signals, _signals(run)
     state.signals = signals
-    state.confidence = _confidence(run)
+    state.confidence = await _confidence(run)
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
@@ -89,10 +98,19 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
     )
 
 
-def _confidence(run: ResearchRun) -> float:
+async def _confidence(run: ResearchRun) -> float:
+    found = _confidence_without(run, frozenset())
+    if found < HIGH:
+        return found
+    lists = await _lists_of_links(run)
+    told = found if not lists else _confidence_without(run, lists)
+    return below_high(found) if min(told, _met(run)) < HIGH else found
+
+
+def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
     state = run.state
     parts = state.analysis.sub_queries if state.analysis else state.queries
-    tops = {result.sub_query: _top(result.ranked) for result in state.results}
+    tops = {result.sub_query: _top(result.ranked, left_out) for result in state.results}
     needs = [tops[part] for part in parts if part in tops]
     # One part left unanswered leaves the question unanswered; another wording of a question that
     # is not split can only help.
@@ -101,11 +119,48 @@ def _confidence(run: ResearchRun) -> float:
         # Wordings are of the whole question; what its parts score without them is no measure.
         top = tops.get(state.request.query, top)
     return confidence(
-        state.merged.chunks,
+        [item for item in state.merged.chunks if str(item.chunk.chunk_id) not in left_out],
         top_score=top,
         term_idf=question_weights(state),
         wordings=tuple(wording_weights(state).values()),
         profile=run.profile,
+    )
+
+
+def _met(run: ResearchRun) -> float:
+    """Confidence that the wording that is met worst is met by any passage; 1.0 without wordings.
+
+    A question asks for several things in one sentence more often than it can be split into parts;
+    a wording is often of one of them.
+    """
+    told = [item.wording_scores[1:] for result in run.state.results for item in result.ranked]
+    best = [max(scores) for scores in zip(*filter(None, told), strict=True)]
+    return min((confidence_of(quality(score, run.profile), 1.0) for score in best), default=1.0)
+
+
+async def _lists_of_links(run: ResearchRun) -> frozenset[str]:
+    """The passages that are mostly words of links: they name a topic and say nothing of it."""
+    ranked = run.state.merged.chunks[:_PASSAGES_JUDGED]
+    links = await run.components.corpus.links(
+        list(dict.fromkeys(item.chunk.source_url for item in ranked))
+    )
+    spans = {
+        (link.source_url, link.char_start, link.char_end)
+        for link in links
+        if link.char_start is not None and link.char_end is not None
+    }
+    places: dict[str, list[tuple[int, int]]] = {}
+    for url, start, end in spans:
+        places.setdefault(url, []).append((start, end))
+    return frozenset(
+        str(item.chunk.chunk_id)
+        for item in ranked
+        if item.chunk.focus is not None
+        and is_list_of_links(
+            item.chunk.focus.text,
+            item.chunk.focus.char_start,
+            places.get(item.chunk.source_url, ()),
+        )
     )
 
 
@@ -247,6 +302,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
                 *state.aliases,
             },
             passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
+            in_turn=state.analysis is not None and len(state.analysis.sub_queries) > 1,
             discovery_s=discovery_s,
         )
     return found.without(silent_sites(state.unanswered))
@@ -260,8 +316,9 @@ def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:
     return LinkScope.of(expansion.scope, matched, expansion.allowed_domains)
 
 
-def _top(ranked: Sequence[RankedChunk]) -> float:
-    return max((item.reranked_score for item in ranked), default=0.0)
+def _top(ranked: Sequence[RankedChunk], left_out: frozenset[str]) -> float:
+    kept = (item for item in ranked if str(item.chunk.chunk_id) not in left_out)
+    return max((item.reranked_score for item in kept), default=0.0)
 
 
 def _cut_short(wanted: ExpansionDecision, blocked: str | None) -> ExpansionDecision:

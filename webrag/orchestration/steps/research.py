@@ -244,7 +244,7 @@ class ResearchRun:
                 wordings=state.wordings_of(query),
                 filters=state.filters,
                 context_budget=config.context_budget * factor,
-                children_limit=config.recall_children_limit if state.wants_recall else None,
+                children_limit=config.children_limit * factor if state.wants_recall else None,
             )
         except ProviderError as error:
             if state.request.is_search:
@@ -271,6 +271,11 @@ class ResearchRun:
             mode="full_context",
             context_budget=config.context_budget,
         )
+        if whole.truncated:
+            state.warn(
+                f"Not all of the pages fits into the budget of {config.context_budget} tokens; the"
+                " rest was left out."
+            )
         ranked = self.components.reranker.passthrough(whole, top_n=max(len(whole.chunks), 1))
         state.results = (SubQueryResult(sub_query=query, retrieval=whole, ranked=ranked),)
         state.merged = Merged(ranked)

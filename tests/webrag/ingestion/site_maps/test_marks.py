@@ -53,7 +53,7 @@ MKDOCS = ("mkdocs", ROOT, (f"{ROOT}search/search_index.json", f"{ROOT}search.jso
         (
             "<meta name=generator content='zensical-0.0.10'>"
             '<script id=__config type=application/json>{"base":".."}</script>',
-            MKDOCS,
+            ("mkdocs", ROOT, MKDOCS[2][::-1]),
         ),
         # mdBook before and since 0.5, whose names are hashed.
         (
@@ -86,7 +86,12 @@ MKDOCS = ("mkdocs", ROOT, (f"{ROOT}search/search_index.json", f"{ROOT}search.jso
         (
             "<meta name=generator content='Doxygen 1.9.4'><script src='../search/search.js'>"
             "</script>",
-            ("doxygen", ROOT, (f"{ROOT}search/searchdata.js", f"{ROOT}navtreedata.js")),
+            ("doxygen", ROOT, (f"{ROOT}search/searchdata.js",)),
+        ),
+        (
+            "<meta name=generator content='Doxygen 1.12.0'><script src='../navtreedata.js'>"
+            "</script><script src='../search/searchdata.js'></script>",
+            ("doxygen", ROOT, (f"{ROOT}navtreedata.js", f"{ROOT}search/searchdata.js")),
         ),
         (
             "<meta name=generator content='Docusaurus v3.5.2'>"

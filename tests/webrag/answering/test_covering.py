@@ -1,0 +1,84 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from webrag.answering.covering import Said, covering, names_of, needs_of
+from webrag.answering.english.kinds import asked_parts
+from webrag.answering.models import ExecutionPlan
+
+
+def plan(question: str) -> ExecutionPlan:
+    return ExecutionPlan(
+        original_query=question,
+        revised_query=question,
+        coherence="coherent",
+        sub_queries=(question,),
+    )
+
+
+@pytest.fixture
+def judge(make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]) -> Any:
+    def run(question: str, *said: str, quality: float = 0.99) -> Any:
+        gathered = make_gathered(make_evidence("\n\n".join(said)))
+        texts = [Said(each, "The manual", quality) for each in said]
+        return covering(plan(question), gathered, texts, None)
+
+    return run
+
+
+def test_sentence_that_holds_what_is_asked_is_surer_than_one_that_does_not(judge: Any) -> None:
+    question = "What is the default depth of a search?"
+
+    right = judge(question, "The default depth of a search is 7.")
+    wrong = judge(question, "The 7 colours of the sky are nice.")
+
+    assert right.confidence > wrong.confidence + 0.2
+
+
+def test_answer_without_a_value_where_one_is_asked_is_one_in_part(judge: Any) -> None:
+    found = judge("What is the default depth?", "The default depth can be changed.")
+
+    assert found.ceiling < 0.7
+
+
+def test_answer_that_never_names_the_option_is_no_answer(judge: Any) -> None:
+    found = judge("What does the crf of libfoo264 do?", "The crf of libfoo265 sets the quality.")
+
+    assert found.confidence < 0.5
+
+
+def test_part_nothing_speaks_of_is_named(judge: Any) -> None:
+    found = judge(
+        "How do I run tests faster, skip slow modules and colour failures?",
+        "Use --jobs to run tests faster.",
+        "Skip slow modules with --skip.",
+    )
+
+    assert found.missing == ("colour failures",)
+    assert found.confidence < 0.7
+
+
+def test_nothing_said_covers_nothing(judge: Any) -> None:
+    assert judge("What is the default depth?").confidence == 0.0
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("How do I run it faster, quieter and with a limit?", 3),
+        ("Which ports are open and closed?", 0),
+        ("In the old format, which sign, before a name, means all?", 0),
+        ("Is it fast, which is odd, and why?", 0),
+    ],
+)
+def test_only_lists_have_parts(question: str, parts: int) -> None:
+    assert len(asked_parts(question)) == parts
+
+
+def test_each_of_several_names_is_a_need() -> None:
+    assert needs_of(plan("What do --fast and --loud do?")) == ("--fast", "--loud")
+
+
+def test_acronyms_are_no_names_of_something_particular() -> None:
+    assert names_of("Does HTTP need --tls or LOG_LEVEL?") == {"--tls", "log_level"}

@@ -1,0 +1,86 @@
+"""What a command imports before it works: what takes a second must come when needed only."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from webrag.postgres.database import Database
+
+Run = Callable[..., Result]
+
+HEAVY = {
+    "httpx", "httpx2", "llama_index.core", "mcp", "nltk", "openai", "pandas", "rich", "sqlalchemy",
+    "tiktoken", "transformers",
+}  # fmt: skip
+PAGE = """<html><head><title>Kettle</title></head><body><main><h1>Kettle</h1>
+<p>Clean the filter of the kettle every three weeks with citric acid.</p></main></body></html>"""
+PROGRAM = """
+import sys
+from webrag.cli.main import main
+try:
+    main(sys.argv[1:], prog_name="webrag")
+finally:
+    print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
+"""
+
+
+def imported(*arguments: str) -> tuple[set[str], str]:
+    """Modules that a command has imported by its end, and what it printed."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=60
+    )
+    return set(ran.stderr.splitlines()), ran.stdout
+
+
+def place(database: Database) -> Sequence[str]:
+    config = database.config
+    return "--data-dir", str(config.data_dir), "--collection", str(config.collection)
+
+
+def test_help_imports_neither_the_database_nor_the_settings() -> None:
+    modules, shown = imported("--help")
+
+    assert "search" in shown
+    assert not modules & {*HEAVY, "psycopg", "numpy", "pydantic"}
+    assert len(modules) < 450
+
+
+def test_wrong_path_imports_nothing_that_answers() -> None:
+    modules, _ = imported("answer", "./kettle.html", "How is it cleaned?", "--data-dir", "/tmp")
+
+    assert not modules & {*HEAVY, "psycopg.pq", "webrag.wiring.assembly"}
+
+
+def test_status_imports_no_llama_index(database: Database) -> None:
+    modules, shown = imported("status", "-q", *place(database))
+
+    assert "Documents indexed: 0" in shown
+    assert not modules & {*HEAVY, "workflows", "webrag.answering.manager"}
+
+
+def test_search_imports_no_llama_index(
+    static_site: Callable[..., Any], corpus_command: Run, database: Database
+) -> None:
+    site = static_site({"/": PAGE})
+    corpus_command(site, "ingest", f"{site}/")
+
+    modules, shown = imported("search", "How is the filter cleaned?", "-q", *place(database))
+
+    assert "every three weeks with citric acid" in shown
+    assert not modules & {*HEAVY, "webrag.answering.manager"}
+    assert len(modules) < 1_200
+
+
+@pytest.mark.parametrize("path", ["./manual.html", "/tmp/manual", "~/manual", "page.md", "../x"])
+def test_local_path_is_told_how_it_can_be_read(path: str, corpus_command: Run) -> None:
+    result = corpus_command(None, "ingest", path)
+
+    assert result.exit_code == 2
+    assert "python -m http.server" in result.stderr
+    assert "--allow-host 127.0.0.1:8000" in result.stderr
+    assert Path(path).name in result.stderr

@@ -1,0 +1,89 @@
+import pytest
+
+from tests.pattern_attacks import stopped_after
+from webrag.ingestion.models import MapMark
+from webrag.ingestion.site_maps.index_pages import read_index_page
+from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError
+from webrag.ingestion.site_maps.reading import NamedMaps, Wanted, read_map
+
+URL = "https://docs.test/man/bookindex.html"
+FILLER = "".join(f"<li><a href=p{n}.html>Page {n}</a></li>" for n in range(30))
+
+
+def names(body: str) -> dict[str, list[str]]:
+    found = read_index_page(f"<body><ul>{FILLER}</ul>{body}</body>", URL)
+    return {page.url.rpartition("/")[2]: page.names for page in found.pages}
+
+
+def test_links_carry_the_terms_they_stand_under() -> None:
+    body = (
+        "<dl><dt>vacuum, <a href=routine.html#v>Recovering Space</a></dt>"
+        "<dt>index</dt><dd><dl><dt>unique, <a href=unique.html>Unique Indexes</a></dt></dl></dd>"
+        "</dl>"
+    )
+
+    found = names(body)
+
+    assert found["routine.html"] == ["vacuum Recovering Space"]
+    assert found["unique.html"] == ["index unique Unique Indexes"]
+
+
+def test_rows_of_tables_are_entries() -> None:
+    body = "<table><tr><td>bend</td><td><a href=c.html>Cones</a></td></tr></table>"
+
+    assert names(body)["c.html"] == ["bend Cones"]
+
+
+def test_page_with_a_few_links_is_no_index() -> None:
+    with pytest.raises(MapRefusedError, match="only a few pages"):
+        read_index_page("<a href=a.html>A</a>", URL)
+
+
+@pytest.mark.parametrize("unit", ["<li>", "<dl><dd>", "<dt><a href=x>x", "<li>a<a href=y>y</a>"])
+def test_hostile_pages_take_little_time(unit: str) -> None:
+    with stopped_after(20), pytest.raises(MapRefusedError):
+        read_index_page(unit * 20_000, URL)
+
+
+HOME = MapMark(kind="home", root="https://docs.test/man/", urls=("https://docs.test/man/",))
+
+
+def test_first_page_of_a_manual_names_its_index() -> None:
+    page = b"<a href=bookindex.html>Index</a>"
+
+    found = read_map(HOME, "https://docs.test/man/a.html", {HOME.urls[0]: page})
+
+    assert isinstance(found, NamedMaps)
+    assert [mark.urls for mark in found.marks] == [(URL,)]
+
+
+def test_first_page_without_an_index_is_read_as_one() -> None:
+    found = read_map(HOME, "https://docs.test/man/a.html", {HOME.urls[0]: FILLER.encode()})
+
+    assert not isinstance(found, NamedMaps | Wanted)
+    assert found.pages[0] == ListedPage("https://docs.test/man/p0.html", "Page 0", ["Page 0"])
+
+
+def test_sitemap_of_sitemaps_is_followed_once_and_named_by_addresses() -> None:
+    mark = MapMark(kind="sitemap", root="https://docs.test/", urls=("https://docs.test/s.xml",))
+    first = {mark.urls[0]: b"<sitemapindex><sitemap><loc>https://docs.test/1.xml</loc></sitemap>"}
+    second = b"<urlset><url><loc>https://docs.test/a-guide/firing.html</loc></url></urlset>"
+
+    assert read_map(mark, mark.root, first) == Wanted(("https://docs.test/1.xml",))
+    found = read_map(mark, mark.root, first | {"https://docs.test/1.xml": second})
+    assert not isinstance(found, NamedMaps | Wanted)
+    assert found.pages == (ListedPage("https://docs.test/a-guide/firing.html", "a guide firing"),)
+
+
+def test_missing_parts_of_a_map_do_not_hide_the_others() -> None:
+    mark = MapMark(
+        kind="doxygen", root="https://docs.test/", urls=("https://docs.test/navtreedata.js",)
+    )
+    tree = b'var NAVTREE = [["K","k.html","more"]]'
+
+    wanted = read_map(mark, mark.root, {mark.urls[0]: tree})
+
+    assert wanted == Wanted(("https://docs.test/more.js",))
+    found = read_map(mark, mark.root, {mark.urls[0]: tree, "https://docs.test/more.js": b""})
+    assert not isinstance(found, NamedMaps | Wanted)
+    assert [page.title for page in found.pages] == ["K"]

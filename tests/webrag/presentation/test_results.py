@@ -1,0 +1,151 @@
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.presentation.brief.models import BriefConfig
+from webrag.presentation.results import (
+    ResultDocument,
+    ResultLink,
+    ResultPassage,
+    ResultQuotation,
+    best_passages,
+    format_result,
+    narrowed,
+    result_document,
+)
+from webrag.retrieval.filters import SearchFilters
+
+MakeResult = Callable[..., OrchestrationResult]
+
+COMMAND_LINE = Path(__file__).parents[3] / "docs/reference/command-line.md"
+
+
+@pytest.fixture
+def chunks(
+    install_chunk: RankedChunk, timeout_chunk: RankedChunk, retries_chunk: RankedChunk
+) -> Sequence[RankedChunk]:
+    """Grouped by page as results are: not in the order of rank."""
+    return retries_chunk, install_chunk, timeout_chunk
+
+
+def shown(result: OrchestrationResult, at_most: int | None = None) -> str:
+    return format_result(result, best_passages(result, BriefConfig(), None, at_most=at_most))
+
+
+def test_best_quotation_comes_first_with_its_link_and_the_confidence_in_words(
+    make_result: MakeResult, chunks: Sequence[RankedChunk]
+) -> None:
+    lines = shown(make_result(*chunks, confidence=0.9, confidence_band="high")).splitlines()
+
+    assert lines[0] == "Confidence: high: this very likely answers the question."
+    assert lines[2].startswith('"')
+    best = max(chunks, key=lambda item: item.reranked_score)
+    link = next(line.strip() for line in lines if "://" in line)
+    assert link.startswith(best.chunk.source_url)
+
+
+def test_result_fits_a_screen_and_tells_where_the_rest_is(
+    make_result: MakeResult, chunks: Sequence[RankedChunk]
+) -> None:
+    text = shown(make_result(*chunks, confidence=0.9, confidence_band="high"), at_most=1)
+
+    assert len(text.splitlines()) < 60
+    assert "2 more passages: --full." in text
+    assert re.search(r"webrag read --passage [0-9a-f-]{36}$", text)
+
+
+def test_weaker_evidence_prints_less(
+    make_result: MakeResult, chunks: Sequence[RankedChunk]
+) -> None:
+    lengths = [
+        len(shown(make_result(*chunks, confidence=0.5, confidence_band=band)).splitlines())
+        for band in ("high", "low", "none")
+    ]
+
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[-1] < lengths[0]
+
+
+def test_nothing_found_is_said_with_the_reason(make_result: MakeResult) -> None:
+    result = make_result(confidence=0.0, confidence_band="none", warnings=("Nothing is stored.",))
+
+    assert shown(result) == "Nothing was found.\nNote: Nothing is stored."
+
+
+def test_passages_of_the_document_are_in_the_order_of_rank_and_hold_each_text_once(
+    make_result: MakeResult, chunks: Sequence[RankedChunk]
+) -> None:
+    result = make_result(*chunks)
+    document = result_document(result, best_passages(result, BriefConfig(), None))
+
+    matched = [each.relevance for each in document.passages if not each.is_adjacent]
+    assert matched == sorted(matched, reverse=True)
+    assert [each.rank for each in document.passages] == [1, 2, 3]
+    text = json.dumps(document.model_dump(mode="json"))
+    for each in document.passages:
+        assert text.count(json.dumps(each.text)[1:-1]) == 1
+
+
+def test_quotations_of_the_document_stand_in_their_passage(
+    make_result: MakeResult, chunks: Sequence[RankedChunk]
+) -> None:
+    result = make_result(*chunks)
+    document = result_document(result, best_passages(result, BriefConfig(), None))
+
+    quoted = [(each, quote) for each in document.passages for quote in each.quotations]
+    assert quoted
+    for passage, quote in quoted:
+        start = quote.char_start - passage.char_start
+        assert passage.text[start : quote.char_end - passage.char_start] == quote.text
+
+
+def test_document_within_a_budget_keeps_the_best_passages(
+    make_result: MakeResult, chunks: Sequence[RankedChunk]
+) -> None:
+    document = result_document(make_result(*chunks), [])
+
+    assert document.within(1, len).passages == document.passages[:1]
+    assert document.within(10**6, len).passages == document.passages
+
+
+def test_result_can_be_narrowed_to_a_host_and_to_the_best(
+    make_result: MakeResult, chunks: Sequence[RankedChunk]
+) -> None:
+    result = make_result(*chunks)
+    site = chunks[0].chunk.site
+
+    assert narrowed(result, SearchFilters(sites=("other.test",)), None).chunks == ()
+    assert narrowed(result, SearchFilters(sites=(site,)), None).chunks == result.chunks
+    best = narrowed(result, SearchFilters(), 1).chunks
+    assert [item.reranked_score for item in best] == [max(c.reranked_score for c in chunks)]
+
+
+def test_result_can_be_narrowed_to_years(
+    make_result: MakeResult, install_chunk: RankedChunk
+) -> None:
+    dated = install_chunk.chunk.model_copy(
+        update={"published_at": datetime(2024, 5, 1, tzinfo=UTC)}
+    )
+    result = make_result(install_chunk.model_copy(update={"chunk": dated}))
+
+    assert len(narrowed(result, SearchFilters(years=(2024,)), None).chunks) == 1
+    assert narrowed(result, SearchFilters(years=(2023,)), None).chunks == ()
+
+
+@pytest.mark.parametrize("model", [ResultDocument, ResultPassage, ResultQuotation, ResultLink])
+def test_every_field_of_the_document_is_documented(model: type) -> None:
+    described = COMMAND_LINE.read_text("utf-8").partition("## JSON")[2]
+    titles = {
+        ResultDocument: "The object",
+        ResultPassage: "A passage",
+        ResultQuotation: "A quotation of a passage",
+        ResultLink: "A link that was not followed",
+    }
+    rows = described.partition(f"| {titles[model]} |")[2].partition("\n\n")[0]
+
+    assert re.findall(r"^\| `(\w+)` \|", rows, re.M) == list(model.model_fields)  # type: ignore[attr-defined]

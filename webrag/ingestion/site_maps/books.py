@@ -1,0 +1,183 @@
+"""Search indexes that hold texts: MkDocs and its kin, mdBook, Docusaurus, VitePress, JSON lists."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from webrag.ingestion.site_maps.listing import (
+    Listing,
+    SiteListing,
+    list_of,
+    plain,
+    table_of,
+    text_of,
+)
+from webrag.ingestion.site_maps.literals import read_data, read_json
+
+__all__ = [
+    "read_docusaurus",
+    "read_json_list",
+    "read_llms",
+    "read_mdbook",
+    "read_mkdocs",
+    "read_vitepress",
+    "vitepress_next",
+]
+
+_MAX_ENTRIES: Final = 200_000
+_ADDRESS_KEYS: Final = ("url", "relUrl", "permalink", "relpermalink", "uri", "href", "link", "path")
+_TEXT_KEYS: Final = ("content", "text", "body", "summary", "description", "contents")
+_VITEPRESS_CHUNK: Final = re.compile(r"(?:VPLocalSearchBox|@localSearchIndex)[\w.-]{1,60}\.js")
+_VITEPRESS_DATA: Final = '"documentCount"'
+_LLMS_LINK: Final = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,2000})\)([^\n]{0,500})")
+_HEADING_MARK: Final = "#"
+_NUMBER: Final = re.compile(r"[0-9]{1,8}")
+_ROOT: Final = "./"
+
+
+def read_mkdocs(text: str, root: str) -> SiteListing:
+    """Read a `search_index.json` of MkDocs or Material, or a `search.json` of Zensical.
+
+    Raises:
+        MapRefusedError: It is none.
+    """
+    data = table_of(read_json(text), "content")
+    rows = list_of(data.get("docs", data.get("items")), "list of pages")
+    return _sections(root, map(_mkdocs_row, _tables(rows)))
+
+
+def _mkdocs_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    return row.get("location") or _ROOT, row.get("title"), row.get("text")
+
+
+def read_mdbook(text: str, root: str) -> SiteListing:
+    """Read a `searchindex.js` of mdBook: a section in each entry.
+
+    Raises:
+        MapRefusedError: It is none.
+    """
+    data = table_of(read_data(text), "content")
+    addresses = list_of(data.get("doc_urls"), "list of addresses")
+    index = table_of(data.get("index"), "index")
+    store = table_of(table_of(index.get("documentStore"), "store").get("docs"), "store of pages")
+    # Sorted as texts: "10" stands before "2", and a page's first section names it.
+    keys = sorted((key for key in store if _NUMBER.fullmatch(key)), key=int)
+    found = ((addresses[int(key)], store[key]) for key in keys if int(key) < len(addresses))
+    rows = ((href, row) for href, row in found if isinstance(row, dict))
+    return _sections(root, ((href, row.get("title"), row.get("body")) for href, row in rows))
+
+
+def read_docusaurus(text: str, root: str) -> SiteListing:
+    """Read a `search-index.json` of one of the local searches of Docusaurus.
+
+    Raises:
+        MapRefusedError: It is none.
+    """
+    data = read_json(text)
+    parts = _tables(data if isinstance(data, list) else [data])
+    rows = itertools.chain.from_iterable(
+        _tables(documents) for part in parts if isinstance(documents := part.get("documents"), list)
+    )
+    return _sections(root, map(_docusaurus_row, rows))
+
+
+def _docusaurus_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    if "sectionRoute" in row:
+        return row["sectionRoute"], row.get("sectionTitle") or row.get("pageTitle"), ""
+    address = f"{text_of(row.get('u'))}{text_of(row.get('h'))}"
+    # The words of a section carry its title beside them; of a page or a heading they are it.
+    if "s" in row:
+        return address, "", f"{text_of(row['s'])}. {text_of(row.get('t'))}"
+    return address, row.get("t"), ""
+
+
+def vitepress_next(text: str) -> str | None:
+    """The file that the last one of VitePress' chain loads: search box, then index."""
+    match = _VITEPRESS_CHUNK.search(text)
+    return match[0] if match else None
+
+
+def read_vitepress(text: str, root: str) -> SiteListing:
+    """Read an `@localSearchIndex` of VitePress.
+
+    Raises:
+        MapRefusedError: It is none.
+    """
+    data = table_of(read_data(text, literal_of=_VITEPRESS_DATA), "content")
+    addresses = table_of(data.get("documentIds"), "table of pages")
+    stored = data.get("storedFields")
+    fields = stored if isinstance(stored, dict) else {}
+    words = _words_by_entry(data.get("index"))
+    rows = (
+        (href, row.get("title"), " ".join(words.get(key, ())))
+        for key, href in addresses.items()
+        if isinstance(row := fields.get(key, {}), dict)
+    )
+    return _sections(root, rows)
+
+
+def _words_by_entry(index: Any) -> dict[str, list[str]]:
+    """The words of each entry, from `[[word, {field: {entry: count}}], ..]`."""
+    words: dict[str, list[str]] = {}
+    for row in itertools.islice(index if isinstance(index, list) else (), _MAX_ENTRIES):
+        if not (isinstance(row, list) and len(row) == 2 and isinstance(row[1], dict)):
+            continue
+        for held in row[1].values():
+            for entry in held if isinstance(held, dict) else ():
+                words.setdefault(entry, []).append(text_of(row[0]))
+    return words
+
+
+def read_json_list(text: str, root: str) -> SiteListing:
+    """Read a JSON file of pages with titles and texts, as search scripts of Hugo and Jekyll do.
+
+    Raises:
+        MapRefusedError: It is none.
+    """
+    data = read_json(text)
+    if isinstance(data, dict):
+        lists = [value for value in data.values() if isinstance(value, list)]
+        rows = list(data.values()) if not lists else max(lists, key=len)
+    else:
+        rows = list_of(data, "content")
+    return _sections(root, map(_json_row, _tables(rows)))
+
+
+def _json_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    lower = {key.casefold(): value for key, value in row.items()}
+    address = next((lower[key.casefold()] for key in _ADDRESS_KEYS if key.casefold() in lower), "")
+    text = next((lower[key] for key in _TEXT_KEYS if isinstance(lower.get(key), str)), "")
+    return address, lower.get("title", lower.get("name")), text
+
+
+def read_llms(text: str, root: str) -> SiteListing:
+    """Read an `llms.txt`: links with titles and what is said of them.
+
+    Raises:
+        MapRefusedError: It names no page.
+    """
+    links = itertools.islice(_LLMS_LINK.finditer(text), _MAX_ENTRIES)
+    return _sections(root, ((link[2], link[1], link[3].lstrip(" :-")) for link in links))
+
+
+def _sections(root: str, rows: Iterable[tuple[Any, Any, Any]]) -> SiteListing:
+    """Pages of (address, title, text) for each section: the first title of a page is its own."""
+    listing = Listing(root)
+    for address, title, text in itertools.islice(rows, _MAX_ENTRIES):
+        href, name = text_of(address), plain(text_of(title))
+        is_whole = _HEADING_MARK not in href
+        page = listing.page(href, name if is_whole else "") if isinstance(address, str) else None
+        if page is None:
+            continue
+        if not is_whole or page.title != name:
+            listing.name(page, name)
+        listing.text(page, plain(text_of(text)))
+    for page in listing.pages():
+        if not page.title and page.names:
+            page.title = page.names[0]
+    return listing.done()
+
+
+def _tables(rows: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    return (row for row in rows if isinstance(row, dict))

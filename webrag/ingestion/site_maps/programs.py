@@ -1,0 +1,277 @@
+"""Search indexes and navigation of programs' references: rustdoc, Javadoc, Doxygen."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from webrag.ingestion.site_maps.listing import (
+    Listing,
+    SiteListing,
+    list_of,
+    plain,
+    table_of,
+    text_of,
+)
+from webrag.ingestion.site_maps.literals import read_data
+
+__all__ = [
+    "doxygen_files",
+    "doxygen_trees",
+    "read_doxygen_search",
+    "read_doxygen_tree",
+    "read_javadoc",
+    "read_rustdoc",
+]
+
+_MAX_ITEMS: Final = 300_000
+_MAX_RUST_ITEMS: Final = 25_000
+
+# Names of item types in addresses, by the letter of the index from "A".
+_RUST_TYPE_NAMES: Final = """
+mod externcrate import struct enum fn type static trait impl tymethod method structfield variant
+macro primitive associatedtype constant associatedconstant union foreigntype keyword existential
+attr derive traitalias
+"""
+_RUST_TYPES: Final = _RUST_TYPE_NAMES.split()
+_RUST_MODULE: Final = "mod"
+_RUST_UNPAGED: Final = frozenset({"externcrate", "import", "impl"})
+
+
+def read_rustdoc(text: str, root: str, page_url: str) -> SiteListing:
+    """Read a `search-index.js` of rustdoc: items, their paths, and their first sentences.
+
+    Args:
+        text: The file.
+        root: Address of the documentation, with a trailing slash.
+        page_url: A page of it; its crate comes first, and others while there are not too many
+            items: half of the standard library's index names the same things once more.
+
+    Raises:
+        MapRefusedError: It is none.
+    """
+    data = read_data(text)
+    if isinstance(data, list):
+        pairs = [pair for pair in data if isinstance(pair, list) and len(pair) == 2]
+        crates = {text_of(name): crate for name, crate in pairs}
+    else:
+        crates = dict(table_of(data, "content"))
+    listing = Listing(root)
+    own = page_url.removeprefix(root).partition("/")[0]
+    left = _MAX_RUST_ITEMS
+    for name in sorted(crates, key=lambda name: name != own):
+        crate = crates[name]
+        if not (isinstance(crate, dict) and name):
+            continue
+        count = len(list_of(crate.get("n"), "list of names"))
+        if name == own or count <= left:
+            _note_crate(listing, name, crate)
+            left -= count
+    return listing.done()
+
+
+def _note_crate(listing: Listing, name: str, crate: Mapping[str, Any]) -> None:
+    names = list_of(crate.get("n"), "list of names")
+    types = crate.get("t")
+    paths = _rust_paths(crate.get("q"), len(names))
+    said = crate.get("d")
+    texts = said if isinstance(said, list) else []
+    parents = _rust_parents(crate.get("i"))
+    owners = crate.get("p")
+    top = listing.page(f"{name}/index.html", name)
+    if top is not None:
+        listing.text(top, plain(text_of(crate.get("doc"))))
+    for at, item in enumerate(itertools.islice(names, _MAX_ITEMS)):
+        kind = _rust_type(types, at)
+        owner = _owner(owners, parents[at] if at < len(parents) else 0)
+        href = _rust_address(paths[at], kind, text_of(item), owner)
+        page = listing.page(href, "" if owner else text_of(item)) if href else None
+        if page is None:
+            continue
+        if owner:
+            page.title = page.title or owner[1]
+            listing.name(page, text_of(item))
+        listing.text(page, plain(text_of(texts[at])) if at < len(texts) else "")
+
+
+def _rust_type(types: Any, at: int) -> str:
+    """The type of an item: letters from "A", or before version 1.69 numbers from 0."""
+    if not isinstance(types, str | list) or at >= len(types):
+        return ""
+    number = ord(types[at]) - ord("A") if isinstance(types, str) else types[at]
+    if not isinstance(number, int):
+        return ""
+    return _RUST_TYPES[number] if 0 <= number < len(_RUST_TYPES) else ""
+
+
+def _rust_paths(stated: Any, count: int) -> list[str]:
+    """The module of each item; one not stated is that of the item before."""
+    paths, last = [], ""
+    changes: Mapping[int, str] = {}
+    if isinstance(stated, list) and stated and isinstance(stated[0], list):
+        pairs = (pair for pair in stated if isinstance(pair, list) and len(pair) == 2)
+        changes = {at: text_of(path) for at, path in pairs if isinstance(at, int)}
+    elif isinstance(stated, list):
+        changes = {at: path for at, path in enumerate(stated) if isinstance(path, str) and path}
+    for at in range(count):
+        last = changes.get(at, last)
+        paths.append(last)
+    return paths
+
+
+def _rust_parents(stated: Any) -> list[int]:
+    """Number of the owner of each item, from 1; 0 for items with a page of their own."""
+    if isinstance(stated, list):
+        return [number if isinstance(number, int) else 0 for number in stated]
+    numbers, value = [], 0
+    # Digits of four bits, the last of a number marked by its case; the lowest bit is the sign.
+    for char in text_of(stated):
+        code = ord(char)
+        value = (value << 4) | (code & 0xF)
+        if value > _MAX_ITEMS * 4:
+            return []
+        if code >= ord("`"):
+            numbers.append(-(value >> 1) if value & 1 else value >> 1)
+            value = 0
+    return numbers
+
+
+def _owner(owners: Any, number: int) -> tuple[str, str] | None:
+    if not isinstance(owners, list) or not 0 < number <= len(owners):
+        return None
+    found = owners[number - 1]
+    if not (isinstance(found, list) and len(found) >= 2 and isinstance(found[0], int)):
+        return None
+    kind = _RUST_TYPES[found[0]] if 0 <= found[0] < len(_RUST_TYPES) else ""
+    return kind, text_of(found[1])
+
+
+def _rust_address(path: str, kind: str, name: str, owner: tuple[str, str] | None) -> str | None:
+    folder = path.replace("::", "/")
+    if owner is not None:
+        return f"{folder}/{owner[0]}.{owner[1]}.html" if owner[0] and owner[1] else None
+    if not kind or not name or kind in _RUST_UNPAGED:
+        return None
+    if kind == _RUST_MODULE:
+        return f"{folder}/{name}/index.html"
+    return f"{folder}/{kind}.{name}.html"
+
+
+def read_javadoc(texts: Sequence[str], root: str) -> SiteListing:
+    """Read `type-search-index.js` and, if it is there, `member-search-index.js` of Javadoc.
+
+    Raises:
+        MapRefusedError: They are none.
+    """
+    listing = Listing(root)
+    modules: dict[str, str] = {}
+    for text in texts:
+        for row in itertools.islice(list_of(read_data(text), "content"), _MAX_ITEMS):
+            if isinstance(row, dict):
+                _note_java(listing, modules, row)
+    return listing.done()
+
+
+def _note_java(listing: Listing, modules: dict[str, str], row: Mapping[str, Any]) -> None:
+    package, label = text_of(row.get("p")), text_of(row.get("l"))
+    module = text_of(row.get("m"))
+    if module:
+        modules.setdefault(package, module)
+    folder = "/".join(filter(None, [modules.get(package, ""), package.replace(".", "/")]))
+    owner = text_of(row.get("c"))
+    if not package or not label:
+        return
+    page = listing.page(f"{folder}/{owner or label}.html", owner or label)
+    if page is not None:
+        listing.name(page, label if owner else f"{package}.{label}")
+
+
+_DOXYGEN_SECTIONS: Final = ("pages", "groups", "topics", "classes", "namespaces", "files")
+_DOXYGEN_NAME: Final = re.compile(r"\w{1,80}")
+_MAX_TREE_DEPTH: Final = 40
+
+
+def doxygen_trees(text: str) -> list[str]:
+    """Names of the files with further branches of a `navtreedata.js`."""
+    found = dict.fromkeys(
+        branch
+        for _, _, branch in _branches(_tree(text))
+        if isinstance(branch, str) and _DOXYGEN_NAME.fullmatch(branch)
+    )
+    return [f"{name}.js" for name in found]
+
+
+def read_doxygen_tree(texts: Sequence[str], root: str) -> SiteListing:
+    """Read a `navtreedata.js` of Doxygen and its further branches: titles and headings.
+
+    Raises:
+        MapRefusedError: They are none.
+    """
+    listing = Listing(root)
+    for text in texts:
+        for title, href, _ in itertools.islice(_branches(_tree(text)), _MAX_ITEMS):
+            page = listing.page(href, plain(title) if "#" not in href else "")
+            if page is not None and page.title != plain(title):
+                listing.name(page, plain(title))
+    return listing.done()
+
+
+def _tree(text: str) -> list[Any]:
+    return list_of(read_data(text, "="), "content")
+
+
+def _branches(tree: list[Any]) -> Iterator[tuple[str, str, Any]]:
+    """(title, address, what is below) of each branch, in order."""
+    waiting = [(iter(tree), 0)]
+    while waiting:
+        branches, depth = waiting[-1]
+        branch = next(branches, None)
+        if branch is None:
+            waiting.pop()
+            continue
+        if not (isinstance(branch, list) and len(branch) >= 2):
+            continue
+        below = branch[2] if len(branch) > 2 else None
+        if text_of(branch[1]):
+            yield text_of(branch[0]), branch[1], below
+        if isinstance(below, list) and depth < _MAX_TREE_DEPTH:
+            waiting.append((iter(below), depth + 1))
+
+
+def doxygen_files(text: str) -> list[str]:
+    """Files of the best sections that a `searchdata.js` of Doxygen names, in that order."""
+    letters = table_of(read_data(text, "indexSectionsWithContent"), "table of letters")
+    names = table_of(read_data(text, "indexSectionNames"), "table of sections")
+    known = {text_of(name): text_of(letters.get(number)) for number, name in names.items()}
+    return [
+        f"search/{section}_{at:x}.js"
+        for section in _DOXYGEN_SECTIONS
+        for at in range(len(known.get(section, "")))
+    ]
+
+
+def read_doxygen_search(texts: Sequence[str], root: str) -> SiteListing:
+    """Read files of Doxygen's search: names and the pages that explain them.
+
+    Raises:
+        MapRefusedError: They are none.
+    """
+    listing = Listing(f"{root}search/")
+    for text in texts:
+        for row in list_of(read_data(text, "searchData="), "content"):
+            for title, href in _doxygen_targets(row):
+                page = listing.page(href, plain(title) if "#" not in href else "")
+                if page is not None and page.title != plain(title):
+                    listing.name(page, plain(title))
+    return listing.done()
+
+
+def _doxygen_targets(row: Any) -> Iterator[tuple[str, str]]:
+    """(name, address) of `[key, [name, [address, ..], ..]]`."""
+    entry = row[1] if isinstance(row, list) and len(row) > 1 else None
+    if not (isinstance(entry, list) and len(entry) > 1):
+        return
+    for target in entry[1:]:
+        if isinstance(target, list) and target and text_of(target[0]):
+            scope = text_of(target[2]) if len(target) > 2 else ""
+            yield f"{text_of(entry[0])} {scope}".strip(), target[0]

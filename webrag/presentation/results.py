@@ -1,0 +1,339 @@
+"""A result as a person at a terminal reads it, and as a program does; both in the order of rank."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.presentation.brief.blocks import candidate_blocks, cited, relevant_blocks
+from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
+from webrag.presentation.untrusted import clean_block, defuse, one_line
+from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.quotes import Encode
+
+__all__ = [
+    "ResultDocument",
+    "ResultLink",
+    "ResultPassage",
+    "ResultQuotation",
+    "best_passages",
+    "format_result",
+    "narrowed",
+    "result_document",
+]
+
+# Fewer the weaker the evidence is: what hardly answers is not worth the reading.
+_SHOWN = {"high": 6, "medium": 5, "low": 4, "none": 1}
+
+_CONFIDENCE = {
+    "high": "high: this very likely answers the question",
+    "medium": "medium: this probably answers the question",
+    "low": "low: this may not answer the question",
+    "none": "none: nothing that was found seems to answer the question; this comes closest",
+}
+
+_WIDTH = 100
+_BEST_LINES = 14
+_OTHER_LINES = 3
+_NAME_CHARS = 90
+_NOTE_CHARS = 300
+_NOTES = 4
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ResultQuotation(_Frozen):
+    """A quotation of a passage.
+
+    Attributes:
+        link: Address that opens the page at it.
+    """
+
+    text: str
+    char_start: int
+    char_end: int
+    link: str
+
+
+class ResultPassage(_Frozen):
+    """A passage that was found.
+
+    Attributes:
+        rank: From 1, by relevance; neighbours of strong passages come last.
+        passage_id: What `webrag read --passage` takes.
+        headings: Above it, outermost first.
+        text: The slice `char_start` to `char_end` of the page's markdown, exactly.
+        relevance: In [0, 1].
+        is_adjacent: A neighbour of a strong passage, not itself matched.
+        quotations: The finest first; of the best passages only.
+    """
+
+    rank: int
+    passage_id: UUID
+    url: str
+    title: str | None
+    headings: tuple[str, ...]
+    published_at: datetime | None
+    fetched_at: datetime
+    relevance: float
+    is_adjacent: bool
+    char_start: int
+    char_end: int
+    text: str
+    quotations: tuple[ResultQuotation, ...] = ()
+
+
+class ResultLink(_Frozen):
+    """A link that was not followed."""
+
+    url: str
+    anchor: str
+
+
+class ResultDocument(_Frozen):
+    """What `answer`, `search` and `demo` print with `--json`.
+
+    Attributes:
+        confidence: That the passages answer the question, [0, 1].
+        confidence_band: The same in a word.
+        passages: In the order of their rank; each text stands here once.
+        documents_searched: Pages within the filters.
+        urls_fetched: Pages obtained from the network.
+        next_links: The best links that were not followed.
+        stopped_because: Why nothing more was done, a sentence.
+        partial: A deadline cut the run short.
+    """
+
+    query: str
+    mode: Literal["full_context", "chunk"]
+    confidence: float
+    confidence_band: Literal["high", "medium", "low", "none"]
+    passages: tuple[ResultPassage, ...]
+    seed_urls: tuple[str, ...]
+    sub_queries: tuple[str, ...]
+    wordings: tuple[str, ...]
+    documents_searched: int
+    urls_fetched: tuple[str, ...]
+    next_links: tuple[ResultLink, ...]
+    stopped_because: str
+    warnings: tuple[str, ...]
+    degraded: tuple[str, ...]
+    partial: bool
+    total_ms: float
+
+    def within(self, max_tokens: int, count_tokens: Callable[[str], int]) -> "ResultDocument":
+        """The document with the best passages only, whose texts have so many tokens at most.
+
+        One passage at least is kept.
+        """
+        left, kept = max_tokens, 0
+        for passage in self.passages:
+            left -= count_tokens(passage.text)
+            if left < 0 and kept:
+                break
+            kept += 1
+        return self.model_copy(update={"passages": self.passages[:kept]})
+
+
+def narrowed(
+    result: OrchestrationResult, filters: SearchFilters, top_k: int | None
+) -> OrchestrationResult:
+    """The result with passages of some hosts and years only, and at most so many, the best.
+
+    Args:
+        result: Of named pages, which are retrieved without filters.
+        filters: Sites and years count.
+        top_k: None for all.
+    """
+    if filters.sites is None and filters.years is None and top_k is None:
+        return result
+    chunks = [
+        item
+        for item in result.chunks
+        if (filters.sites is None or item.chunk.site in filters.sites)
+        and (filters.years is None or _year(item) in filters.years)
+    ]
+    best = sorted(chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score))
+    kept = {item.chunk.chunk_id for item in best[:top_k]}
+    return result.model_copy(
+        update={
+            "chunks": tuple(item for item in chunks if item.chunk.chunk_id in kept),
+            "citations": tuple(each for each in result.citations if each.chunk_id in kept),
+        }
+    )
+
+
+def _year(item: RankedChunk) -> int | None:
+    published = item.chunk.published_at
+    return None if published is None else published.year
+
+
+def best_passages(
+    result: OrchestrationResult,
+    config: BriefConfig,
+    encode: Encode | None,
+    *,
+    at_most: int | None = None,
+) -> list[EvidenceBlock]:
+    """The passages worth a person's time, best first, with their quotations.
+
+    Args:
+        result: What was found.
+        config: Of the brief.
+        encode: Chooses quotations by their meaning too.
+        at_most: Passages; None for as many as the confidence is worth.
+    """
+    config = config.model_copy(update={"whole_results": 0})
+    wanted = _SHOWN[result.confidence_band] if at_most is None else at_most
+    found = list(candidate_blocks(result, config))
+    if at_most is None:
+        found = list(relevant_blocks(found, result, config))
+    matched = (block for block in found if not block.is_adjacent)
+    return [cited(block, result, config, encode) for block in islice(matched, wanted)]
+
+
+def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]) -> str:
+    """The confidence in words, the best quotation, further passages, and where the rest is.
+
+    Args:
+        result: What was found.
+        passages: From `best_passages`.
+    """
+    if not passages:
+        return "\n".join(["Nothing was found.", *_notes(result)])
+    best, *others = passages
+    lines = [f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
+    lines += _quoted(best, _BEST_LINES)
+    lines += [f"    — {_name(best)}", f"    {_link(best)}"]
+    if others:
+        lines += ["", "Further passages:"]
+    for number, block in enumerate(others, 2):
+        lines += ["", f"{number}. {_name(block)}", f"   {_link(block)}"]
+        lines += [f"   {line}" for line in _quoted(block, _OTHER_LINES)]
+    return "\n".join([*lines, *_rest(result, passages), *_notes(result)])
+
+
+def _quoted(block: EvidenceBlock, most_lines: int) -> list[str]:
+    if block.addresses_reader:
+        return ["(not shown: it gives orders to an assistant that reads it; --full shows it)"]
+    text = block.citation.verbatim_text if block.citation else block.text
+    lines = [
+        part
+        for line in defuse(clean_block(text)).splitlines()
+        if line.strip()
+        for part in _wrapped(line)
+    ]
+    shown = lines[:most_lines]
+    if len(shown) < len(lines):
+        shown[-1] = f"{shown[-1]} ..."
+    return _in_marks(shown) if block.citation else shown
+
+
+def _in_marks(lines: list[str]) -> list[str]:
+    lines[0] = f'"{lines[0]}'
+    lines[-1] = f'{lines[-1]}"'
+    return lines
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(
+        line, _WIDTH, drop_whitespace=True, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _name(block: EvidenceBlock) -> str:
+    heading = one_line(block.heading or "", max_chars=_NAME_CHARS)
+    title = one_line(block.title or "", max_chars=_NAME_CHARS) or "Untitled"
+    return f"{title} § {heading}" if heading and heading != title else title
+
+
+def _link(block: EvidenceBlock) -> str:
+    # A fragment of a whole paragraph fills lines, and the first words of it lead there as well.
+    link = block.citation.link if block.citation else block.url
+    return link if len(link) <= 2 * _WIDTH else block.url
+
+
+def _rest(result: OrchestrationResult, shown: Sequence[EvidenceBlock]) -> list[str]:
+    held = {block.chunk_id for block in shown}
+    more = sum(item.chunk.chunk_id not in held for item in result.chunks)
+    said = f"{more:,} more {'passage' if more == 1 else 'passages'}: --full. " if more else ""
+    return ["", f"{said}The best one in its page: webrag read --passage {shown[0].chunk_id}"]
+
+
+def _notes(result: OrchestrationResult) -> list[str]:
+    notes = [one_line(each, max_chars=_NOTE_CHARS) for each in (*result.warnings, *result.degraded)]
+    if result.partial:
+        notes.append("Time ran out; this is what was found until then.")
+    more = len(notes) - _NOTES
+    shown = [f"Note: {each}" for each in notes[:_NOTES]]
+    return [*shown, *([f"... and {more} more notes: --full"] if more > 0 else [])]
+
+
+def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) -> ResultDocument:
+    """The result for programs.
+
+    Args:
+        result: What was found.
+        blocks: Passages whose quotations are given.
+    """
+    quotes = {block.chunk_id: block for block in blocks}
+    ranked = sorted(
+        result.chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score)
+    )
+    return ResultDocument(
+        query=result.query,
+        mode=result.mode,
+        confidence=result.confidence,
+        confidence_band=result.confidence_band,
+        passages=tuple(
+            _passage(rank, item, quotes.get(item.chunk.chunk_id))
+            for rank, item in enumerate(ranked, 1)
+        ),
+        seed_urls=result.seed_urls,
+        sub_queries=result.query_analysis.sub_queries,
+        wordings=tuple(result.wordings),
+        documents_searched=result.corpus_stats.total_documents,
+        urls_fetched=result.urls_fetched,
+        next_links=tuple(
+            ResultLink(url=link.url, anchor=link.anchor) for link in result.next_links
+        ),
+        stopped_because=result.final_decision.reason,
+        warnings=result.warnings,
+        degraded=result.degraded,
+        partial=result.partial,
+        total_ms=result.timing.total_ms,
+    )
+
+
+def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> ResultPassage:
+    chunk = item.chunk
+    return ResultPassage(
+        rank=rank,
+        passage_id=chunk.chunk_id,
+        url=chunk.source_url,
+        title=chunk.title,
+        headings=chunk.heading_path,
+        published_at=chunk.published_at,
+        fetched_at=chunk.fetched_at,
+        relevance=item.reranked_score,
+        is_adjacent=item.is_locality_expanded,
+        char_start=chunk.char_start,
+        char_end=chunk.char_end,
+        text=chunk.text,
+        quotations=tuple(
+            ResultQuotation(
+                text=quote.citation.verbatim_text,
+                char_start=quote.citation.char_start,
+                char_end=quote.citation.char_end,
+                link=quote.citation.link,
+            )
+            for quote in (block.quotes if block else ())
+        ),
+    )
