@@ -388,7 +388,8 @@ class WebRAG:
             include_guide: As for `brief`.
             max_tokens: As for `brief`.
             every_passage: Also those that `brief` leaves out because others are more relevant, as
-                far as `MCP_RESPONSE_TOKEN_BUDGET` goes.
+                far as `MCP_RESPONSE_TOKEN_BUDGET` goes, and the second with its whole parent
+                chunk too.
 
         Raises:
             InputError: `max_tokens` cannot be used.
@@ -398,7 +399,9 @@ class WebRAG:
         config = self._brief_config(result, max_tokens, include_guide=include_guide)
         if every_passage:
             budget = self.settings.mcp_response_token_budget
-            config = config.model_copy(update={"every_passage": True, "token_budget": budget})
+            config = config.model_copy(
+                update={"every_passage": True, "token_budget": budget, "whole_results": 2}
+            )
         parts = self._open_parts
         return evidence_blocks(result, config, count_tokens=parts.count_tokens, encode=parts.encode)
 
