@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from llama_index.postprocessor.webrag.local_rerank import _weighted_sum
+from llama_index.postprocessor.webrag.local_scoring import weighted_sum
 from memory_corpus import Judged, letters, load_site
 
 from webrag.orchestration.question.patterns import decompose
@@ -50,7 +50,7 @@ def ranked_parents(judged: Judged, query: str) -> dict[str, Ranked]:
     best: dict[str, Ranked] = {}
     for part in decompose(query)[0]:
         found = corpus.candidates(part)
-        scores = _weighted_sum(corpus.features(part, found)) if len(found.rows) else []
+        scores = weighted_sum(corpus.features(part, found)) if len(found.rows) else []
         for row, score in zip(found.rows, scores, strict=True):
             parent = corpus.children[row].parent
             if parent not in best or best[parent].score < score:

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from cached_embedding import CachedEmbedding
 from fit_local_rerank import COLLECTIONS, Bm25, gain
-from llama_index.postprocessor.webrag.local_rerank import _weighted_sum
+from llama_index.postprocessor.webrag.local_scoring import weighted_sum
 from memory_corpus import EMBEDDING, Candidates, Judged, letters, load_collection, load_site
 
 from webrag.lexical.fusion import fuse_ranks
@@ -41,7 +41,7 @@ _OPEN: list[object] = []
 
 def product_orders(judged: Judged, query: str) -> dict[str, tuple[Candidates, np.ndarray]]:
     found = judged.corpus.candidates(query)
-    reranked = _weighted_sum(judged.corpus.features(query, found)) if len(found.rows) else []
+    reranked = weighted_sum(judged.corpus.features(query, found)) if len(found.rows) else []
     return {
         "lexical only": (found, np.where(found.lexical > 0, found.lexical, -np.inf)),
         "dense only": (found, found.similarity),

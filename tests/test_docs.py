@@ -43,7 +43,7 @@ def test_links_page_states_the_weights_that_are_used() -> None:
 def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
     from datetime import UTC, datetime, timedelta
 
-    from llama_index.postprocessor.webrag.local_rerank import calibrated
+    from llama_index.postprocessor.webrag.local_scoring import calibrated
 
     from webrag.answering.evidence import boosted, freshness
     from webrag.answering.judging import answer_confidence, band_of, weighted

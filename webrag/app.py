@@ -14,7 +14,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from webrag import maintenance
 from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
     check_text,
@@ -23,19 +22,12 @@ from webrag.argument_checks import (
     shown_value,
 )
 from webrag.concurrency import all_of
-from webrag.corpus.maintenance.checking import CorpusCheck
-from webrag.corpus.maintenance.exporting import ExportReport
-from webrag.corpus.maintenance.forgetting import ForgetReport
-from webrag.corpus.maintenance.importing import ImportReport
-from webrag.corpus.maintenance.reembedding import ReindexReport
 from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, LinkCandidate
 from webrag.corpus.schema import corpus_embedding
 from webrag.corpus.texts import PageName, PageText, PassageText, name_pages, read_page, read_passage
-from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.notes import listening
-from webrag.maintenance import Progress
 from webrag.orchestration.models import (
     MAX_QUESTION_CHARS,
     OrchestrationResult,
@@ -56,10 +48,17 @@ if TYPE_CHECKING:
 
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.models import EventListener, ManagerResult
+    from webrag.corpus.maintenance.checking import CorpusCheck
+    from webrag.corpus.maintenance.exporting import ExportReport
+    from webrag.corpus.maintenance.forgetting import ForgetReport
+    from webrag.corpus.maintenance.importing import ImportReport
+    from webrag.corpus.maintenance.reembedding import ReindexReport
+    from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
     from webrag.ingestion.models import PageSource
     from webrag.llamaindex.query_engine import WebRAGQueryEngine
     from webrag.llamaindex.retriever import WebRAGRetriever
     from webrag.llamaindex.store import CorpusVectorStore
+    from webrag.maintenance import Progress
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import ScoreProfile
     from webrag.presentation.brief.brief import EvidenceBlock
@@ -353,7 +352,7 @@ class WebRAG:
         from webrag.answering.planning import answer_request
 
         request = answer_request(question, wordings=wordings, url=url, years=years, deep=deep)
-        manager = (await self._current_parts()).manager
+        manager = await asyncio.to_thread((await self._current_parts()).manager)
         return await manager.run(request, on_event=on_event)
 
     def evidence(
@@ -473,10 +472,10 @@ class WebRAG:
     async def ingest_site(
         self,
         url: str,
-        options: CrawlOptions | None = None,
+        options: "CrawlOptions | None" = None,
         *,
-        on_progress: CrawlProgressCallback | None = None,
-    ) -> SiteReport:
+        on_progress: "CrawlProgressCallback | None" = None,
+    ) -> "SiteReport":
         """Fetch and index the pages of a site, breadth first from `url`.
 
         Each page is stored completely or not at all, as soon as it is obtained. Cancelling keeps
@@ -494,9 +493,10 @@ class WebRAG:
             ProviderError: The embedding service fails for every page.
             StorageError: The database failed.
         """
-        return await (await self._current_parts()).crawler.crawl(
-            url, options or CrawlOptions(), on_progress=on_progress
-        )
+        from webrag.crawling.report import CrawlOptions
+
+        crawler = await asyncio.to_thread((await self._current_parts()).crawler)
+        return await crawler.crawl(url, options or CrawlOptions(), on_progress=on_progress)
 
     # What is stored; these need an open WebRAG.
 
@@ -630,8 +630,8 @@ class WebRAG:
         site: str | None = None,
         older_than: timedelta | None = None,
         confirm: Callable[[Sequence[str]], bool] | bool | None = None,
-        on_progress: Progress | None = None,
-    ) -> ForgetReport:
+        on_progress: "Progress | None" = None,
+    ) -> "ForgetReport":
         """Delete pages with everything made from them; they can be fetched again.
 
         Args:
@@ -647,6 +647,8 @@ class WebRAG:
             InputError: Nothing was named, URLs and conditions were, one cannot be used, or more
                 than 20 pages would go and nothing was said to confirm it; nothing was deleted.
         """
+        from webrag import maintenance
+
         async with self._some_database() as database:
             return await maintenance.forget(
                 database,
@@ -658,47 +660,53 @@ class WebRAG:
             )
 
     async def export_corpus(
-        self, path: Path, *, overwrite: bool = False, on_progress: Progress | None = None
-    ) -> ExportReport:
+        self, path: Path, *, overwrite: bool = False, on_progress: "Progress | None" = None
+    ) -> "ExportReport":
         """Write every page, as of one moment, to a portable file; compressed if it ends with .gz.
 
         Raises:
             InputError: The file exists, cannot be written, or nothing is stored.
         """
+        from webrag import maintenance
+
         async with self._some_database() as database:
             return await maintenance.export_pages(
                 database, path, overwrite=overwrite, on_progress=on_progress
             )
 
     async def import_corpus(
-        self, path: Path, *, on_progress: Progress | None = None
-    ) -> ImportReport:
+        self, path: Path, *, on_progress: "Progress | None" = None
+    ) -> "ImportReport":
         """Store the pages of a portable file, chunked and embedded here; repeating it is harmless.
 
         Raises:
             InputError: The file cannot be read or is no export.
             ProviderError: Embedding failed; what was stored before is kept.
         """
+        from webrag import maintenance
+
         parts = await self._current_parts()
         return await maintenance.import_pages(parts, path, on_progress=on_progress)
 
     async def check_corpus(
-        self, *, everything: bool = False, on_progress: Progress | None = None
-    ) -> CorpusCheck:
+        self, *, everything: bool = False, on_progress: "Progress | None" = None
+    ) -> "CorpusCheck":
         """Examine the database and what is stored; nothing is changed.
 
         Args:
             everything: Verify every page, not a sample.
             on_progress: Told how many pages are verified.
         """
+        from webrag import maintenance
+
         async with self._some_database() as database:
             return await maintenance.check(
                 database, self.settings, everything=everything, on_progress=on_progress
             )
 
     async def reindex(
-        self, *, force: bool = False, on_progress: Progress | None = None
-    ) -> ReindexReport:
+        self, *, force: bool = False, on_progress: "Progress | None" = None
+    ) -> "ReindexReport":
         """Embed the stored text again with the model that a new collection would get.
 
         The old vectors serve until the new ones are complete. A call that ends early loses
@@ -713,6 +721,8 @@ class WebRAG:
             ProviderError: Embedding failed.
             StorageError: Another process is reindexing the collection.
         """
+        from webrag import maintenance
+
         async with self._some_database() as database:
             return await maintenance.reindex(
                 database, self.settings, force=force, on_progress=on_progress
@@ -720,6 +730,8 @@ class WebRAG:
 
     async def collections(self) -> list[CollectionSize]:
         """Every collection of the database with its number of pages, in alphabetical order."""
+        from webrag import maintenance
+
         async with self._some_database() as database:
             return await maintenance.collections(database)
 
@@ -735,6 +747,8 @@ class WebRAG:
             collection: Its name; None is the one in use, and closes this WebRAG.
             confirm: Told name and size before anything is deleted.
         """
+        from webrag import maintenance
+
         own = self.settings.collection
         name = own if collection is None else collection
         async with self._some_database() as database:
@@ -745,6 +759,8 @@ class WebRAG:
 
     async def clear(self) -> None:
         """Delete every page of the collection; it stays open, and empty."""
+        from webrag import maintenance
+
         await maintenance.clear(self._open_parts)
 
     # The parts as LlamaIndex components. These need an open WebRAG; what they give works as long as
@@ -835,15 +851,15 @@ class WebRAG:
 
     def embed_model(self) -> "BaseEmbedding":
         """The embedding model the corpus is made with."""
-        return self._open_parts.embedder.model
+        return self._open_parts.embed_model()
 
     def node_parser(self) -> "NodeParser":
         """What cuts pages into parents and children."""
-        return self._open_parts.node_parser
+        return self._open_parts.node_parser()
 
     def reranker(self) -> "BaseNodePostprocessor | None":
         """The reranker in use, as a node postprocessor; None with `RERANKER_PROVIDER=none`."""
-        return self._open_parts.reranker
+        return self._open_parts.reranker()
 
     @property
     def engine(self) -> "OrchestratorEngine":

@@ -2,7 +2,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
@@ -17,6 +16,8 @@ from llama_index.node_parser.webrag import (
     ParentChildNodeParser,
     cut_chunks,
 )
+
+from tests.growth import grows_as_its_input
 
 # As the first release made them: a corpus is not to be embedded again.
 IDS = ["c1df1b8e-47df-54f8-8677-33dbc46bee30", "20031c64-76a0-53b7-b8b3-1a7dd1a82ac8"]
@@ -43,15 +44,6 @@ A snapshot freezes the volume. Use `--no-snapshot` to turn it off. \\(x^2\\)
 
 def cut(text: str, html: str | None = None) -> list[Chunk]:
     return cut_chunks(text, SIZES, get_tokenizer(), html=html)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    def once() -> float:
-        started = time.process_time()
-        work()
-        return time.process_time() - started
-
-    return min(once(), once())
 
 
 @pytest.mark.parametrize(
@@ -137,9 +129,8 @@ def test_every_chunk_is_a_slice_and_nothing_but_space_is_left_out(text: str) -> 
 )
 def test_time_grows_as_the_text_does(make: Callable[[int], str]) -> None:
     cut(make(100))
-    short, long = (seconds(lambda n=n: cut(make(n))) for n in (8_000, 32_000))
 
-    assert long < 4 * 3 * max(short, 0.02)
+    assert grows_as_its_input(cut, make, 8_000)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +142,7 @@ def test_time_grows_as_the_text_does(make: Callable[[int], str]) -> None:
     ],
 )
 def test_time_grows_as_the_html_does(make: Callable[[int], str]) -> None:
-    short, long = (seconds(lambda n=n: cut("word", make(n))) for n in (16_000, 64_000))
-
-    assert long < 4 * 3 * max(short, 0.02)
+    assert grows_as_its_input(lambda html: cut("word", html), make, 16_000)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.postprocessor.webrag import LocalRerank, TokenEncoder
-from llama_index.postprocessor.webrag.local_rerank import calibrated
+from llama_index.postprocessor.webrag.local_scoring import calibrated
 from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 

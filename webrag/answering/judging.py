@@ -6,10 +6,9 @@ import re
 import secrets
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
-from llama_index.core.llms import LLM
 from numpy.typing import NDArray
 
 from webrag.answering.citations import CitationDesk
@@ -36,6 +35,9 @@ from webrag.answering.models import (
 from webrag.answering.prompts import one_line, reflection_messages
 from webrag.errors import ProviderError
 from webrag.retrieval.quotes import term_coverage
+
+if TYPE_CHECKING:
+    from llama_index.core.llms import LLM
 
 __all__ = [
     "HIGH",
@@ -241,7 +243,7 @@ class Reflector:
         config: Temperature and time.
     """
 
-    def __init__(self, llm: LLM | None, config: AnswerConfig) -> None:
+    def __init__(self, llm: "LLM | None", config: AnswerConfig) -> None:
         self._llm = None if llm is None else with_temperature(llm, config.reflection_temperature)
         self._timeout_s = config.reflection_timeout_s
 
@@ -271,7 +273,7 @@ class Reflector:
         return by_rules, note
 
     async def _two_tries(
-        self, llm: LLM, plan: ExecutionPlan, desk: CitationDesk
+        self, llm: "LLM", plan: ExecutionPlan, desk: CitationDesk
     ) -> Judgement | None:
         problem: str | None = None
         for _ in range(2):

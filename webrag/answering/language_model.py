@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from llama_index.core.llms import LLM, ChatMessage, MessageRole
-from llama_index.postprocessor.webrag.service_calls import size_failure
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.answering.citations import Proposal
 from webrag.errors import ProviderError, WebRAGError
 from webrag.redaction import RedactingStream, redacted, remember_secrets, safe_cause
+
+if TYPE_CHECKING:
+    from llama_index.core.llms import LLM, ChatMessage
 
 __all__ = [
     "Judgement",
@@ -30,7 +31,7 @@ def as_clause(error: ProviderError) -> str:
     return said[:1].lower() + said[1:]
 
 
-async def stream(llm: LLM, messages: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
+async def stream(llm: "LLM", messages: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
     """The pieces of a reply as they arrive.
 
     Raises:
@@ -51,7 +52,7 @@ async def stream(llm: LLM, messages: Sequence[tuple[str, str]]) -> AsyncIterator
         raise _failed(error) from safe_cause(error)
 
 
-async def ask(llm: LLM, messages: Sequence[tuple[str, str]]) -> str:
+async def ask(llm: "LLM", messages: Sequence[tuple[str, str]]) -> str:
     """A whole reply.
 
     Raises:
@@ -67,20 +68,22 @@ async def ask(llm: LLM, messages: Sequence[tuple[str, str]]) -> str:
     return redacted(response.message.content or "")
 
 
-def with_temperature(llm: LLM, temperature: float) -> LLM:
+def with_temperature(llm: "LLM", temperature: float) -> "LLM":
     """The same model at a temperature; itself where it has no such field."""
     if "temperature" not in type(llm).model_fields:
         return llm
     return llm.model_copy(update={"temperature": temperature})
 
 
-def _remember_key(llm: LLM) -> None:
+def _remember_key(llm: "LLM") -> None:
     """A model that a program made itself has a key that no setting names."""
     key: Any = getattr(llm, "api_key", None)
     remember_secrets(key if isinstance(key, str) else None)
 
 
-def _chat(messages: Sequence[tuple[str, str]]) -> list[ChatMessage]:
+def _chat(messages: Sequence[tuple[str, str]]) -> "list[ChatMessage]":
+    from llama_index.core.llms import ChatMessage, MessageRole
+
     return [ChatMessage(role=MessageRole(role), content=text) for role, text in messages]
 
 
@@ -89,6 +92,8 @@ def _failed(error: Exception) -> ProviderError:
     kind = type(error).__name__
     # The SDK's message can hold the whole reply of a server, with whatever is in it.
     said = f"failed (HTTP status {status})" if isinstance(status, int) else f"failed ({kind})"
+    from llama_index.postprocessor.webrag.service_calls import size_failure
+
     if large := size_failure(error):
         said = f"answered with {large}"
     elif "Timeout" in kind:

@@ -5,9 +5,7 @@ import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
-
-from llama_index.core.llms import LLM
+from typing import TYPE_CHECKING, Protocol
 
 from webrag.answering.citations import CitationDesk
 from webrag.answering.covering import NOTHING_SAID, Covering, covering, said_in
@@ -20,6 +18,9 @@ from webrag.answering.prompts import synthesis_messages
 from webrag.concurrency import in_background
 from webrag.errors import ProviderError
 from webrag.retrieval.quotes import Encode
+
+if TYPE_CHECKING:
+    from llama_index.core.llms import LLM
 
 __all__ = [
     "Draft",
@@ -99,7 +100,7 @@ class LanguageModelSynthesizer:
     """
 
     def __init__(
-        self, llm: LLM, fallback: Synthesizer, config: AnswerConfig, encode: Encode | None = None
+        self, llm: "LLM", fallback: Synthesizer, config: AnswerConfig, encode: Encode | None = None
     ) -> None:
         self._llm = llm
         self._encode = encode

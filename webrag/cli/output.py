@@ -1,11 +1,13 @@
 """Writes results to standard output, as text, tables in columns or JSON, or to a file."""
 
 import json
+import os
 import re
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -15,6 +17,7 @@ from webrag.ingestion.characters import normalize_characters
 __all__ = [
     "as_json",
     "error_value",
+    "may_be_terminal",
     "print_brief",
     "print_columns",
     "print_figures",
@@ -22,17 +25,27 @@ __all__ = [
     "shown",
     "write_text",
 ]
+_FORCED = ("FORCE_COLOR", "TTY_COMPATIBLE")  # by which rich takes a pipe for a terminal
 _SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
 
 
 def print_brief(text: str) -> None:
     """Print a bracketed text, its section headers bold on a terminal that has colours."""
+    if may_be_terminal(sys.stdout) and _has_colours():
+        text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
+    click.echo(text)
+
+
+def may_be_terminal(stream: IO[str]) -> bool:
+    """Whether `rich` is to be asked; importing it takes time that pipes do without."""
+    return stream.isatty() or any(name in os.environ for name in _FORCED)
+
+
+def _has_colours() -> bool:
     from rich.console import Console
 
     console = Console()
-    if console.is_terminal and not console.no_color and not console.is_dumb_terminal:
-        text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
-    click.echo(text)
+    return console.is_terminal and not console.no_color and not console.is_dumb_terminal
 
 
 def print_json(value: Any) -> None:

@@ -1,5 +1,6 @@
 """Shows on standard error what is being done: live on a terminal, in plain lines elsewhere."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webrag.cli.options import run_options
+from webrag.cli.output import may_be_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,8 +40,8 @@ def run_progress(*, quiet: bool, verbose: bool) -> "AbstractContextManager[Progr
     """
     if quiet:
         return _phases(lambda _text: None)
-    console = _console()
-    if console.is_terminal and not verbose:
+    console = _terminal()
+    if console is not None and not verbose:
         return _live_phases(console)
     return _phases(_plain_phases())
 
@@ -69,8 +71,8 @@ def crawl_progress(*, quiet: bool) -> "Iterator[CrawlProgressCallback]":
     if quiet:
         yield lambda _progress: None
         return
-    console = _console()
-    if not console.is_terminal:
+    console = _terminal()
+    if console is None:
         yield _plain_crawl()
         return
     with _live_bar(console, "looking at the start page", None) as (bar, task):
@@ -141,10 +143,14 @@ def evaluation_progress() -> "Iterator[EvaluationProgress]":
         yield report
 
 
-def _console() -> "Console":
+def _terminal() -> "Console | None":
+    """Standard error where it is a terminal; pipes do without the time `rich` takes."""
+    if not may_be_terminal(sys.stderr):
+        return None
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else None
 
 
 @contextmanager
@@ -198,8 +204,8 @@ def _bar(total: int, text: str, *, quiet: bool) -> "Iterator[Callable[[str, int]
     if quiet:
         yield lambda _text, _done: None
         return
-    console = _console()
-    if not console.is_terminal:
+    console = _terminal()
+    if console is None:
         yield _plain_bar(total)
         return
     with _live_bar(console, text, total) as (bar, task):

@@ -4,10 +4,9 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from llama_index.core.node_parser import NodeParser
 from numpy.typing import NDArray
 
 from webrag.corpus.models import AcquiredPage, StoredPage
@@ -16,6 +15,9 @@ from webrag.corpus.pages import Corpus
 from webrag.corpus.rows import ChildRow, PageRows
 from webrag.embedding.embedder import Embedder, PendingVector, VectorsUnderWay
 from webrag.ingestion.models import NormalizedDocument
+
+if TYPE_CHECKING:
+    from llama_index.core.node_parser import NodeParser
 
 __all__ = ["Indexer", "PreparedPage", "acquired_page"]
 
@@ -52,9 +54,11 @@ class Indexer:
         embedder: The model the corpus was made with.
     """
 
-    def __init__(self, corpus: Corpus, parser: NodeParser | PageCutter, embedder: Embedder) -> None:
+    def __init__(
+        self, corpus: Corpus, parser: "NodeParser | PageCutter", embedder: Embedder
+    ) -> None:
         self._corpus = corpus
-        self._cutter = LocalCutter(parser) if isinstance(parser, NodeParser) else parser
+        self._cutter = parser if isinstance(parser, PageCutter) else LocalCutter(parser)
         self._embedder = embedder
         self._under_way = VectorsUnderWay()
 

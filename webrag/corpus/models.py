@@ -128,7 +128,9 @@ class LinkCandidate(_Frozen):
         char_end: End of it.
         source_depth: Depth of the source page.
         origin: `page` the page itself links there; `map` a mapping service named the target when
-            it was asked about the page's site.
+            it was asked about the page's site, or the site's own map holds it.
+        found_in: The map of the site that holds it, as in "the site's search index"; empty for
+            links of pages.
     """
 
     source_url: str
@@ -142,6 +144,7 @@ class LinkCandidate(_Frozen):
     char_end: int | None = None
     source_depth: int = 0
     origin: Literal["page", "map"] = "page"
+    found_in: str = ""
 
 
 class PageStatus(_Frozen):

@@ -1,15 +1,12 @@
 """Reads and writes nodes in the JSON form a stock PGVectorStore keeps them in. Does no I/O."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llama_index.core.schema import (
-    BaseNode,
-    IndexNode,
-    RelatedNodeInfo,
-    TextNode,
-)
 from pydantic_core import from_json
+
+if TYPE_CHECKING:
+    from llama_index.core.schema import BaseNode, RelatedNodeInfo, TextNode
 
 __all__ = ["NODE_COLUMNS", "node_from_columns", "node_from_row", "stored_metadata"]
 
@@ -31,7 +28,7 @@ _SETTINGS = {
 }
 
 
-def stored_metadata(node: BaseNode) -> dict[str, Any]:
+def stored_metadata(node: "BaseNode") -> dict[str, Any]:
     """Give the `metadata_` value of a node.
 
     The node's own metadata stand at the top level, where filters look, and once more in
@@ -61,7 +58,7 @@ def stored_metadata(node: BaseNode) -> dict[str, Any]:
     }
 
 
-def node_from_row(node_id: str, text: str, metadata: dict[str, Any] | None) -> TextNode:
+def node_from_row(node_id: str, text: str, metadata: dict[str, Any] | None) -> "TextNode":
     """Rebuild a node from its row; rows written by others need no `_node_content`."""
     content = (metadata or {}).get("_node_content")
     return node_from_columns(node_id, text, content, metadata)
@@ -69,8 +66,10 @@ def node_from_row(node_id: str, text: str, metadata: dict[str, Any] | None) -> T
 
 def node_from_columns(
     node_id: str, text: str, content: str | None, metadata: dict[str, Any] | None
-) -> TextNode:
+) -> "TextNode":
     """As `node_from_row`, from `NODE_COLUMNS`; metadata count only where there is no content."""
+    from llama_index.core.schema import IndexNode, TextNode
+
     if content is None:
         own = {key: value for key, value in (metadata or {}).items() if key not in _RESERVED}
         return TextNode(id_=node_id, text=text, metadata=own)
@@ -88,15 +87,19 @@ def _parsed(content: str) -> dict[str, Any]:
     return parsed
 
 
-def _reference(node: BaseNode) -> dict[str, Any]:
+def _reference(node: "BaseNode") -> dict[str, Any]:
     """What an IndexNode points to."""
+    from llama_index.core.schema import IndexNode
+
     if not isinstance(node, IndexNode):
         return {}
     return node.model_dump(mode="json", include={"index_id", "obj"}, exclude_none=True)
 
 
-def _relationships(node: BaseNode) -> dict[str, Any]:
+def _relationships(node: "BaseNode") -> dict[str, Any]:
     """Ids only: LlamaIndex would repeat the related node's metadata here, HTML included."""
+    from llama_index.core.schema import RelatedNodeInfo
+
     return {
         str(kind.value): _bare(related)
         if isinstance(related, RelatedNodeInfo)
@@ -105,5 +108,5 @@ def _relationships(node: BaseNode) -> dict[str, Any]:
     }
 
 
-def _bare(related: RelatedNodeInfo) -> dict[str, Any]:
+def _bare(related: "RelatedNodeInfo") -> dict[str, Any]:
     return related.model_dump(mode="json", include={"node_id", "node_type"})

@@ -2,11 +2,9 @@
 
 import json
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import Document
-from llama_index.node_parser.webrag import DocumentTooLargeError, ParentChildNodeParser
+from llama_index.node_parser.webrag import DocumentTooLargeError
 
 from webrag.concurrency import in_background
 from webrag.corpus.page_worker import (
@@ -27,6 +25,13 @@ from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import TooManyPostingsError
 from webrag.workers.pool import Job, WorkerPool, WorkFailedError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from llama_index.core.node_parser import NodeParser
+    from llama_index.core.schema import Document
+    from llama_index.node_parser.webrag import ParentChildNodeParser
+
 __all__ = ["LocalCutter", "PageCutter", "WorkerCutter"]
 
 # Far more than any page needs: time grows with the text, whose length is limited.
@@ -34,6 +39,7 @@ _TIMEOUT_S: Final = 60.0
 _ANALYSIS: Final = Job("webrag.corpus.page_worker:make_analyzer")
 
 
+@runtime_checkable
 class PageCutter(Protocol):
     """What makes the rows of a page."""
 
@@ -49,7 +55,7 @@ class PageCutter(Protocol):
 class LocalCutter:
     """Cuts pages in a thread, with any parser; no deadline ends it."""
 
-    def __init__(self, parser: NodeParser) -> None:
+    def __init__(self, parser: "NodeParser") -> None:
         self._parser = parser
 
     async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
@@ -69,7 +75,7 @@ class WorkerCutter:
 
     Args:
         workers: The processes.
-        parser: What makes nodes of chunks; its sizes are those of `setup`.
+        parser: Gives what makes nodes of chunks; its sizes are those of `setup`.
         setup: How a process cuts.
         timeout_s: Time that cutting a page may take, and analysing its words.
     """
@@ -77,7 +83,7 @@ class WorkerCutter:
     def __init__(
         self,
         workers: WorkerPool,
-        parser: ParentChildNodeParser,
+        parser: "Callable[[], ParentChildNodeParser]",
         setup: CutSetup,
         *,
         timeout_s: float = _TIMEOUT_S,
@@ -118,11 +124,13 @@ class WorkerCutter:
         return replace(rows, postings=postings, term_count=count)
 
     def _rows(self, document: NormalizedDocument, cut: bytes, depth: int) -> PageRows:
-        nodes = self._parser.nodes_from_chunks(_source(document), read_chunks(cut))
+        nodes = self._parser().nodes_from_chunks(_source(document), read_chunks(cut))
         return rows_without_postings(document, nodes, depth=depth)
 
 
-def _source(document: NormalizedDocument) -> Document:
+def _source(document: NormalizedDocument) -> "Document":
+    from llama_index.core.schema import Document
+
     metadata = {"title": document.title, "source_url": document.url, "html": document.html}
     return Document(
         id_=str(document_id_of(document.url)),

@@ -1,6 +1,6 @@
 """The stored pages: read in one transaction each, and changed in one each. Does not search."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
@@ -94,6 +94,16 @@ class CorpusReader:
             return enriched(await queries.read_links(connection, self._collection, ids))
 
         return await self._database.run(work, snapshot=True)
+
+    async def known_dead(self, urls: Collection[str], now: datetime) -> frozenset[str]:
+        """Give those of some URLs that lately could not be obtained, and would not be now.
+
+        What the site said of a page holds for a day, for every question and caller; what may pass,
+        such as no answer or a server's failure, for a quarter of an hour.
+        """
+        return await self._database.run(
+            lambda connection: queries.read_dead(connection, self._collection, urls, now)
+        )
 
     async def in_degrees(self, targets: Sequence[str]) -> dict[str, int]:
         """Give the number of stored pages that link to each target; 0 for unknown ones."""

@@ -1,7 +1,8 @@
 """The reads of the corpus as SQL, each over a connection it is given; it opens none."""
 
-from collections.abc import Sequence, Set
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence, Set
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ __all__ = [
     "find_pages",
     "read_chunks",
     "read_counts",
+    "read_dead",
     "read_embeddings",
     "read_failures",
     "read_in_degrees",
@@ -194,6 +196,33 @@ async def read_failures(
         return tuple(FailedPage(**row) for row in await cursor.fetchall())
 
 
+_DEAD_FOR: Final = timedelta(days=1)
+_AWAY_FOR: Final = timedelta(minutes=15)
+# Answers that say nothing of the page itself.
+_PASSING_STATUSES: Final = (408, 425, 429)
+
+
+async def read_dead(
+    connection: AsyncConnection[Any], collection: str, urls: Collection[str], now: datetime
+) -> frozenset[str]:
+    """Give those of some URLs whose last attempt failed, for as long as that is believed."""
+    statement = sql.SQL(
+        """
+        select url from {} where url = any(%(urls)s) and outcome in ('failed', 'gone')
+          and at > case when status < 500 and status <> all(%(passing)s)
+                        then %(dead)s::timestamptz else %(away)s::timestamptz end
+        """
+    ).format(table(collection, "page_outcomes"))
+    values = {
+        "urls": list(urls),
+        "passing": list(_PASSING_STATUSES),
+        "dead": now - _DEAD_FOR,
+        "away": now - _AWAY_FOR,
+    }
+    cursor = await connection.execute(statement, values)
+    return frozenset([url for (url,) in await cursor.fetchall()])
+
+
 async def read_urls(
     connection: AsyncConnection[Any],
     collection: str,
@@ -258,7 +287,7 @@ async def read_versions(
     if known != (document.content_hash, document.title):
         return KnownVersions(previous, None)
     is_same = links == await _link_targets(connection, collection, previous.page_id)
-    is_same = is_same and await _has_anchors(connection, collection, previous.page_id, document)
+    is_same = is_same and await _has_places(connection, collection, previous.page_id, document)
     return KnownVersions(previous, previous if is_same else None)
 
 
@@ -279,17 +308,20 @@ async def read_chunks(
     return KnownChunks(embeddings, {node_id for (node_id,) in await cursor.fetchall()})
 
 
-async def _has_anchors(
+async def _has_places(
     connection: AsyncConnection[Any], collection: str, page_id: int, document: NormalizedDocument
 ) -> bool:
-    """Whether the stored version has the anchors; collections of earlier versions had none."""
-    if not document.anchors:
+    """Whether the stored version has the anchors and marks; those of earlier versions had none."""
+    if not (document.anchors or document.map_marks):
         return True
-    statement = sql.SQL("select anchors from {} where id = %s").format(
+    statement = sql.SQL("select anchors, map_marks from {} where id = %s").format(
         table(collection, "documents")
     )
     row = await (await connection.execute(statement, (page_id,))).fetchone()
-    return row is not None and row[0] == [anchor.model_dump() for anchor in document.anchors]
+    return row == (
+        [anchor.model_dump() for anchor in document.anchors],
+        [mark.model_dump(mode="json") for mark in document.map_marks],
+    )
 
 
 async def _twin(

@@ -7,11 +7,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import NAMESPACE_OID, NAMESPACE_URL, UUID, uuid5
 
-from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
-from llama_index.node_parser.webrag import FLAG_KEYS
+from llama_index.node_parser.webrag.metadata import FLAG_KEYS
 
 from webrag.corpus.models import ParentChunk
 from webrag.corpus.nodes import node_from_row, stored_metadata
@@ -19,6 +18,9 @@ from webrag.errors import StorageError
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink, is_generic_anchor
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, pack_postings
+
+if TYPE_CHECKING:
+    from llama_index.core.schema import BaseNode
 
 __all__ = [
     "ChildRow",
@@ -108,7 +110,7 @@ def document_id_of(url: str) -> UUID:
 
 
 def build_page_rows(
-    document: NormalizedDocument, nodes: Sequence[BaseNode], *, depth: int
+    document: NormalizedDocument, nodes: "Sequence[BaseNode]", *, depth: int
 ) -> PageRows:
     """Give the rows of a page, with the postings of its words.
 
@@ -122,7 +124,7 @@ def build_page_rows(
 
 
 def rows_without_postings(
-    document: NormalizedDocument, nodes: Sequence[BaseNode], *, depth: int
+    document: NormalizedDocument, nodes: "Sequence[BaseNode]", *, depth: int
 ) -> PageRows:
     """Give the rows of a page whose words somebody else looks after.
 
@@ -135,6 +137,8 @@ def rows_without_postings(
     Raises:
         StorageError: A node's offsets do not cut its text out of the markdown.
     """
+    from llama_index.core.schema import NodeRelationship
+
     for node in nodes:
         _check_offsets(document, node)
     parent_nodes = [node for node in nodes if NodeRelationship.CHILD in node.relationships]
@@ -158,7 +162,7 @@ def rows_without_postings(
     )
 
 
-def parent_row(node: BaseNode, index: int) -> ParentRow:
+def parent_row(node: "BaseNode", index: int) -> ParentRow:
     """Give the row of a parent node; what its metadata lacks gets neutral values."""
     metadata = node.metadata
     start, end = _offset(node, "start_char_idx"), _offset(node, "end_char_idx")
@@ -169,7 +173,7 @@ def parent_row(node: BaseNode, index: int) -> ParentRow:
         chunk_index=index,
         section_heading=metadata.get("heading"),
         heading_path=tuple(metadata.get("heading_path") or ()),
-        text=node.get_content(MetadataMode.NONE),
+        text=_own_text(node),
         html=metadata.get("html") or None,
         char_start=start,
         char_end=end,
@@ -180,12 +184,12 @@ def parent_row(node: BaseNode, index: int) -> ParentRow:
     )
 
 
-def child_row(node: BaseNode, ordinal: int) -> ChildRow:
+def child_row(node: "BaseNode", ordinal: int) -> ChildRow:
     """Give the row of a searched node; without a parent it is its own."""
     searched = _indexed_text(node)
     return ChildRow(
         node_id=node.node_id,
-        text=node.get_content(MetadataMode.NONE),
+        text=_own_text(node),
         indexed_text=searched,
         text_hash=hashlib.blake2b(searched.encode(), digest_size=16).digest(),
         metadata=stored_metadata(node),
@@ -196,7 +200,7 @@ def child_row(node: BaseNode, ordinal: int) -> ChildRow:
     )
 
 
-def parent_id_of(node: BaseNode) -> UUID:
+def parent_id_of(node: "BaseNode") -> UUID:
     """Row id of a searched node's parent; without a parent it is its own."""
     return row_id(_parent_of(node) or node.node_id)
 
@@ -230,16 +234,25 @@ def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
     return rows
 
 
-def _check_offsets(document: NormalizedDocument, node: BaseNode) -> None:
+def _check_offsets(document: NormalizedDocument, node: "BaseNode") -> None:
     start, end = _offset(node, "start_char_idx"), _offset(node, "end_char_idx")
-    if document.markdown[start:end] != node.get_content(MetadataMode.NONE):
+    if document.markdown[start:end] != _own_text(node):
         raise StorageError(
             f"{document.url} was not stored: the text of chunk {node.node_id} is not at its "
             f"offsets {start}-{end}, so it could not be cited."
         )
 
 
-def _indexed_text(node: BaseNode) -> str:
+def _own_text(node: "BaseNode") -> str:
+    """Without metadata."""
+    from llama_index.core.schema import MetadataMode
+
+    return node.get_content(MetadataMode.NONE)
+
+
+def _indexed_text(node: "BaseNode") -> str:
+    from llama_index.core.schema import MetadataMode
+
     text = node.get_content(MetadataMode.EMBED)
     images = node.metadata.get("images") or []
     said = [str(image.get(key) or "") for image in images for key in ("alt", "caption")]
@@ -249,15 +262,15 @@ def _indexed_text(node: BaseNode) -> str:
     return "\n".join([text, *kept])
 
 
-def _parent_of(node: BaseNode) -> str | None:
+def _parent_of(node: "BaseNode") -> str | None:
     return node.parent_node.node_id if node.parent_node is not None else None
 
 
-def _offset(node: BaseNode, name: str) -> int:
+def _offset(node: "BaseNode", name: str) -> int:
     value = getattr(node, name, None)
     if value is not None:
         return int(value)
-    return 0 if name == "start_char_idx" else len(node.get_content(MetadataMode.NONE))
+    return 0 if name == "start_char_idx" else len(_own_text(node))
 
 
 def row_id(node_id: str) -> UUID:

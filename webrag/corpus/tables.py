@@ -35,7 +35,7 @@ FIRST_TABLES = (
     "documents",
     "corpus_meta",
 )
-TABLES = ("crawl_urls", "crawls", "page_outcomes", *FIRST_TABLES)
+TABLES = ("crawl_urls", "crawls", "page_outcomes", "site_maps", *FIRST_TABLES)
 
 NEXT_CHILDREN = "reindex_children"
 """The searched table of an unfinished reindexing; it takes the place of `data_children`."""
@@ -138,6 +138,7 @@ DOCUMENTS = Table(
     added={
         3: {"mapped_at": "timestamptz"},
         4: {"anchors": "jsonb not null default '[]'"},
+        5: {"map_marks": "jsonb not null default '[]'"},
     },
 )
 
@@ -287,6 +288,19 @@ on {schema}.crawl_urls (crawl, outside, depth, id) where state = 0""",
     3: (*DOCUMENTS.additions(3), *LINKS.additions(3)),
     # Where the pages of a PDF begin, so that a citation can open the right one.
     4: tuple(DOCUMENTS.additions(4)),
+    # Where pages say that their site's own map is, and the maps: packed, else why there is none,
+    # else where else to look.
+    5: (
+        *DOCUMENTS.additions(5),
+        """
+create table if not exists {schema}.site_maps (
+  url text primary key,
+  fetched_at timestamptz not null,
+  packed bytea,
+  failure text,
+  marks jsonb not null default '[]'
+)""",
+    ),
 }
 
 SCHEMA_VERSION = max(_MIGRATIONS)

@@ -281,6 +281,7 @@ def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, A
         "child_count": len(page.children),
         "term_count": page.term_count,
         "anchors": [anchor.model_dump() for anchor in document.anchors],
+        "map_marks": [mark.model_dump(mode="json") for mark in document.map_marks],
         **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
     }
 

@@ -14,7 +14,7 @@ from webrag.corpus.models import AcquiredPage
 from webrag.crawling.queue import CrawlQueue, CrawlRecord, CrawlState, QueuedPage
 from webrag.crawling.report import CrawlOptions, CrawlProgress, CrawlProgressCallback, SiteReport
 from webrag.crawling.scope import CrawlScope
-from webrag.crawling.traps import TrapGuard, TrapLimits, text_signature, without_session
+from webrag.crawling.traps import TrapGuard, TrapLimits, text_signature, without_session, words_hash
 from webrag.errors import (
     ConfigurationError,
     DatabaseUnavailableError,
@@ -275,6 +275,7 @@ class CrawlRun:
             chunks_embedded=tally.chunks_embedded,
             queued=queued,
             ended="unreachable" if down else "limit" if queued else "complete",
+            before=self.record.visited,
             resumed=self.record.is_resumed,
             seconds=round(tally.seconds, 3),
         )
@@ -292,7 +293,10 @@ class CrawlRun:
         return visited >= self.options.max_pages or self._tally.site_is_down
 
     async def _refuse(self, entry: QueuedPage) -> bool:
-        reason = self._guard.closed(entry.url)
+        if not entry.outside and self._guard.may_wait(entry.url):
+            await self._state.put_off(self.record.id, entry.url)
+            return True
+        reason = self._guard.begin(entry.url)
         if reason is not None:
             await self._leave_alone(entry, reason)
         return reason is not None
@@ -347,7 +351,9 @@ class CrawlRun:
         self._waiting -= 1
         self._count_added(links, added)
         self._tally.obtained(page)
-        self._guard.note_obtained(entry.url, text_signature(view.text), is_alias=seen)
+        self._guard.note_obtained(
+            entry.url, text_signature(view.text), words=words_hash(view.text), is_alias=seen
+        )
 
     async def _miss(self, entry: QueuedPage, error: WebRAGError) -> None:
         _log.info("%s was not obtained: %s", entry.url, error)
@@ -375,9 +381,11 @@ class CrawlRun:
         pages: dict[str, QueuedPage] = {}
         for found in urls:
             url = without_session(found)
-            if url in pages or self._known >= self.queue_limit:
+            if url in pages:
                 continue
             reason = self._scope.reason_against(url)
+            if reason is None and self._known >= self.queue_limit:
+                reason = "more pages than one crawl takes note of"
             if reason is None:
                 reason = self._guard.admit(url, depth)
             if reason is None:

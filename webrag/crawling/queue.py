@@ -53,7 +53,7 @@ class QueuedPage:
 
     Attributes:
         depth: Links from the start page.
-        outside: Not below the start page's folder; visited after all that are.
+        outside: Not below the start page's folder, or put off; visited after all others.
         newest: When the site says it was last changed, if it does.
     """
 
@@ -214,6 +214,12 @@ class CrawlState:
     async def skip(self, crawl: int, urls: Sequence[str]) -> None:
         """Take pages out of the queue that do not count as visited."""
         await self._move(crawl, urls, _SKIPPED)
+
+    async def put_off(self, crawl: int, url: str) -> None:
+        """Let a page wait until all others are visited."""
+        await self._run(
+            "update {crawl_urls} set outside = true where crawl = %s and url = %s", (crawl, url)
+        )
 
     async def requeue(self, crawl: int, urls: Sequence[str]) -> None:
         """Put visited pages back into the queue, at their place."""

@@ -54,6 +54,11 @@ class CrawlProgress(_Frozen):
     failed: int
     pages_per_second: float
 
+    @property
+    def seconds_left(self) -> float | None:
+        """What the pages that wait will take at this rate; more may be found meanwhile."""
+        return self.queued / self.pages_per_second if self.pages_per_second else None
+
 
 CrawlProgressCallback = Callable[[CrawlProgress], None]
 
@@ -74,6 +79,7 @@ class SiteReport(_Frozen):
         queued: Pages known and not visited when the crawl ended.
         ended: `complete` everything was visited, `limit` as many pages as allowed,
             `unreachable` the site stopped answering.
+        before: Pages that the interrupted runs which this one continues had visited.
         resumed: An interrupted run was continued.
         seconds: Of this run.
     """
@@ -87,6 +93,7 @@ class SiteReport(_Frozen):
     chunks_embedded: int = 0
     queued: int = 0
     ended: Literal["complete", "limit", "unreachable"] = "complete"
+    before: int = 0
     resumed: bool = False
     seconds: float = 0.0
 
@@ -100,10 +107,16 @@ class SiteReport(_Frozen):
         """Pages of this run."""
         return self.obtained + sum(self.failed.values())
 
+    @property
+    def left_alone(self) -> int:
+        """Addresses of the site that were not visited, for whatever reason."""
+        return sum(self.skipped.values())
+
     def __repr__(self) -> str:
         return (
             f"<SiteReport {self.start_url}: {self.obtained:,} pages obtained, "
-            f"{sum(self.failed.values()):,} failed, {self.queued:,} queued, ended: {self.ended}>"
+            f"{sum(self.failed.values()):,} failed, {self.queued:,} queued, "
+            f"{self.left_alone:,} left alone, ended: {self.ended}>"
         )
 
     def __str__(self) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "url_pattern",
     "varies",
     "without_session",
+    "words_hash",
 ]
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
@@ -46,7 +47,7 @@ def text_signature(text: str) -> int | None:
     Returns:
         None for a text too short to be told from others.
     """
-    words = _WORD.findall(text.casefold())
+    words = _words(text)
     if len(words) < _LEAST_WORDS:
         return None
     hashes = np.fromiter((zlib.crc32(word.encode()) for word in words), np.uint64, len(words))
@@ -58,6 +59,15 @@ def text_signature(text: str) -> int | None:
     bits = np.unpackbits((mixed ^ mixed >> np.uint64(32)).view(np.uint8).reshape(-1, 8), axis=1)
     majority = bits.sum(axis=0, dtype=np.int64) * 2 > len(mixed)
     return int.from_bytes(np.packbits(majority).tobytes(), "big")
+
+
+def words_hash(text: str) -> int:
+    """Equal for texts whose words are equal, numbers ignored; for those without a signature."""
+    return zlib.crc32(" ".join(_words(text)).encode())
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
 
 
 class KnownTexts:
@@ -188,6 +198,8 @@ _TREE_FACTOR: Final = 2
 
 _SITE_FACTOR: Final = 5
 
+_VISITS_PER_NEW_TEXT: Final = 4
+
 
 @dataclass(frozen=True, slots=True)
 class TrapLimits:
@@ -198,11 +210,12 @@ class TrapLimits:
         segments: Folders in a path.
         repeats: Times one name may occur in a path.
         parameters: Parameters in a query.
-        per_pattern: Pages whose addresses differ in numbers and ids only.
-        per_calendar: The same when the numbers are a year and a month.
+        trial: Pages visited of those whose addresses differ in numbers and ids, or in one query
+            parameter, only, before what they say decides about the rest.
+        share: Of such pages visited before all others.
+        waiting: Of such addresses taken note of.
         per_deep: Pages of the site whose path has `deep_segments` or more.
         deep_segments: Folders from which on a path is deep.
-        per_query: Pages that differ in one query parameter only.
         per_facets: Pages of one path with two or more query parameters.
         key_sets: Combinations of query parameters of one path.
         failures: Failures in a row in one folder; twice as many in all below a folder, five
@@ -214,11 +227,11 @@ class TrapLimits:
     segments: int = 16
     repeats: int = 2
     parameters: int = 6
-    per_pattern: int = 500
-    per_calendar: int = 60
+    trial: int = 50
+    share: int = 250
+    waiting: int = 6_000
     per_deep: int = 250
     deep_segments: int = 8
-    per_query: int = 500
     per_facets: int = 100
     key_sets: int = 12
     failures: int = 20
@@ -226,10 +239,11 @@ class TrapLimits:
 
     @classmethod
     def for_pages(cls, max_pages: int) -> "TrapLimits":
-        """Limits in proportion: addresses that differ in numbers get at most half of the pages."""
+        """Limits in proportion: addresses that differ in numbers get half of the pages first."""
         half, quarter = max(max_pages // 2, 50), max(max_pages // 4, 50)
         facets = max(max_pages // 10, 25)
-        return cls(per_pattern=half, per_query=half, per_deep=quarter, per_facets=facets)
+        waiting = 5_000 + 2 * max_pages
+        return cls(share=half, waiting=waiting, per_deep=quarter, per_facets=facets)
 
 
 class _Folder:
@@ -240,6 +254,16 @@ class _Folder:
     def __init__(self) -> None:
         self.failures = 0
         self.duplicates = 0
+
+
+class _Series:
+    """Pages whose addresses a program could have made by counting."""
+
+    __slots__ = ("new", "visited")
+
+    def __init__(self) -> None:
+        self.visited = 0
+        self.new = 0  # that said what none before had said
 
 
 class _Key(NamedTuple):
@@ -261,6 +285,8 @@ class TrapGuard:
         self._folders: OrderedDict[tuple[bool, str], _Folder] = OrderedDict()
         self._closed: dict[tuple[bool, str], str] = {}
         self._texts = KnownTexts()
+        self._series: dict[int, _Series] = {}
+        self._short_texts: set[int] = set()
 
     def admit(self, url: str, depth: int) -> str | None:
         """Take a page into the count.
@@ -294,15 +320,48 @@ class TrapGuard:
             return None
         return next((self._closed[key] for key in places(url) if key in self._closed), None)
 
-    def note_obtained(self, url: str, signature: int | None, *, is_alias: bool = False) -> None:
+    def begin(self, url: str) -> str | None:
+        """Take a page into the count of those that are visited.
+
+        Pages in a series, numbered or told apart by a parameter, go on as long as one in four says
+        something new: a manual's do, those of a program that counts do not.
+
+        Returns:
+            Why it must be left alone after all, as a clause for users; None when it is visited.
+        """
+        reason = self.closed(url)
+        if reason is not None:
+            return reason
+        keys = self._series_keys(url)
+        for key in keys:
+            known = self._series.setdefault(_hashed(key), _Series())
+            if known.visited >= self._limits.trial + _VISITS_PER_NEW_TEXT * known.new:
+                return _SERIES_REASONS[key.rule]
+        for key in keys:
+            self._series[_hashed(key)].visited += 1
+        return None
+
+    def may_wait(self, url: str) -> bool:
+        """Whether a page comes after all others: pages like it have had their share."""
+        found = (self._series.get(_hashed(key)) for key in self._series_keys(url))
+        return any(each is not None and each.visited >= self._limits.share for each in found)
+
+    def note_obtained(
+        self, url: str, signature: int | None, *, words: int = 0, is_alias: bool = False
+    ) -> None:
         """Learn from a page.
 
         Args:
             url: As it was admitted.
             signature: From `text_signature`.
+            words: From `words_hash`; counts where there is no signature.
             is_alias: The page is another one that was obtained before.
         """
-        if is_alias or (signature is not None and self._texts.add(signature)):
+        is_known = signature is not None and self._texts.add(signature)
+        if not is_alias and not is_known and self._is_new(signature, words):
+            for key in self._series_keys(url):
+                self._series.setdefault(_hashed(key), _Series()).new += 1
+        if is_alias or is_known:
             self._note(url, "duplicates")
             return
         for key in places(url):
@@ -326,24 +385,35 @@ class TrapGuard:
             return "too many query parameters"
         return None
 
-    def _keys(self, url: str) -> list[_Key]:
+    def _is_new(self, signature: int | None, words: int) -> bool:
+        if signature is not None:
+            return True
+        if words in self._short_texts or len(self._short_texts) >= _REMEMBERED:
+            return False
+        self._short_texts.add(words)
+        return True
+
+    def _series_keys(self, url: str) -> list[_Key]:
         keys = []
         if varies(url):
             keys.append(_Key("calendar" if is_calendar(url) else "pattern", url_pattern(url)))
+        if len(parameters(url)) == 1:
+            keys.append(_Key("query", path_pattern(url)))
+        return keys
+
+    def _keys(self, url: str) -> list[_Key]:
+        keys = [_Key("waiting", f"{rule} {value}") for rule, value in self._series_keys(url)]
         if urlsplit(url).path.strip("/").count("/") + 1 >= self._limits.deep_segments:
             keys.append(_Key("deep", ""))
-        names = len(parameters(url))
-        if names:
-            keys.append(_Key("query" if names == 1 else "facets", path_pattern(url)))
+        if len(parameters(url)) > 1:
+            keys.append(_Key("facets", path_pattern(url)))
         return keys
 
     def _limit(self, key: _Key) -> int:
         limits = self._limits
         return {
-            "pattern": limits.per_pattern,
-            "calendar": limits.per_calendar,
+            "waiting": limits.waiting,
             "deep": limits.per_deep,
-            "query": limits.per_query,
             "facets": limits.per_facets,
         }[key.rule]
 
@@ -372,11 +442,15 @@ class TrapGuard:
 
 
 _LIMIT_REASONS: Final = {
-    "calendar": "a calendar that does not end",
-    "pattern": "too many pages whose addresses differ in numbers only",
+    "waiting": "too many addresses that differ in a number only",
     "deep": "too many pages in folders within folders within folders",
-    "query": "too many pages that differ in a query parameter only",
     "facets": "too many combinations of query parameters",
+}
+
+_SERIES_REASONS: Final = {
+    "calendar": "a calendar whose pages say the same",
+    "pattern": "pages whose addresses differ in numbers only and that say the same",
+    "query": "pages that differ in a query parameter only and say the same",
 }
 
 _CLOSED_REASONS: Final = {

@@ -1,20 +1,26 @@
-"""Runs any LlamaIndex embedding model in batches, no text twice at once, and checks the vectors."""
+"""Runs any embedding model in batches, no text twice at once, and checks the vectors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
 
 from webrag.concurrency import Threads, all_of, in_background
 from webrag.errors import InputError, ProviderError, WebRAGError
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
-__all__ = ["Embedder", "EmbeddingLimits", "PendingVector", "VectorsUnderWay", "plan_batches"]
+__all__ = [
+    "Embedder",
+    "EmbeddingLimits",
+    "EmbeddingModel",
+    "PendingVector",
+    "VectorsUnderWay",
+    "plan_batches",
+]
 
 # Models without a way of waiting: calls to services among them, which can take minutes.
 _MODELS = Threads("webrag-model", 4)
@@ -67,10 +73,29 @@ def plan_batches(
         yield slice(start, len(sizes))
 
 
-_Vectors = Sequence[Sequence[float]]
+_Vectors = Sequence[Sequence[float]] | NDArray[np.float32]
 _PLAIN_WORD = "water"
 # A key, an address, a limit of calls, a gateway: nothing that a text has to do with.
 _OF_THE_SERVICE = frozenset({401, 402, 403, 404, 408, 409, 425, 429, 502, 503, 504})
+
+
+class EmbeddingModel(Protocol):
+    """What is asked of a model: any LlamaIndex embedding is one, and so is the bundled model."""
+
+    model_name: str
+    embed_batch_size: int
+
+    def get_text_embedding_batch(self, texts: list[str]) -> _Vectors:
+        """Embed passages."""
+
+    async def aget_text_embedding_batch(self, texts: list[str]) -> _Vectors:
+        """Embed passages."""
+
+    def get_query_embedding(self, query: str) -> Sequence[float] | NDArray[np.float32]:
+        """Embed a question."""
+
+    async def aget_query_embedding(self, query: str) -> Sequence[float] | NDArray[np.float32]:
+        """Embed a question."""
 
 
 class Embedder:
@@ -80,7 +105,7 @@ class Embedder:
     never held up.
 
     Args:
-        model: Any LlamaIndex embedding.
+        model: Any LlamaIndex embedding, or the bundled model.
         dimensions: Vector size the corpus was made with.
         limits: What one call may hold.
         count_tokens: Counts as the model does, or more; needed where a limit is in tokens.
@@ -89,7 +114,7 @@ class Embedder:
 
     def __init__(
         self,
-        model: BaseEmbedding,
+        model: EmbeddingModel,
         dimensions: int,
         *,
         limits: EmbeddingLimits = EmbeddingLimits(),
@@ -175,7 +200,7 @@ class Embedder:
         await self._sizes([text])
 
         async def embed() -> _Vectors:
-            return [await self.model.aget_query_embedding(text)]
+            return np.asarray([await self.model.aget_query_embedding(text)], np.float32)
 
         vectors: NDArray[np.float32] = (await self._checked(embed, 1, self._query_timeout_s))[0]
         return vectors
@@ -238,12 +263,14 @@ class Embedder:
         )
 
 
-def _embeds_batches_async(model: BaseEmbedding) -> bool:
+def _embeds_batches_async(model: EmbeddingModel) -> bool:
     """Whether the model's own asynchronous code is the way to embed several texts.
 
     LlamaIndex's default async methods run the sync ones on the event loop, or call the one for a
     single text once for each, which loses a local model's batching.
     """
+    if not hasattr(model, "_aget_text_embeddings"):
+        return True  # none of LlamaIndex's
     if _overrides(model, "_aget_text_embeddings"):
         return True
     return _overrides(model, "_aget_text_embedding") and not _overrides(
@@ -251,7 +278,9 @@ def _embeds_batches_async(model: BaseEmbedding) -> bool:
     )
 
 
-def _overrides(model: BaseEmbedding, name: str) -> bool:
+def _overrides(model: EmbeddingModel, name: str) -> bool:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
     return getattr(type(model), name) is not getattr(BaseEmbedding, name)
 
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from webrag.embedding.embedder import EmbeddingLimits
+from webrag.embedding.embedder import EmbeddingLimits, EmbeddingModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from llama_index.core.base.embeddings.base import BaseEmbedding
 
 __all__ = [
     "OPENAI_LIMITS",
@@ -80,7 +78,7 @@ class EmbeddingChoice:
 
     name: str
     dimensions: int
-    load: "Callable[[], BaseEmbedding]"
+    load: "Callable[[], EmbeddingModel]"
     limits: EmbeddingLimits = field(default=EmbeddingLimits())
 
 

@@ -268,6 +268,12 @@ def _crawl_warnings(base_url: str, crawled: SiteReport, max_pages: int) -> list[
         )
     if crawled.ended == "unreachable":
         warnings.append(f"{base_url} stopped answering before it was crawled completely.")
+    if crawled.skipped:
+        reasons = "; ".join(f"{count:,}: {reason}" for reason, count in crawled.skipped.items())
+        warnings.append(
+            f"The crawl of {base_url} left {crawled.left_alone:,} addresses alone ({reasons});"
+            " evidence on them counts as missed."
+        )
     if crawled.failures:
         url, reason = next(iter(crawled.failures.items()))
         count = sum(crawled.failed.values())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url, content_hash, site_of
+from webrag.ingestion.addresses import canonical_url, content_hash
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
@@ -31,20 +31,19 @@ from webrag.ingestion.html.prune import (
 )
 from webrag.ingestion.html.rewrite import remove_controls, rewrite_structure
 from webrag.ingestion.html.tree import MarkupBomb, check_markup, parse, select
-from webrag.ingestion.models import Alternate, Anchor, FetchedPage, NormalizedDocument, OutgoingLink
+from webrag.ingestion.models import (
+    Alternate,
+    Anchor,
+    FetchedPage,
+    MapMark,
+    NormalizedDocument,
+    OutgoingLink,
+    markdown_version,
+)
 from webrag.ingestion.quality import PageSigns, check_quality, read_signs
+from webrag.ingestion.site_maps.marks import find_marks
 
-__all__ = ["extract", "markdown_version", "page_language", "with_relations"]
-_MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
-
-
-def markdown_version(alternates: Sequence[Alternate], url: str) -> str | None:
-    """Return the address of a page's Markdown version, None when it names none on its own site."""
-    for other in alternates:
-        is_markdown = other.media_type.partition(";")[0].strip() in _MARKDOWN_TYPES
-        if is_markdown and site_of(other.url) == site_of(url) and other.url != url:
-            return other.url
-    return None
+__all__ = ["extract", "page_language", "with_relations"]
 
 
 def with_relations(
@@ -159,6 +158,7 @@ class _Content:
     links: tuple[OutgoingLink, ...]
     signs: PageSigns = field(default_factory=PageSigns)
     anchors: tuple[Anchor, ...] = ()
+    map_marks: tuple[MapMark, ...] = ()
 
 
 def extract(page: FetchedPage) -> NormalizedDocument:
@@ -195,6 +195,7 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         links=with_relations(content.links, robots, alternates, meta.url),
         alternates=alternates,
         anchors=content.anchors,
+        map_marks=content.map_marks,
         robots=robots,
         content_hash=content_hash(content.markdown),
         etag=page.etag,
@@ -229,9 +230,10 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     tree = parse(strip_private_use(html))
     meta = read_metadata(tree, page.url, html)
     signs = read_signs(tree, html)
+    map_marks = find_marks(tree, page.url)
     body = tree.body
     if body is None:
-        return _Content(meta, "", "", (), signs)
+        return _Content(meta, "", "", (), signs, map_marks=map_marks)
     found = collect_links(tree, meta.base_url, canonical_url(page.url))
     unveil_formulas(body)
     remove_hidden(tree)
@@ -248,7 +250,7 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     found = mark_links(root, found)
     markdown, spans, headings = _without_margins(marked_markdown(root.html or ""))
     links = outgoing_links(found, spans, Passages(markdown, headings))
-    return _Content(meta, markdown, shown, links, signs)
+    return _Content(meta, markdown, shown, links, signs, map_marks=map_marks)
 
 
 def _from_markdown(page: FetchedPage) -> _Content:

@@ -1,15 +1,19 @@
 """What ingestion takes and gives: pages as fetched, documents as normalised. No I/O here."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.ingestion.addresses import site_of
 
 __all__ = [
     "Alternate",
     "Anchor",
     "FetchConfig",
     "FetchedPage",
+    "MapMark",
     "MappedLink",
     "NormalizedDocument",
     "NotModified",
@@ -18,6 +22,7 @@ __all__ = [
     "SiteMapper",
     "Validators",
     "is_generic_anchor",
+    "markdown_version",
 ]
 
 _GENERIC_ANCHORS: Final = frozenset(
@@ -238,6 +243,35 @@ class OutgoingLink(_Frozen):
     char_end: int | None = None
 
 
+class MapMark(_Frozen):
+    """Where a page says that its site's own map is.
+
+    Attributes:
+        kind: What wrote it; `home` is a page that may name a map in turn.
+        root: Canonical address that the map's own addresses are relative to.
+        urls: Canonical addresses of the map, on the page's site; each is asked for when those
+            before it cannot be used.
+    """
+
+    kind: Literal[
+        "sphinx",
+        "mkdocs",
+        "mdbook",
+        "rustdoc",
+        "javadoc",
+        "doxygen",
+        "docusaurus",
+        "vitepress",
+        "json",
+        "llms",
+        "sitemap",
+        "index_page",
+        "home",
+    ]
+    root: str
+    urls: tuple[str, ...]
+
+
 class NormalizedDocument(_Frozen):
     """A page ready to be indexed.
 
@@ -258,6 +292,7 @@ class NormalizedDocument(_Frozen):
             the whole page asks for it; `alternate` marks a version in another language.
         alternates: Other versions of the page: languages, Markdown.
         anchors: Where the pages of a PDF begin, in order.
+        map_marks: Where the page says that its site's own map is.
         robots: Directives of the page's robots meta tag and X-Robots-Tag header. `nofollow` is
             honoured. `noindex` is recorded only: it is addressed to public search engines, and
             what is read here was named by the user or is part of the user's own corpus.
@@ -281,6 +316,7 @@ class NormalizedDocument(_Frozen):
     links: tuple[OutgoingLink, ...] = ()
     alternates: tuple[Alternate, ...] = ()
     anchors: tuple[Anchor, ...] = ()
+    map_marks: tuple[MapMark, ...] = ()
     robots: tuple[str, ...] = ()
     content_hash: str
     etag: str | None = None
@@ -293,3 +329,15 @@ def is_generic_anchor(anchor: str) -> bool:
     """Whether the text of a link says nothing about its target."""
     words = anchor.strip().casefold()
     return words in _GENERIC_ANCHORS or not any(char.isalnum() for char in words)
+
+
+_MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
+
+
+def markdown_version(alternates: Sequence[Alternate], url: str) -> str | None:
+    """Return the address of a page's Markdown version, None when it names none on its own site."""
+    for other in alternates:
+        is_markdown = other.media_type.partition(";")[0].strip() in _MARKDOWN_TYPES
+        if is_markdown and site_of(other.url) == site_of(url) and other.url != url:
+            return other.url
+    return None

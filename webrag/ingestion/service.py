@@ -4,7 +4,6 @@ import logging
 
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url
-from webrag.ingestion.extract import markdown_version
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
@@ -13,6 +12,7 @@ from webrag.ingestion.models import (
     NotModified,
     PageSource,
     Validators,
+    markdown_version,
 )
 from webrag.ingestion.notes import note
 

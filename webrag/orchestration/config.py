@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.retrieval.models import RetrievalConfig
 
-__all__ = ["LINK_SIGNALS", "ExpansionConfig", "OrchestrationConfig"]
+__all__ = ["LINK_SIGNALS", "ExpansionConfig", "OrchestrationConfig", "SiteMapConfig"]
 
 LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
     {
@@ -20,6 +20,7 @@ LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
         "passage": 0.30,
         "similarity": 0.30,
         "seed_path": 0.20,
+        "site_map": 1.00,
     }
 )
 """Signals that score a link, with their default weights."""
@@ -27,6 +28,22 @@ LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SiteMapConfig(_Frozen):
+    """What may be read of the maps that sites keep of themselves.
+
+    Attributes:
+        enabled: Whether they are read at all.
+        max_bytes: One map at most, as sent and as decompressed.
+        timeout_s: All maps of one round.
+        fresh_s: A map is read again when it is older.
+    """
+
+    enabled: bool = True
+    max_bytes: int = Field(default=10_000_000, gt=0)
+    timeout_s: float = Field(default=5.0, gt=0)
+    fresh_s: float = Field(default=86_400.0, gt=0)
 
 
 class ExpansionConfig(_Frozen):
@@ -44,6 +61,7 @@ class ExpansionConfig(_Frozen):
         max_bytes_per_run: Bytes read from the network after the seed, as sent.
         iteration_timeout_s: One round.
         signal_weights: Weight of each link signal by name.
+        site_map: Reading the maps of sites.
     """
 
     max_depth: int = Field(default=5, ge=0)
@@ -57,6 +75,7 @@ class ExpansionConfig(_Frozen):
     max_bytes_per_run: int = Field(default=20_000_000, gt=0)
     iteration_timeout_s: float = Field(default=30.0, gt=0)
     signal_weights: dict[str, float] = Field(default_factory=lambda: dict(LINK_SIGNALS))
+    site_map: SiteMapConfig = SiteMapConfig()
 
 
 class OrchestrationConfig(_Frozen):

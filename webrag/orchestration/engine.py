@@ -3,31 +3,34 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
-from workflows import Context
-from workflows.context.serializers import JsonSerializer
-from workflows.errors import ContextSerdeError
-from workflows.handler import WorkflowHandler
 
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
 from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.events import SAVED_TYPES, ProgressEvent, SavedRun
-from webrag.orchestration.links.expander import LinkDiscovery, LinkExpander
+from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.scoring import TokenEncoder
+from webrag.orchestration.links.site_maps import SiteMaps
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.orchestration.request import AnswerOptions, RunRequest
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.research import RunComponents
-from webrag.orchestration.workflow import WebRAGWorkflow
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.request import RetrievalMode
 from webrag.retrieval.search import Searcher
+
+if TYPE_CHECKING:
+    from workflows.handler import WorkflowHandler
+
+    from webrag.orchestration.events import ProgressEvent
+    from webrag.orchestration.workflow import WebRAGWorkflow
 
 __all__ = ["OrchestratorEngine"]
 
@@ -52,6 +55,7 @@ class OrchestratorEngine:
         encoder: TokenEncoder | None,
         config: OrchestrationConfig,
         discovery: LinkDiscovery | None = None,
+        site_maps: SiteMaps | None = None,
     ) -> None:
         """Compose an engine.
 
@@ -64,6 +68,7 @@ class OrchestratorEngine:
             encoder: For the similarity of links; None leaves that signal out.
             config: Numbers that steer the loop.
             discovery: Names more links where a mapping service is at hand.
+            site_maps: Names more links where a site keeps a map of itself; None to read none.
         """
         self._components = RunComponents(
             acquirer=acquirer,
@@ -71,11 +76,21 @@ class OrchestratorEngine:
             searcher=searcher,
             reranker=reranker,
             analyzer=analyzer,
-            expander=LinkExpander(acquirer, corpus, encoder, config.expansion, discovery),
+            expander=LinkExpander(
+                acquirer, corpus, encoder, config.expansion, discovery, site_maps
+            ),
             config=config,
         )
-        # The engine keeps the time itself: a workflow's own timeout cannot give a partial result.
-        self._workflow = WebRAGWorkflow(self._components)
+
+    @cached_property
+    def _workflow(self) -> "WebRAGWorkflow":
+        """Made for the first run: what it is built on takes time to import.
+
+        The engine keeps the time itself: a workflow's own timeout cannot give a partial result.
+        """
+        from webrag.orchestration.workflow import WebRAGWorkflow
+
+        return WebRAGWorkflow(self._components)
 
     async def run(
         self,
@@ -112,7 +127,7 @@ class OrchestratorEngine:
         url: str | Sequence[str],
         query: str,
         **options: Unpack[AnswerOptions],
-    ) -> WorkflowHandler:
+    ) -> "WorkflowHandler":
         """Begin a run in the background, for callers that want its events.
 
         Awaiting the handler gives the `OrchestrationResult`; `stream_events()` gives
@@ -126,9 +141,9 @@ class OrchestratorEngine:
             InputError: A value cannot be used.
         """
         request = RunRequest.answer(url, query, config=self._components.config.expansion, **options)
-        return self._workflow.run(run=SavedRun.of(self._begin(request)))
+        return self._started(request)
 
-    def resume(self, saved: dict[str, Any]) -> WorkflowHandler:
+    def resume(self, saved: dict[str, Any]) -> "WorkflowHandler":
         """Go on with a run that was begun by `start`, here or in another process.
 
         Time between saving and resuming does not count. The corpus must be the same one.
@@ -139,6 +154,12 @@ class OrchestratorEngine:
         Raises:
             InputError: It is not a saved run.
         """
+        from workflows import Context
+        from workflows.context.serializers import JsonSerializer
+        from workflows.errors import ContextSerdeError
+
+        from webrag.orchestration.events import SAVED_TYPES
+
         serializer = JsonSerializer(allowed_types=SAVED_TYPES)
         try:
             context = Context.from_dict(self._workflow, saved, serializer=serializer)
@@ -189,7 +210,7 @@ class OrchestratorEngine:
         self, request: RunRequest, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
         timeout_s = self._components.config.timeout_s
-        handler = self._workflow.run(run=SavedRun.of(self._begin(request)))
+        handler = self._started(request)
         try:
             async with asyncio.timeout(timeout_s) as limit:
                 result = await _result(handler, on_progress)
@@ -216,14 +237,19 @@ class OrchestratorEngine:
         )
         return result
 
-    def _begin(self, request: RunRequest) -> RunState:
-        return RunState.begin(request, self._components.config)
+    def _started(self, request: RunRequest) -> "WorkflowHandler":
+        from webrag.orchestration.events import SavedRun
+
+        state = RunState.begin(request, self._components.config)
+        return self._workflow.run(run=SavedRun.of(state))
 
 
 async def _result(
-    handler: WorkflowHandler, on_progress: ProgressCallback | None
+    handler: "WorkflowHandler", on_progress: ProgressCallback | None
 ) -> OrchestrationResult:
     if on_progress is not None:
+        from webrag.orchestration.events import ProgressEvent
+
         async for event in handler.stream_events():
             if isinstance(event, ProgressEvent):
                 await _tell(on_progress, event)
@@ -231,7 +257,7 @@ async def _result(
     return result
 
 
-async def _tell(on_progress: ProgressCallback, event: ProgressEvent) -> None:
+async def _tell(on_progress: ProgressCallback, event: "ProgressEvent") -> None:
     try:
         await on_progress(event.phase, event.detail, event.iteration, event.total)
     # A listener that went away, or has a bug, must not cost the user the result.

@@ -169,6 +169,8 @@ class ExpansionStep(_Frozen):
         candidates_expanded: URLs obtained.
         candidates_failed: URL to reason.
         parents: URL obtained to the URL it was found on.
+        found_in: URL obtained to the map of the site that named it, as in "the site's search
+            index"; those that pages link to are absent.
         chunks_by_url: URL obtained to child chunks added.
         signals: The signals the decision was made on.
         new_queries: Other wordings that were searched.
@@ -182,6 +184,7 @@ class ExpansionStep(_Frozen):
     candidates_expanded: tuple[str, ...] = ()
     candidates_failed: dict[str, str] = Field(default_factory=dict)
     parents: dict[str, str | None] = Field(default_factory=dict)
+    found_in: dict[str, str] = Field(default_factory=dict)
     chunks_by_url: dict[str, int] = Field(default_factory=dict)
     chunks_added: int = 0
     top_score_before: float
@@ -203,7 +206,9 @@ class NextLink(_Frozen):
         url: Canonical; not stored.
         anchor: The link's words; may be empty.
         heading: Nearest heading above it.
-        page_url: Page it stands on; None for a folder above a named page.
+        page_url: Page it stands on, or that named the map it was found in; None for a folder above
+            a named page.
+        found_in: The map of the site that names it; empty when a page links to it.
         score: How well it fits the question, comparable within one result.
     """
 
@@ -212,6 +217,7 @@ class NextLink(_Frozen):
     heading: str | None
     page_url: str | None
     score: float
+    found_in: str = ""
 
 
 class OrchestrationTiming(_Frozen):

@@ -50,8 +50,10 @@ OUTCOMES = {
     "stored": "already stored",
 }
 
+_ALL_VISITED = "Every page that was found has been visited."
+
 _ENDINGS = {
-    "complete": "Every page that was found has been visited.",
+    "complete": _ALL_VISITED,
     "limit": "The limit was reached: {queued:,} pages that were found have not been visited. "
     "Repeat the {again} with a higher {limit} to go on.",
     "unreachable": "The site stopped answering, so {queued:,} pages were not visited. Repeat the "
@@ -119,6 +121,8 @@ def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") ->
         f"{report.obtained:,} pages are in the corpus, {sum(report.failed.values()):,} could not be"
         f" obtained ({report.seconds:.1f} s).",
     ]
+    if report.before:
+        lines.append(f"Runs before this one had visited {counted(report.before, 'page')}.")
     outcomes = [(report.pages.get(name, 0), words) for name, words in OUTCOMES.items()]
     lines += [f"- {count:,} {words}" for count, words in outcomes if count]
     lines += _reasons("Not obtained:", report.failed)
@@ -146,7 +150,17 @@ def format_unfinished_site(url: str, now: CrawlProgress | None) -> str:
 def ending(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") -> str:
     """Why a crawl ended, and how to go on where that is possible."""
     again, limit = ("call", "max_pages") if caller == "mcp" else ("command", "--max-pages")
-    return _ENDINGS[report.ended].format(queued=report.queued, again=again, limit=limit)
+    said = _ENDINGS[report.ended].format(queued=report.queued, again=again, limit=limit)
+    if not report.skipped:
+        return said
+    one = "`ingest` with `url` stores" if caller == "mcp" else "`webrag ingest URL` stores"
+    said = said.replace(_ALL_VISITED, f"Every other page {_ALL_VISITED[11:]}")
+    return (
+        f"{said} {counted(report.left_alone, 'address').replace('addresss', 'addresses')} of the"
+        f" site {'was' if report.left_alone == 1 else 'were'} left alone, for the reasons above:"
+        f" {one} any of them, and the {again} with a higher {limit} takes more of those that were"
+        " too many."
+    )
 
 
 def _notes(degraded: Sequence[str]) -> list[str]:

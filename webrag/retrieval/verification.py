@@ -13,7 +13,6 @@ from itertools import accumulate
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
-from rapidfuzz.distance import LCSseq
 
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.models import StoredPage
@@ -206,6 +205,8 @@ def _matched(words: Sequence[int], held: Sequence[int]) -> list[tuple[int, int]]
         blocks = _Matcher(words, held).get_matching_blocks()
         return [(block.b, block.size) for block in blocks if block.size]
     except _TooRepetitiveError:
+        from rapidfuzz.distance import LCSseq
+
         common = LCSseq.editops(words, held).as_matching_blocks()
         return [(block.b, block.size) for block in common if block.size]
 

@@ -14,7 +14,12 @@ from webrag.answering.models import AnswerConfig
 from webrag.errors import ConfigurationError
 from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
-from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig, OrchestrationConfig
+from webrag.orchestration.config import (
+    LINK_SIGNALS,
+    ExpansionConfig,
+    OrchestrationConfig,
+    SiteMapConfig,
+)
 from webrag.orchestration.models import ScoreProfile
 from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
@@ -220,6 +225,12 @@ class Settings(Values):
             max_bytes_per_run=self.max_bytes_per_run,
             iteration_timeout_s=self.expansion_iteration_timeout,
             signal_weights={**LINK_SIGNALS, **self.expansion_signal_weights},
+            site_map=SiteMapConfig(
+                enabled=self.site_map_enabled,
+                max_bytes=self.site_map_max_bytes,
+                timeout_s=self.site_map_timeout,
+                fresh_s=self.site_map_recrawl_after,
+            ),
         )
 
     def thresholds(self, profile: ScoreProfile) -> ScoreProfile:

@@ -505,6 +505,35 @@ class Values(BaseSettings):
         "Which links may be followed; `allow_list` means `EXPANSION_ALLOWED_DOMAINS`.",
         read_by="expander",
     )
+    site_map_enabled: bool = setting(
+        _LINKS.site_map.enabled,
+        "Whether a site's own search index, inventory, index page or sitemap is read to find pages "
+        "that no page links to.",
+        read_by="expander",
+    )
+    site_map_max_bytes: int = setting(
+        _LINKS.site_map.max_bytes,
+        "A larger map of a site is not read.",
+        read_by="expander",
+        unit="bytes",
+        ge=1,
+        le=50_000_000,
+    )
+    site_map_timeout: Seconds = setting(
+        _LINKS.site_map.timeout_s,
+        "Reading the maps of a site in one round.",
+        read_by="expander",
+        unit="seconds",
+    )
+    site_map_recrawl_after: float = setting(
+        _LINKS.site_map.fresh_s,
+        "A map of a site is read again when it is older.",
+        read_by="expander",
+        unit="seconds",
+        ge=0.1,
+        le=1_000_000_000,
+        allow_inf_nan=False,
+    )
     expansion_allowed_domains: HostList = setting(
         _LINKS.allowed_domains,
         "Hosts that may be followed to, with their subdomains.",

@@ -4,22 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
-from llama_index.core.node_parser import NodeParser
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.readers.base import BaseReader
-from llama_index.node_parser.webrag import ParentChildNodeParser
+from llama_index.node_parser.webrag import ChunkSizes
 
-from webrag.answering.evidence import EvidenceFinder, NamedPages
-from webrag.answering.guardrails import Guardrail, with_defaults
-from webrag.answering.judging import Meaning, Reflector
-from webrag.answering.manager import Manager
-from webrag.answering.planning import Planner
-from webrag.answering.writing import (
-    ExtractiveSynthesizer,
-    LanguageModelSynthesizer,
-    Synthesizer,
-)
+from webrag.answering.guardrails import with_defaults
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.bulk_load import finish_interrupted_load
 from webrag.corpus.indexer import Indexer
@@ -28,19 +18,15 @@ from webrag.corpus.page_cutter import WorkerCutter
 from webrag.corpus.page_worker import CutSetup
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import corpus_embedding, ensure_schema
-from webrag.crawling.crawl import SiteCrawler
-from webrag.crawling.queue import CrawlState
-from webrag.crawling.sitemap import SitemapReader
-from webrag.embedding.bundled import BundledEmbedding
+from webrag.corpus.site_maps import SiteMapStore
+from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import Embedder
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.ingestion.extraction_pool import ExtractionPool
-from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.models import PageSource
 from webrag.ingestion.service import IngestionService
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.links.expander import LinkDiscovery
-from webrag.orchestration.models import ScoreProfile
+from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.site_maps import SiteMaps
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.postgres.database import Database
@@ -48,12 +34,26 @@ from webrag.retrieval.quotes import Encode
 from webrag.retrieval.search import Searcher
 from webrag.retrieval.verification import Verifier
 from webrag.settings import Settings
-from webrag.wiring.embeddings import choose_embedding, load_embedder
+from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
-from webrag.wiring.page_sources import PageSourceChoice, choose_page_source
-from webrag.wiring.rerankers import choose_reranker
+from webrag.wiring.page_sources import BuiltinSource, PageSourceChoice, choose_page_source
+from webrag.wiring.rerankers import as_postprocessor, choose_reranker
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
+from webrag.workers.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.node_parser import NodeParser
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.readers.base import BaseReader
+    from llama_index.node_parser.webrag import ParentChildNodeParser
+
+    from webrag.answering.guardrails import Guardrail
+    from webrag.answering.manager import Manager
+    from webrag.crawling.crawl import SiteCrawler
+    from webrag.ingestion.models import PageSource
+    from webrag.orchestration.models import ScoreProfile
 
 __all__ = ["Parts", "assemble"]
 
@@ -65,7 +65,10 @@ class Parts:
     """The concrete objects behind an open WebRAG.
 
     Attributes:
+        crawler: Brings in whole sites. What is callable here is made when it is first asked for, as
+            its imports take time; LlamaIndex, which the next three are for, more than a second.
         reranker: None when retrieval's order is kept.
+        embed_model: The model of `embedder`.
         page_source: Name of where pages come from.
         embedding: What the corpus is used with.
         encode: Compares meanings at once, whatever the corpus is embedded with.
@@ -76,13 +79,14 @@ class Parts:
     corpus: Corpus
     indexer: Indexer
     acquirer: PageAcquirer
-    crawler: SiteCrawler
+    crawler: "Callable[[], SiteCrawler]"
     engine: OrchestratorEngine
     searcher: Searcher
     embedder: Embedder
-    node_parser: NodeParser
-    reranker: BaseNodePostprocessor | None
-    manager: Manager
+    node_parser: "Callable[[], NodeParser]"
+    reranker: "Callable[[], BaseNodePostprocessor | None]"
+    embed_model: "Callable[[], BaseEmbedding]"
+    manager: "Callable[[], Manager]"
     verifier: Verifier
     page_source: str
     count_tokens: Callable[[str], int]
@@ -96,9 +100,9 @@ async def assemble(
     stack: AsyncExitStack,
     *,
     soft_deadline_s: float | None,
-    page_source: PageSource | BaseReader | None = None,
-    reranker: tuple[BaseNodePostprocessor | None, ScoreProfile | str | None] = (None, None),
-    guardrails: Sequence[Guardrail] = (),
+    page_source: "PageSource | BaseReader | None" = None,
+    reranker: "tuple[BaseNodePostprocessor | None, ScoreProfile | str | None]" = (None, None),
+    guardrails: "Sequence[Guardrail]" = (),
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
@@ -110,11 +114,11 @@ async def assemble(
         DatabaseUnavailableError: The database cannot be started or reached.
         InputError: A guardrail is for a stage that does not exist.
     """
-    bundled = BundledEmbedding()
+    bundled = BundledModel()
     storage = await _storage(settings, stack, bundled)
     database, corpus, embedder = storage.database, storage.corpus, storage.embedder
     pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
-    ingestion, site_list, pages = _ingestion(settings, stack, page_source, pool)
+    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool)
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
@@ -134,32 +138,54 @@ async def assemble(
         encoder=bundled,
         config=settings.orchestration_config(soft_deadline_s=soft_deadline_s),
         discovery=_discovery(settings, database, pages),
+        site_maps=None
+        if pages.is_own
+        else _site_maps(settings, fetcher, pool.workers, SiteMapStore(database)),
     )
-    finder = EvidenceFinder(
-        searcher, chunk_reranker, settings.retrieval_config(), settings.answer_config()
-    )
+    llm = await asyncio.to_thread(choose_answer_llm, settings)
+    tracer = choose_tracer(settings, stack)
+    checks = with_defaults(guardrails)
+
+    @cache
+    def manager() -> "Manager":
+        from webrag.wiring.answers import make_manager
+
+        return make_manager(
+            settings,
+            analyzer=analyzer,
+            acquirer=acquirer,
+            engine=engine,
+            searcher=searcher,
+            reranker=chunk_reranker,
+            corpus=corpus,
+            encoder=bundled,
+            llm=llm,
+            tracer=tracer,
+            guardrails=checks,
+        )
+
+    @cache
+    def crawler() -> "SiteCrawler":
+        from webrag.crawling.crawl import SiteCrawler
+        from webrag.crawling.queue import CrawlState
+        from webrag.crawling.sitemap import SitemapReader
+
+        site_list = SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps)
+        return SiteCrawler(acquirer, CrawlState(database), site_list)
+
     return Parts(
         database=database,
         corpus=corpus,
         indexer=indexer,
         acquirer=acquirer,
-        crawler=SiteCrawler(acquirer, CrawlState(database), site_list),
+        crawler=crawler,
         engine=engine,
         searcher=searcher,
         embedder=embedder,
         node_parser=storage.node_parser,
-        reranker=ranks,
-        manager=await _manager(
-            settings,
-            stack,
-            planner=Planner(analyzer),
-            scope=NamedPages(acquirer, engine),
-            finder=finder,
-            corpus=corpus,
-            meaning=Meaning(bundled),
-            encode=bundled.encode,
-            guardrails=with_defaults(guardrails),
-        ),
+        reranker=lambda: as_postprocessor(ranks),
+        embed_model=lambda: as_llamaindex(embedder.model),
+        manager=manager,
         verifier=Verifier(corpus, database, ingestion),
         page_source=pages.source.name,
         count_tokens=storage.count_tokens,
@@ -176,23 +202,29 @@ class _Storage:
     database: Database
     corpus: Corpus
     embedder: Embedder
-    node_parser: ParentChildNodeParser
+    node_parser: "Callable[[], ParentChildNodeParser]"
     cut_setup: CutSetup
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
     other_embedding: str | None
 
 
-async def _storage(
-    settings: Settings, stack: AsyncExitStack, bundled: BundledEmbedding
-) -> _Storage:
+async def _storage(settings: Settings, stack: AsyncExitStack, bundled: BundledModel) -> _Storage:
     database = Database(settings.database_config())
     stack.push_async_callback(database.retire)
     await database.open()
     choice, other = await _open_corpus(settings, database, bundled)
     embedder, tokenize = await load_embedder(settings, choice, stack)
     portable = await asyncio.to_thread(portable_tokenizer, settings)
-    parser = ParentChildNodeParser(tokenizer=tokenize)
+    sizes = ChunkSizes()
+
+    @cache
+    def parser() -> "ParentChildNodeParser":
+        from llama_index.node_parser.webrag import ParentChildNodeParser
+
+        return ParentChildNodeParser(
+            tokenizer=tokenize, parent_tokens=sizes.parent_tokens, child_tokens=sizes.child_tokens
+        )
 
     def count_tokens(text: str) -> int:
         return len(tokenize(text))
@@ -202,7 +234,7 @@ async def _storage(
         corpus=Corpus(database, embedding=(choice.name, choice.dimensions)),
         embedder=embedder,
         node_parser=parser,
-        cut_setup=CutSetup(*portable, parser.parent_tokens, parser.child_tokens),
+        cut_setup=CutSetup(*portable, sizes.parent_tokens, sizes.child_tokens),
         count_tokens=count_tokens,
         embedding=choice,
         other_embedding=other,
@@ -215,38 +247,8 @@ async def _entered(stack: AsyncExitStack, client: object) -> None:
         await stack.enter_async_context(client)
 
 
-async def _manager(
-    settings: Settings,
-    stack: AsyncExitStack,
-    *,
-    planner: Planner,
-    scope: NamedPages,
-    finder: EvidenceFinder,
-    corpus: Corpus,
-    meaning: Meaning,
-    encode: Encode,
-    guardrails: Sequence[Guardrail],
-) -> Manager:
-    config = settings.answer_config()
-    llm = await asyncio.to_thread(choose_answer_llm, settings)
-    synthesizer: Synthesizer = ExtractiveSynthesizer(config, encode)
-    if llm is not None:
-        synthesizer = LanguageModelSynthesizer(llm, synthesizer, config, encode)
-    return Manager(
-        planner=planner,
-        scope=scope,
-        finder=finder,
-        synthesizer=synthesizer,
-        reflector=Reflector(llm, config),
-        pages=corpus,
-        similarity=meaning.similarity,
-        guardrails=guardrails,
-        tracer=choose_tracer(settings, stack),
-    )
-
-
 async def _open_corpus(
-    settings: Settings, database: Database, bundled: BundledEmbedding
+    settings: Settings, database: Database, bundled: BundledModel
 ) -> tuple[EmbeddingChoice, str | None]:
     existing = await corpus_embedding(database)
     choice = await asyncio.to_thread(choose_embedding, settings, existing, bundled)
@@ -263,17 +265,17 @@ async def _open_corpus(
 def _ingestion(
     settings: Settings,
     stack: AsyncExitStack,
-    own: PageSource | BaseReader | None,
+    own: "PageSource | BaseReader | None",
     pool: ExtractionPool,
-) -> tuple[IngestionService, SitemapReader, PageSourceChoice]:
+) -> tuple[IngestionService, BuiltinSource, PageSourceChoice]:
     config = settings.fetch_config()
-    fetcher = HttpFetcher(config)
-    # Sitemaps are always read by it; closing it twice does no harm.
+    fetcher = BuiltinSource(config)
+    # What sites list of themselves is always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)
     service = IngestionService(pages.source, pool, prefer_markdown=config.prefer_markdown)
     stack.push_async_callback(service.aclose)
-    return service, SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps), pages
+    return service, fetcher, pages
 
 
 def _analyzer(settings: Settings) -> QueryAnalyzer:
@@ -291,3 +293,10 @@ def _discovery(
     return LinkDiscovery(
         pages.mapper, MappedLinks(database), limit=settings.expansion_config().map_limit
     )
+
+
+def _site_maps(
+    settings: Settings, fetcher: BuiltinSource, workers: WorkerPool, store: SiteMapStore
+) -> SiteMaps | None:
+    config = settings.expansion_config().site_map
+    return SiteMaps(fetcher.fetch_bytes, workers, store, config) if config.enabled else None

@@ -4,7 +4,12 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING
 
-from webrag.embedding.embedder import Embedder
+from webrag.embedding.bundled_model import (
+    BUNDLED_DIMENSIONS,
+    BUNDLED_MODEL_NAME,
+    BundledModel,
+)
+from webrag.embedding.embedder import Embedder, EmbeddingModel
 from webrag.embedding.known_models import (
     OPENAI_LIMITS,
     SERVER_LIMITS,
@@ -20,10 +25,9 @@ if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from pydantic import SecretStr
 
-    from webrag.embedding.bundled import BundledEmbedding
     from webrag.settings import Settings
 
-__all__ = ["choose_embedding", "load_embedder"]
+__all__ = ["as_llamaindex", "choose_embedding", "load_embedder"]
 
 _SERVED_PROVIDERS = frozenset({"openai", "openai_compatible"})
 
@@ -31,7 +35,7 @@ _SERVED_PROVIDERS = frozenset({"openai", "openai_compatible"})
 def choose_embedding(
     settings: "Settings",
     existing: tuple[str, int] | None,
-    bundled: "BundledEmbedding | None" = None,
+    bundled: EmbeddingModel | None = None,
 ) -> EmbeddingChoice:
     """Choose the model a corpus is used with.
 
@@ -54,9 +58,7 @@ def choose_embedding(
             corpus was made with one that is not known here.
     """
     if bundled is None:
-        from webrag.embedding.bundled import BundledEmbedding
-
-        bundled = BundledEmbedding()
+        bundled = BundledModel()
     provider: str = settings.embedding_provider
     if provider == "auto" and existing is not None:
         return _as_made(settings, existing, bundled)
@@ -93,16 +95,25 @@ async def load_embedder(
     return embedder, tokenize
 
 
-def _bundled(bundled: "BundledEmbedding") -> EmbeddingChoice:
-    return EmbeddingChoice(bundled.model_name, bundled.dimensions, lambda: bundled)
+def as_llamaindex(model: EmbeddingModel) -> "BaseEmbedding":
+    """The model of a corpus, as LlamaIndex takes it."""
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+    from webrag.embedding.bundled import BundledEmbedding
+
+    return model if isinstance(model, BaseEmbedding) else BundledEmbedding()
+
+
+def _bundled(bundled: EmbeddingModel) -> EmbeddingChoice:
+    return EmbeddingChoice(BUNDLED_MODEL_NAME, BUNDLED_DIMENSIONS, lambda: bundled)
 
 
 def _as_made(
-    settings: "Settings", existing: tuple[str, int], bundled: "BundledEmbedding"
+    settings: "Settings", existing: tuple[str, int], bundled: EmbeddingModel
 ) -> EmbeddingChoice:
     """The model an existing corpus was made with, whatever a new one would get."""
     name, dimensions = existing
-    if name == bundled.model_name:
+    if name == BUNDLED_MODEL_NAME:
         return _bundled(bundled)
     provider, _, model = name.partition("/")
     if model and provider in LOCAL_PROVIDERS:

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
-    from llama_index.postprocessor.webrag import RemoteRerank
+    from llama_index.postprocessor.webrag import RemoteRerank, TokenEncoder
+    from llama_index.postprocessor.webrag.local_scoring import LocalScorer
     from pydantic import SecretStr
 
-    from webrag.embedding.bundled import BundledEmbedding
     from webrag.orchestration.models import ScoreProfile
     from webrag.settings import Settings
 
-__all__ = ["choose_reranker"]
+__all__ = ["as_postprocessor", "choose_reranker"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,10 +31,10 @@ _RERANK_SERVICES = {
 
 def choose_reranker(
     settings: "Settings",
-    bundled: "BundledEmbedding",
+    bundled: "TokenEncoder",
     own: "BaseNodePostprocessor | None" = None,
     own_profile: "ScoreProfile | str | None" = None,
-) -> "tuple[BaseNodePostprocessor | None, ScoreProfile]":
+) -> "tuple[BaseNodePostprocessor | LocalScorer | None, ScoreProfile]":
     """Choose the reranker and the thresholds that fit its scores; None keeps retrieval's order.
 
     Args:
@@ -46,7 +46,7 @@ def choose_reranker(
 
     Returns:
         With `auto`, the first of ZeroEntropy, Cohere and Jina whose key is set, else the local
-        one. No request is made.
+        one, which is no postprocessor yet: LlamaIndex takes seconds to import. No request is made.
 
     Raises:
         ConfigurationError: The provider needs a key that is missing, or there are thresholds
@@ -62,7 +62,7 @@ def choose_reranker(
     if provider == "none":
         return None, profile
     if provider == "local":
-        return _local_rerank(bundled), profile
+        return _local_scorer(bundled), profile
     return _remote_rerank(settings, provider), profile
 
 
@@ -99,12 +99,27 @@ def _name_ignored(settings: "Settings", provider: str) -> None:
         _log.warning("RERANKER_MODEL is not used, because the local reranker has one model.")
 
 
-def _local_rerank(bundled: "BundledEmbedding") -> "BaseNodePostprocessor":
-    from llama_index.postprocessor.webrag import LocalRerank
+def _local_scorer(bundled: "TokenEncoder") -> "LocalScorer":
+    from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 
     from webrag.lexical.analysis import analyze, query_terms
 
-    return LocalRerank(encoder=bundled, analyze=analyze, analyze_question=query_terms)
+    return LocalScorer(bundled, analyze, query_terms)
+
+
+def as_postprocessor(
+    chosen: "BaseNodePostprocessor | LocalScorer | None",
+) -> "BaseNodePostprocessor | None":
+    """What was chosen, as LlamaIndex takes it."""
+    from llama_index.postprocessor.webrag.local_scoring import LocalScorer
+
+    if not isinstance(chosen, LocalScorer):
+        return chosen
+    from llama_index.postprocessor.webrag import LocalRerank
+
+    return LocalRerank(
+        encoder=chosen.encoder, analyze=chosen.analyze, analyze_question=chosen.analyze_question
+    )
 
 
 def _remote_rerank(settings: "Settings", provider: str) -> "BaseNodePostprocessor":

@@ -1,13 +1,17 @@
 """Chooses how tokens are counted, for chunks, budgets and requests."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from webrag.errors import ConfigurationError
+from webrag.workers.pool import token_tables
 
 if TYPE_CHECKING:
+    from tiktoken import Encoding
     from tokenizers import Tokenizer
 
     from webrag.settings import Settings
@@ -17,13 +21,15 @@ __all__ = ["Tokenize", "choose_tokenizer", "portable_tokenizer"]
 Tokenize = Callable[[str], Sequence[Any]]
 """Text to tokens."""
 
-# The encodings whose tables are installed with llama-index-core, and the models it knows them by.
-_INSTALLED = {"cl100k_base": "gpt-3.5-turbo", "o200k_base": "gpt-4o"}
-_first_answer = threading.Lock()
+# The encodings whose tables are installed with llama-index-core.
+_INSTALLED = ("cl100k_base", "o200k_base")
+_loading = threading.Lock()
 
 
 def choose_tokenizer(settings: "Settings") -> Tokenize:
-    """Load the tokenizer of `EMBEDDING_TOKENIZER_KIND` and `EMBEDDING_TOKENIZER_NAME`; blocks.
+    """The tokenizer of `EMBEDDING_TOKENIZER_KIND` and `EMBEDDING_TOKENIZER_NAME`; blocks.
+
+    One of tiktoken is loaded when it is first used, which takes a third of a second.
 
     Returns:
         A function that is safe to call from several threads, cuts no text off and adds no
@@ -54,24 +60,33 @@ def portable_tokenizer(settings: "Settings") -> tuple[Literal["tiktoken", "huggi
 
 
 def _tiktoken(name: str) -> Tokenize:
-    model = _INSTALLED.get(name)
-    if model is None:
+    if name not in _INSTALLED:
         raise ConfigurationError(
             f"EMBEDDING_TOKENIZER_NAME is {name!r}; allowed with tiktoken are"
             f" {' and '.join(_INSTALLED)}, which need no download.",
             hint="For a Hugging Face tokenizer set EMBEDDING_TOKENIZER_KIND=huggingface.",
         )
-    import llama_index.core
-    from llama_index.core.utils import get_tokenizer
 
-    # It gives what it was first asked for, whatever the name, unless that is forgotten.
-    with _first_answer:
-        kept, llama_index.core.global_tokenizer = llama_index.core.global_tokenizer, None
-        try:
-            tokenize: Tokenize = get_tokenizer(model)
-        finally:
-            llama_index.core.global_tokenizer = kept
+    def tokenize(text: str) -> list[int]:
+        return _encoding(name).encode(text, allowed_special="all")
+
     return tokenize
+
+
+@cache
+def _encoding(name: str) -> "Encoding":
+    """An encoding of tiktoken, from the tables that are installed."""
+    import tiktoken
+
+    # A variable is the only way to tell it, which LlamaIndex uses, too.
+    with _loading:
+        added = {key: path for key, path in token_tables().items() if key not in os.environ}
+        os.environ.update(added)
+        try:
+            return tiktoken.get_encoding(name)
+        finally:
+            for key in added:
+                del os.environ[key]
 
 
 def _huggingface(name: str) -> Tokenize:

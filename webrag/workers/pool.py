@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 from webrag.concurrency import settled
 from webrag.workers.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
 
-__all__ = ["Job", "WorkFailedError", "WorkerPool"]
+__all__ = ["Job", "WorkFailedError", "WorkerPool", "token_tables"]
 
 _log = logging.getLogger(__name__)
 
@@ -292,11 +292,14 @@ def _failure(found: dict[str, Any], about: str) -> WorkFailedError:
 
 def _worker_environment() -> dict[str, str]:
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return passed_on | _SINGLE_THREADED | _token_tables()
+    return passed_on | _SINGLE_THREADED | token_tables()
 
 
-def _token_tables() -> dict[str, str]:
-    """Where tiktoken finds its tables, which llama-index-core ships; it would download them."""
+def token_tables() -> dict[str, str]:
+    """The variable that says where tiktoken finds its tables, which llama-index-core ships.
+
+    Without them it would download them.
+    """
     package = find_spec("llama_index.core")
     if package is None or not package.submodule_search_locations:
         return {}

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -144,3 +144,31 @@ async def test_known_page_that_says_not_found_with_status_200_is_kept_and_status
         "failed",
         "It says not found. The stored version stays in use.",
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "hours", "is_dead"),
+    [
+        pytest.param(404, 23, True, id="what is missing is believed for a day"),
+        pytest.param(404, 25, False, id="and not longer"),
+        pytest.param(503, 0.2, True, id="a failing server is left alone for a quarter of an hour"),
+        pytest.param(503, 0.3, False, id="then it may be asked again"),
+        pytest.param(429, 0.3, False, id="a limit of requests passes"),
+        pytest.param(None, 0.3, False, id="so does silence"),
+    ],
+)
+async def test_links_that_failed_lately_are_known_as_dead(
+    corpus: Corpus, status: int | None, hours: float, is_dead: bool
+) -> None:
+    now = datetime.now(UTC)
+    await corpus.note_failure(URL, now - timedelta(hours=hours), reason="It failed.", status=status)
+
+    dead = await corpus.known_dead([URL, "https://docs.test/fine"], now)
+
+    assert dead == ({URL} if is_dead else set())
+
+
+async def test_stored_page_is_not_dead(acquirer: PageAcquirer, corpus: Corpus) -> None:
+    await acquirer.acquire(URL)
+
+    assert await corpus.known_dead([URL], datetime.now(UTC)) == frozenset()

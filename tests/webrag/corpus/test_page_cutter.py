@@ -32,7 +32,7 @@ async def workers() -> AsyncIterator[WorkerPool]:
 @pytest.fixture
 def cutter(workers: WorkerPool) -> WorkerCutter:
     parser = ParentChildNodeParser()
-    return WorkerCutter(workers, parser, setup_of(parser))
+    return WorkerCutter(workers, lambda: parser, setup_of(parser))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ async def test_page_beyond_a_limit_is_refused_by_name(
 async def test_deadline_ends_the_cutting_and_names_the_page(make_document: MakeDocument) -> None:
     pool = WorkerPool(workers=1, timeout_s=30.0)
     parser = ParentChildNodeParser()
-    slow = WorkerCutter(pool, parser, setup_of(parser), timeout_s=0.05)
+    slow = WorkerCutter(pool, lambda: parser, setup_of(parser), timeout_s=0.05)
 
     with pytest.raises(UnusablePageError, match=r"https://docs\.test/guide .*longer than 0\.05"):
         await slow.rows(make_document(markdown="A sentence of words. " * 200_000), depth=0)

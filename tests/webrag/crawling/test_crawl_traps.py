@@ -1,4 +1,6 @@
 import random
+from collections.abc import Iterator
+from itertools import repeat
 
 import pytest
 from hypothesis import given, settings
@@ -21,11 +23,6 @@ def admitted(guard: TrapGuard, paths: list[str]) -> int:
 @pytest.mark.parametrize(
     ("name", "paths", "most"),
     [
-        ("calendar", [f"/cal/{y}/{m}" for y in range(2000, 2100) for m in range(1, 13)], 60),
-        ("numbers", [f"/item/{n}" for n in range(5_000)], 100),
-        ("hex ids", [f"/s/{n:012x}a1/page" for n in range(5_000)], 100),
-        ("query", [f"/view?r={n}x" for n in range(5_000)], 100),
-        ("random query", [f"/view?r={chr(97 + n % 26)}{n:b}" for n in range(999)], 100),
         ("facets", [f"/shop?color={n}&size={n * 7}" for n in range(5_000)], 25),
         ("key sets", [f"/shop?{chr(97 + n % 26)}{chr(97 + n // 26)}=1" for n in range(600)], 12),
         ("endless", ["/" + "a/" * n for n in range(1, 500)], 2),
@@ -60,8 +57,56 @@ def test_articles_below_dates_have_no_cap(guard: TrapGuard) -> None:
     assert admitted(guard, paths) == len(paths)
 
 
+SERIES = {
+    "calendar": [f"/cal/{y}/{m}" for y in range(2000, 2100) for m in range(1, 13)],
+    "numbers": [f"/item/{n}" for n in range(1_000)],
+    "hex ids": [f"/s/{n:012x}a1/page" for n in range(1_000)],
+    "query": [f"/view?r={n}x" for n in range(1_000)],
+    "random query": [f"/view?r={chr(97 + n % 26)}{n:b}" for n in range(999)],
+}
+
+
+def visited(guard: TrapGuard, paths: list[str], signatures: Iterator[int]) -> int:
+    count = 0
+    for path in paths:
+        if guard.begin(SITE + path) is None:
+            count += 1
+            guard.note_obtained(SITE + path, next(signatures))
+            guard.note_obtained(SITE + f"/good/{count}x{path.count('/')}", None, words=count)
+    return count
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_series_that_says_the_same_ends(guard: TrapGuard, name: str) -> None:
+    assert visited(guard, SERIES[name], repeat(12345)) <= 54
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_series_that_says_something_new_goes_on(guard: TrapGuard, name: str) -> None:
+    chosen = random.Random(5)
+    new = iter(lambda: chosen.getrandbits(64), None)
+
+    assert visited(guard, SERIES[name], new) == len(SERIES[name])
+
+
+def test_short_pages_of_a_series_are_told_apart_by_their_words(guard: TrapGuard) -> None:
+    for number in range(200):
+        assert guard.begin(f"{SITE}/n{number}.html") is None
+        guard.note_obtained(f"{SITE}/n{number}.html", None, words=number)
+
+
+def test_series_beyond_its_share_may_wait(guard: TrapGuard) -> None:
+    for number in range(100):
+        assert not guard.may_wait(f"{SITE}/n{number}.html")
+        guard.begin(f"{SITE}/n{number}.html")
+        guard.note_obtained(f"{SITE}/n{number}.html", None, words=number)
+
+    assert guard.may_wait(f"{SITE}/n100.html")
+    assert not guard.may_wait(f"{SITE}/name.html")
+
+
 def test_released_page_may_be_admitted_again() -> None:
-    guard = TrapGuard(TrapLimits(per_pattern=1))
+    guard = TrapGuard(TrapLimits(waiting=1))
     guard.admit(f"{SITE}/item/1", 1)
     guard.release(f"{SITE}/item/1")
 

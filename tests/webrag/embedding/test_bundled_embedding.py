@@ -99,15 +99,14 @@ async def test_asynchronous_methods_give_the_same_vectors(model: BundledEmbeddin
 
 async def test_event_loop_stays_free_while_a_batch_is_embedded(model: BundledEmbedding) -> None:
     texts = [f"{n} " + "words about storage and data " * 60 for n in range(600)]
-    longest = 0.0
+    turns = 0
     batch = asyncio.create_task(model.aget_text_embedding_batch(texts))
     while not batch.done():
-        started = time.perf_counter()
         await asyncio.sleep(0)
-        longest = max(longest, time.perf_counter() - started)
+        turns += 1
 
     assert len(await batch) == 600
-    assert longest < 0.5
+    assert turns > 50
 
 
 def test_threads_that_load_it_together_get_the_same_vectors() -> None:

@@ -280,9 +280,9 @@ async def test_unusable_answer_is_refused(body: Any, message: str, service: Fake
 
 
 async def test_silent_service_is_given_up_and_asked_again(service: FakeService) -> None:
-    service.script = [Answer(delay_s=0.5)]
+    service.script = [Answer(delay_s=1.0)]
 
-    assert await embed(service, timeout=0.1) == [vector(text) for text in TEXTS]
+    assert await embed(service, timeout=0.5) == [vector(text) for text in TEXTS]
 
 
 async def test_call_has_a_deadline_over_all_attempts(service: FakeService) -> None:

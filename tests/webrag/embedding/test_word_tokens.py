@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from webrag.embedding import bundled as word_tokens
-from webrag.embedding.bundled import WordTokens
+from webrag.embedding.bundled_model import WordTokens
 
 MARKS = ["<s>", "</s>", "<unk>", "\u2581", " ", "\n", "\t", "foo", "12", "\u00a0"]
 SPECIAL = st.sampled_from(MARKS)

@@ -1,6 +1,8 @@
 """A network and a corpus that answer as they are told."""
 
 import asyncio
+from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 
 from webrag.corpus.models import AcquiredPage, LinkCandidate, StoredPage
@@ -30,6 +32,7 @@ class Web:
         self.most_running = 0
         self.stored: list[str] = []
         self.already_stored: set[str] = set()
+        self.dead: set[str] = set()
         self.links_of: dict[str, list[LinkCandidate]] = {}
 
     async def acquire(self, url: str, *, depth: int = 0) -> AcquiredPage:
@@ -59,6 +62,9 @@ class Web:
 
     async def links(self, urls: list[str]) -> list[LinkCandidate]:
         return [link for url in urls for link in self.links_of.get(url, [])]
+
+    async def known_dead(self, urls: Collection[str], _now: datetime) -> frozenset[str]:
+        return frozenset(urls) & self.dead
 
     async def in_degrees(self, _targets: list[str]) -> dict[str, int]:
         return {}

@@ -36,6 +36,15 @@ async def test_frontier_leaves_out_what_is_known_stored_or_no_page() -> None:
     assert candidates == [target("fine")]
 
 
+async def test_frontier_leaves_out_what_failed_lately() -> None:
+    web = Web()
+    web.dead = {target("gone")}
+
+    assert await found(web, link("gone"), link("fine"), known={target("guide/")}) == [
+        target("fine")
+    ]
+
+
 async def test_frontier_leaves_out_what_is_only_linked_with_nofollow() -> None:
     links = [
         link("advertised", title="Replica lag", rel=("sponsored", "nofollow")),

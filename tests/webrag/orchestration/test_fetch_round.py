@@ -24,7 +24,7 @@ def frontier(*names: object) -> Frontier:
 async def followed(web: Web, candidates: Frontier, **values: Any) -> ExpansionOutcome:
     given_values = {
         "size": 2,
-        "budget": PageBudget.of(10, 10_000),
+        "budget": PageBudget.of(10, 10_000_000),
         "scope": SCOPE,
         "known": frozenset({SEED}),
         "failed_before": frozenset(),
@@ -58,8 +58,8 @@ async def test_failure_is_replaced_by_the_next_candidate() -> None:
 
 
 async def test_round_fails_at_most_three_times_for_each_page_wanted() -> None:
-    web = Web({target(n): FetchError("it is down", url=target(n)) for n in range(20)})
-    budget = PageBudget.of(10, 10_000)
+    web = Web({target(n): FetchError("gone", url=target(n), status=404) for n in range(20)})
+    budget = PageBudget.of(10, 10_000_000)
 
     outcome = await followed(web, frontier(*range(20)), size=2, budget=budget)
 
@@ -68,7 +68,7 @@ async def test_round_fails_at_most_three_times_for_each_page_wanted() -> None:
 
 async def test_folder_without_a_page_is_left_for_last() -> None:
     gone = ["old/1", "old/2", "old/3"]
-    web = Web({target(name): FetchError("not found", url=target(name)) for name in gone})
+    web = Web({target(name): FetchError("gone", url=target(name), status=404) for name in gone})
 
     outcome = await followed(web, frontier("fine", *gone, "old/4", "new"))
 
@@ -83,6 +83,48 @@ async def test_failures_of_earlier_rounds_count_for_a_folder() -> None:
     assert urls(outcome) == [target("new/1"), target("new/2")]
 
 
+async def test_site_that_gives_no_answer_is_left_after_three_requests() -> None:
+    web = Web({target(n): FetchError("no answer", url=target(n)) for n in range(20)})
+
+    outcome = await followed(web, frontier(*range(20)), size=3)
+
+    assert len(web.asked) == len(outcome.unanswered) == 3
+
+
+async def test_requests_of_earlier_rounds_without_an_answer_count_for_a_site() -> None:
+    before = frozenset(map(target, "abc"))
+
+    web = Web()
+    outcome = await followed(web, frontier("d"), failed_before=before, unanswered_before=before)
+
+    assert (web.asked, outcome.failed) == ([], {})
+
+
+async def test_pages_the_site_says_are_missing_do_not_count_as_silence() -> None:
+    web = Web({target(n): FetchError("gone", url=target(n), status=404) for n in range(5)})
+
+    outcome = await followed(web, frontier(*range(6)), size=2)
+
+    assert (urls(outcome), outcome.unanswered) == ([target(5)], frozenset())
+
+
+async def test_small_budget_of_bytes_is_overrun_by_one_page_at_most() -> None:
+    web = Web(size=5_000)
+    budget = PageBudget.of(10, 4_000)
+
+    outcome = await followed(web, frontier(*range(9)), size=5, budget=budget)
+
+    assert (len(web.asked), outcome.bytes_received) == (1, 5_000)
+
+
+async def test_no_fetch_begins_after_the_deadline_of_the_round() -> None:
+    web = Web()
+
+    outcome = await followed(web, frontier("a", "b"), deadline=time.monotonic() - 1)
+
+    assert (web.asked, outcome.ingested) == ([], ())
+
+
 async def test_redirect_out_of_the_scope_counts_as_failed() -> None:
     web = Web({target("a"): "https://else.test/"})
 
@@ -95,7 +137,7 @@ async def test_redirect_out_of_the_scope_counts_as_failed() -> None:
 @pytest.mark.parametrize("leads_to", [SEED, target("b")])
 async def test_other_address_of_a_known_page_is_neither_a_page_nor_a_failure(leads_to: str) -> None:
     web = Web({target("a"): leads_to})
-    budget = PageBudget.of(10, 10_000)
+    budget = PageBudget.of(10, 10_000_000)
 
     outcome = await followed(web, frontier("b", "a", "c"), budget=budget)
 

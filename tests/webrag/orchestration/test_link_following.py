@@ -145,3 +145,46 @@ async def test_result_says_how_many_rounds_were_allowed(
     result = await lab.engine().run(site + "/", "What is it?", research_mode=mode)
 
     assert (result.rounds_allowed, result.rounds_ceiling) == (rounds, 5)
+
+
+def gone(_request: Any) -> Any:
+    return 404, {"Content-Type": "text/html"}, "<h1>Not found</h1>"
+
+
+def with_dead_links(count: int) -> dict[str, Any]:
+    """A site whose first page names many dead pages as what is asked for, and one live one."""
+    anchor = "How far a replica may fall behind"
+    dead = [(f"/falling-behind-{n}/lag.html", anchor, "") for n in range(count)]
+    last = ("/replication.html", "Limits", "")
+    page = html("Start", "The manual has several pages.", links=(*dead, last))
+    return {**MANUAL, "/": page, **{path: gone for path, _, _ in dead}}
+
+
+async def test_round_of_dead_links_does_not_end_link_following(lab: Lab, static_site: Any) -> None:
+    site = static_site(with_dead_links(18))
+
+    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=8)
+
+    assert "512 megabytes" in texts(result)
+    assert "15 links of one round were dead, so it brought no page." in result.warnings
+
+
+async def test_links_that_end_a_run_are_named_as_dead(lab: Lab, static_site: Any) -> None:
+    site = static_site(with_dead_links(40))
+
+    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=3)
+
+    assert result.final_decision.reason.endswith("too many links were dead (9 links).")
+    assert "no link is left" not in result.final_decision.reason
+
+
+async def test_dead_links_are_not_asked_for_again_by_the_next_question(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(with_dead_links(4))
+    for question in (TWO_LINKS_AWAY, "How many megabytes may a replica fall behind?"):
+        result = await lab.engine().run(site + "/", question, research_mode="deep")
+
+    asked = [path for path in site.paths if path.startswith("/falling-behind-")]
+    assert len(asked) == len(set(asked)) == 4
+    assert not any("falling-behind" in link.url for link in result.next_links)

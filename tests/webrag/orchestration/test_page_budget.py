@@ -10,9 +10,9 @@ from webrag.orchestration.state import PageBudget
 @pytest.mark.parametrize(
     ("pages", "first", "rounds", "size"),
     [
-        pytest.param(10, True, 5, 6, id="four of ten pages are left for a second round"),
-        pytest.param(25, True, 5, 10, id="a first round is twice as large"),
-        pytest.param(10, True, 1, 10, id="a single round may take all"),
+        pytest.param(6, True, 5, 4, id="four of ten pages are left for a second round"),
+        pytest.param(25, True, 5, 5, id="a first round keeps to the cap"),
+        pytest.param(10, True, 1, 5, id="a single round keeps to the cap"),
         pytest.param(3, True, 5, 2, id="the first round's share is rounded up"),
         pytest.param(1, True, 5, 1, id="one page"),
         pytest.param(10, False, 4, 5, id="later rounds take the cap"),
@@ -49,6 +49,12 @@ def test_budget_says_which_part_is_spent(spent: Any, part: Any) -> None:
     budget.spend(**spent)
 
     assert budget.spent_part == part
+
+
+def test_fetches_under_way_count_as_pages_that_may_still_be_large() -> None:
+    budget = PageBudget.of(10, 4_000)
+
+    assert (budget.may_begin(0), budget.may_begin(1)) == (True, False)
 
 
 @pytest.mark.parametrize("spent", [{"pages": 2}, {"size": 1_000}, {"failures": 6}])

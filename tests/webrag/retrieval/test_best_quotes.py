@@ -1,11 +1,14 @@
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from webrag.retrieval.quotes import best_quotes
+from webrag.retrieval.quotes import best_apart, best_quotes
 
 DEFINITIONS = """# Options
 
@@ -127,3 +130,24 @@ def test_the_variant_that_counts_most_chooses(weights: tuple[float, ...], expect
     best = best_quotes(TABLE, 0, ["port", "backlog"], {}, weights=weights)[0]
 
     assert TABLE[best.start : best.end] == expected
+
+
+def test_what_says_the_same_as_a_better_quotation_gives_way_to_what_says_more() -> None:
+    first, again, other = "The port is 8080.", "The port is 8081.", "Any host can ask."
+    text = f"{first}\n\n{again}\n\n{other}\n"
+    meanings = {first: (0.8, 0.6), again: (0.8, 0.6), other: (0.75, -0.66)}
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([meanings.get(each, (1.0, 0.0)) for each in texts], dtype=np.float32)
+
+    found = best_quotes(text, 0, ["wanted"], {}, most=2, encode=encode)
+
+    assert {text[each.start : each.end] for each in found} == {first, other}
+
+
+def test_the_best_apart_are_those_that_together_say_the_most() -> None:
+    meanings = [(1.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
+
+    assert best_apart([1.0, 0.95, 0.9], meanings, 2) == [0, 2]
+    assert best_apart([1.0, 0.95, 0.9], [(), (), ()], 2) == [0, 1]
+    assert best_apart([1.0, 0.95, 0.6], meanings, 2) == [0, 1]

@@ -156,3 +156,15 @@ def test_a_passage_link_holds_words_of_the_passage_and_no_other_delimiter(plain:
     words = [word for part in parts for word in unquote(part).split()]
     assert words
     assert set(words) <= set(plain.split())
+
+
+def test_a_citation_keeps_angle_brackets_and_its_link_avoids_them() -> None:
+    text = "Give a <pathspec> to limit the paths that this command will show."
+
+    citation = extract_citation(chunk(text), 100, 100 + len(text))
+
+    assert citation is not None
+    assert citation.plain_text == citation.verbatim_text == text
+    assert unquote(citation.link).endswith(
+        "#:~:text=to limit the paths that,that this command will show."
+    )

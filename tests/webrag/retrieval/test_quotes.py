@@ -197,3 +197,19 @@ def test_units_of_markup_that_goes_on_in_the_next_line_do_not_overlap(text: str)
 def test_units_never_overlap(text: str) -> None:
     units = [(start, end) for start, end, _ in quotable_units(text)]
     assert all(end <= start for (_, end), (start, _) in pairwise(units))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Give a <pathspec> to limit the paths that are shown.",
+        "A Map<String, List<T>> keeps the paths that are shown.",
+        "Show the <object> and the paths that are shown.",
+    ],
+)
+def test_angle_brackets_of_the_text_do_not_cut_a_quote(sentence: str) -> None:
+    text = f"{sentence}\n\nOther."
+
+    found = finest_quote(text, 7, "limit the paths that are shown", {})
+
+    assert found == (7, 7 + len(sentence))

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from llama_index.embeddings.openai import OpenAIEmbedding
-from llama_index.postprocessor.webrag import LocalRerank
+from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.embedding.known_models import EmbeddingChoice
@@ -230,7 +230,7 @@ def test_size_is_not_sent_when_it_is_the_model_s_own(bundled: BundledEmbedding) 
 def test_local_reranker_comes_with_its_thresholds(provider: str, bundled: BundledEmbedding) -> None:
     reranker, profile = choose_reranker(load_settings(reranker_provider=provider), bundled)
 
-    assert isinstance(reranker, LocalRerank)
+    assert isinstance(reranker, LocalScorer)
     assert profile == LOCAL
 
 

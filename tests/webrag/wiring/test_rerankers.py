@@ -6,10 +6,10 @@ import pytest
 from llama_index.postprocessor.webrag import (
     CohereRerank,
     JinaRerank,
-    LocalRerank,
     RemoteRerank,
     ZeroEntropyRerank,
 )
+from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 
 from tests.postprocessors.conftest import KEY, RerankServer
 from tests.postprocessors.conftest import rerank_server as rerank_server
@@ -51,7 +51,7 @@ def key_of(reranker: RemoteRerank) -> str:
 def test_local_reranker_is_chosen_without_any_key() -> None:
     reranker, profile = choose()
 
-    assert (type(reranker), profile) == (LocalRerank, "local")
+    assert (type(reranker), profile) == (LocalScorer, "local")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,7 +70,7 @@ def test_first_of_several_keys_decides() -> None:
     assert type(choose(**keys)[0]) is CohereRerank
 
 
-@pytest.mark.parametrize(("provider", "kind"), [("local", LocalRerank), ("none", type(None))])
+@pytest.mark.parametrize(("provider", "kind"), [("local", LocalScorer), ("none", type(None))])
 def test_named_provider_wins_over_keys(provider: str, kind: type) -> None:
     reranker, _ = choose(RERANKER_PROVIDER=provider, COHERE_API_KEY=KEY)
 
@@ -100,7 +100,7 @@ def test_rerankers_own_key_belongs_to_the_named_provider(name: str) -> None:
 def test_key_that_belongs_to_nobody_is_named_in_a_warning(caplog: Any) -> None:
     reranker, _ = choose(RERANKER_API_KEY=KEY)
 
-    assert type(reranker) is LocalRerank
+    assert type(reranker) is LocalScorer
     assert "RERANKER_API_KEY is not used" in caplog.text
     assert KEY not in caplog.text
 

@@ -4,8 +4,6 @@ import codecs
 import re
 from typing import Final, Literal, TypeAlias
 
-from charset_normalizer import from_bytes
-
 __all__ = [
     "PageKind",
     "UnreadableContent",
@@ -168,6 +166,8 @@ def _detected(body: bytes) -> str:
     try:
         decoder.decode(sample)
     except UnicodeDecodeError:
+        from charset_normalizer import from_bytes
+
         best = from_bytes(sample).best()
         return (python_codec(best.encoding) if best else None) or "cp1252"
     return "utf-8"

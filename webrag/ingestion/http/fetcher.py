@@ -212,17 +212,23 @@ class HttpFetcher:
             fetched_page, requested, answer, fetched_at=now, source=self.name, agent=self._agent
         )
 
-    async def fetch_bytes(self, url: str) -> bytes:
+    async def fetch_bytes(self, url: str, *, at_most: int | None = None) -> bytes:
         """Get a file as it is served, with the same guards and manners as a page.
 
+        Args:
+            url: Absolute http(s) address.
+            at_most: Bytes, as sent and as decompressed, beyond which the file is refused; None to
+                get the beginning of any, 20 MB at most.
+
         Returns:
-            The decompressed body; at most its first 20 MB.
+            The decompressed body.
 
         Raises:
             InputError: Not an address that can be fetched.
             FetchError: The file cannot be had; the subclass says why.
         """
-        answer = await self._final_answer(canonical_url(url), _FILE_CAPS, None)
+        caps = _FILE_CAPS if at_most is None else Caps(at_most, at_most)
+        answer = await self._final_answer(canonical_url(url), caps, None)
         raise_for_status(answer)
         return answer.body
 

@@ -1,8 +1,10 @@
 """Links that may be followed and what following them brought. No I/O here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.ingestion.addresses import site_of
 
 __all__ = ["ExpansionOutcome", "Frontier", "ScoredCandidate"]
 
@@ -19,6 +21,8 @@ class ScoredCandidate(_Frozen):
         heading: Nearest heading above the link.
         breakdown: Signal name to unweighted value.
         depth: Links from a named page, if this link is followed.
+        found_in: The map of the site that names it, as in "the site's search index"; empty when
+            a page links to it.
     """
 
     url: str
@@ -28,6 +32,7 @@ class ScoredCandidate(_Frozen):
     score: float
     breakdown: dict[str, float]
     depth: int = 1
+    found_in: str = ""
 
 
 class ExpansionOutcome(_Frozen):
@@ -36,6 +41,7 @@ class ExpansionOutcome(_Frozen):
     Attributes:
         ingested: Pages obtained, with the page each link was found on.
         failed: URL to reason.
+        unanswered: Those of the failed whose site gave no answer.
         aliases: URL that turned out to be another address of a known page, to that page's.
         sources: URL of each page obtained to the name of the page source it came from.
         bytes_received: Read from the network, failed fetches included.
@@ -45,6 +51,7 @@ class ExpansionOutcome(_Frozen):
 
     ingested: tuple[ScoredCandidate, ...] = ()
     failed: dict[str, str] = Field(default_factory=dict)
+    unanswered: frozenset[str] = frozenset()
     aliases: dict[str, str] = Field(default_factory=dict)
     chunks_by_url: dict[str, int] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
@@ -71,9 +78,23 @@ class Frontier:
         scored: Targets that were scored to find them.
         degraded: Why a mapping service added nothing, a sentence; None when all is well.
         spares: Those next in order; they take the place of candidates that fail.
+        dead: Links that were left out because they failed lately, in another run.
+        refused: A sentence for each map of the site that was refused just now.
     """
 
     candidates: tuple[ScoredCandidate, ...] = ()
     scored: int = 0
     degraded: str | None = None
     spares: tuple[ScoredCandidate, ...] = ()
+    dead: int = 0
+    refused: tuple[str, ...] = ()
+
+    def without(self, sites: frozenset[str]) -> "Frontier":
+        """The links that lead to none of some sites."""
+        if not sites:
+            return self
+        kept, spares = (
+            tuple(each for each in part if site_of(each.url) not in sites)
+            for part in (self.candidates, self.spares)
+        )
+        return replace(self, candidates=kept, spares=spares)

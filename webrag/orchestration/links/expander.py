@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from webrag.concurrency import all_of, ended, in_background
+from webrag.concurrency import ended, in_background
 from webrag.corpus.acquirer import PageAcquirer
-from webrag.corpus.mapped_links import MappedLinks
 from webrag.corpus.models import AcquiredPage, LinkCandidate
 from webrag.corpus.pages import Corpus
 from webrag.errors import (
@@ -20,23 +19,26 @@ from webrag.errors import (
     FetchError,
     InputError,
     ProviderError,
+    SourceUnavailableError,
     StorageError,
+    WebRAGError,
 )
-from webrag.ingestion.addresses import parent_urls
-from webrag.ingestion.models import SiteMapper
+from webrag.ingestion.addresses import parent_urls, site_of
 from webrag.ingestion.notes import metering, watching_rate_limits
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier, ScoredCandidate
-from webrag.orchestration.links.rules import LinkScope, next_to_try, skip_reason
+from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.rules import LinkScope, next_to_try, silent_sites, skip_reason
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
     PassageScores,
     TokenEncoder,
     score_links,
 )
+from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
 from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 
-__all__ = ["MAX_LINK_SOURCES", "FetchRound", "LinkDiscovery", "LinkExpander"]
+__all__ = ["MAX_LINK_SOURCES", "FetchRound", "LinkExpander"]
 _log = logging.getLogger(__name__)
 
 _TOO_MANY_REQUESTS: Final = 429
@@ -52,6 +54,7 @@ class FetchRound:
         scope: Where a redirect may lead.
         known: Canonical URLs of the pages obtained already; stored ones are known as well.
         failed_before: Addresses that failed in earlier rounds.
+        unanswered_before: Those of them whose site gave no answer.
         deadline: `time.monotonic()` value at which unfinished fetches are given up.
         on_fetch: Told each URL when its fetch begins.
     """
@@ -61,12 +64,14 @@ class FetchRound:
     scope: LinkScope
     known: Collection[str]
     failed_before: Collection[str]
+    unanswered_before: Collection[str]
     deadline: float
     on_fetch: Callable[[str], None]
     _ingested: list[ScoredCandidate] = field(default_factory=list)
     _chunks: dict[str, int] = field(default_factory=dict)
     _sources: dict[str, str] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
+    _unanswered: set[str] = field(default_factory=set)
     _aliases: dict[str, str] = field(default_factory=dict)
     _most_failures: int = field(init=False)
     _received: int = 0
@@ -98,6 +103,7 @@ class FetchRound:
     async def _fill(self, acquirer: PageAcquirer, waiting: list[ScoredCandidate]) -> None:
         async with _running_tasks() as running:
             while True:
+                waiting = self._without_silent(waiting)
                 while waiting and self._may_begin(len(running)):
                     candidate = waiting.pop(self._next(waiting))
                     self.on_fetch(candidate.url)
@@ -133,6 +139,10 @@ class FetchRound:
             "A limit of requests is reached, so this round obtains at most %d pages.", self.target
         )
 
+    def _without_silent(self, waiting: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        silent = silent_sites((*self.unanswered_before, *self._unanswered))
+        return [each for each in waiting if site_of(each.url) not in silent]
+
     def _next(self, waiting: Sequence[ScoredCandidate]) -> int:
         return next_to_try(
             (candidate.url for candidate in waiting),
@@ -144,7 +154,8 @@ class FetchRound:
         open_places = self.target - len(self._ingested) - running
         # Every fetch under way may still fail.
         may_fail = self._most_failures > len(self._failed) + running
-        return open_places > 0 and may_fail and not (self._stopped_by or self.budget.is_spent)
+        is_over = self._stopped_by is not None or time.monotonic() >= self.deadline
+        return open_places > 0 and may_fail and not is_over and self.budget.may_begin(running)
 
     async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:
         page = await acquirer.acquire(candidate.url, depth=candidate.depth)
@@ -163,7 +174,7 @@ class FetchRound:
         except (FetchError, InputError, DeadlineError, StorageError) as error:
             if isinstance(error, FetchError) and error.status == _TOO_MANY_REQUESTS:
                 self._slow_down()
-            self._fail(candidate.url, str(error))
+            self._fail(candidate.url, str(error), unanswered=_is_unanswered(error))
         else:
             self._take(candidate, page)
 
@@ -179,17 +190,20 @@ class FetchRound:
 
     def _give_up(self, candidates: Collection[ScoredCandidate]) -> None:
         for candidate in candidates:
-            self._fail(candidate.url, "it did not arrive within the time of this round")
+            reason = "it did not arrive within the time of this round"
+            self._fail(candidate.url, reason, unanswered=True)
 
-    def _fail(self, url: str, reason: str) -> None:
+    def _fail(self, url: str, reason: str, *, unanswered: bool = False) -> None:
         _log.info("%s was not followed: %s", url, reason)
         self._failed[url] = reason
+        self._unanswered |= {url} if unanswered else set()
         self.budget.spend(failures=1)
 
     def _outcome(self) -> ExpansionOutcome:
         return ExpansionOutcome(
             ingested=tuple(self._ingested),
             failed=self._failed,
+            unanswered=frozenset(self._unanswered),
             aliases=self._aliases,
             chunks_by_url=self._chunks,
             sources=self._sources,
@@ -212,67 +226,16 @@ async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], Sco
         await ended(running.keys())
 
 
+def _is_unanswered(error: WebRAGError) -> bool:
+    """Whether the site was asked and said nothing at all."""
+    is_plain = type(error) is FetchError or isinstance(error, SourceUnavailableError)
+    return isinstance(error, DeadlineError) or (
+        isinstance(error, FetchError) and is_plain and error.status is None
+    )
+
+
 def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidate) -> bool:
     return task.exception() is None and task.result().url != candidate.url
-
-
-# Each costs a credit and some seconds, and the pages of a site are listed alike.
-_MAX_PER_ROUND: Final = 3
-
-
-class LinkDiscovery:
-    """Enriches the link candidates of stored pages; safe to share between runs.
-
-    Args:
-        mapper: The service.
-        store: Where its answers are kept, so that no page is asked about twice.
-        limit: Addresses wanted for one page.
-    """
-
-    def __init__(self, mapper: SiteMapper, store: MappedLinks, *, limit: int) -> None:
-        self._mapper = mapper
-        self._store = store
-        self._limit = limit
-
-    async def discover_links(self, sources: Sequence[str], *, timeout_s: float) -> str | None:
-        """Ask about pages that were not asked about before, at most three, all at once.
-
-        Args:
-            sources: Canonical URLs, the most relevant first.
-            timeout_s: What is not there by then is left for later.
-
-        Returns:
-            A sentence when the service failed; the links of the pages themselves remain.
-
-        Raises:
-            StorageError: The database failed.
-        """
-        waiting = (await self._store.unmapped(sources))[:_MAX_PER_ROUND]
-        if not waiting:
-            return None
-        try:
-            async with asyncio.timeout(timeout_s):
-                failures = await all_of(self._discover(url) for url in waiting)
-        except TimeoutError:
-            return (
-                f"{self._mapper.name.capitalize()} did not list the site's pages in time;"
-                " links were followed without its list."
-            )
-        failed = [failure for failure in failures if failure]
-        return failed[0] if failed else None
-
-    async def _discover(self, url: str) -> str | None:
-        try:
-            links = await self._mapper.map(url, limit=self._limit)
-        except FetchError as error:
-            # It is about this page; asking again would end the same way.
-            _log.info("The site of %s could not be listed: %s", url, error)
-            links = []
-        except ProviderError as error:
-            advice = f" {error.hint}" if error.hint else ""
-            return f"{error}{advice} Links were followed without its list of the site's pages."
-        await self._store.store(url, links, datetime.now(UTC))
-        return None
 
 
 # Pages whose links are looked at; the closest to the question come first. A thousand pages'
@@ -293,8 +256,10 @@ class LinkExpander:
         encoder: TokenEncoder | None,
         config: ExpansionConfig,
         discovery: LinkDiscovery | None = None,
+        site_maps: SiteMaps | None = None,
     ) -> None:
         self._discovery = discovery
+        self._site_maps = site_maps
         self._acquirer = acquirer
         self._corpus = corpus
         self._encoder = encoder
@@ -320,26 +285,31 @@ class LinkExpander:
             scope: Targets that may be followed.
             known: URLs that are searched already or have failed.
             passages: Relevance of the passages that hold links.
-            discovery_s: Seconds a mapping service may take to name more links of pages it was not
-                asked about before; 0 to leave it out.
+            discovery_s: Seconds that a mapping service, and the site's own maps, may take to name
+                more links of pages they were not asked about before; 0 to use what is stored.
         """
         pages = list(dict.fromkeys(sources))[:MAX_LINK_SOURCES]
         degraded = None
         if self._discovery is not None and discovery_s > 0:
             degraded = await self._discovery.discover_links(pages, timeout_s=discovery_s)
+        mapped, refused = await self._mapped(pages, queries, discovery_s)
         links = await self._corpus.links(pages)
-        links += _folder_links(seeds)
+        links += [*_folder_links(seeds), *mapped.links]
         taken = set(known)
         links = [link for link in links if link.url not in taken and _may_follow(link, scope)]
+        dead = await self._corpus.known_dead({link.url for link in links}, datetime.now(UTC))
+        links = [link for link in links if link.url not in dead]
         if not links:
-            return Frontier(degraded=degraded)
+            return Frontier(degraded=degraded, dead=len(dead), refused=refused)
         in_degrees = await self._corpus.in_degrees(list({link.url for link in links}))
-        scored = await in_background(self._score, links, queries, seeds, in_degrees, passages)
+        scored = await in_background(
+            self._score, links, queries, seeds, in_degrees, passages, mapped.scores
+        )
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration
         kept, spares = tuple(unstored[:limit]), tuple(unstored[limit:])
-        return Frontier(kept, len(scored), degraded, spares)
+        return Frontier(kept, len(scored), degraded, spares, len(dead), refused)
 
     async def follow(
         self,
@@ -352,6 +322,7 @@ class LinkExpander:
         failed_before: Collection[str],
         deadline: float,
         on_fetch: Callable[[str], None],
+        unanswered_before: Collection[str] = (),
     ) -> ExpansionOutcome:
         """Obtain the best `size` pages at once, each failure replaced by the next candidate.
 
@@ -364,13 +335,26 @@ class LinkExpander:
             failed_before: Addresses that failed in earlier rounds.
             deadline: `time.monotonic()` value at which unfinished fetches are given up.
             on_fetch: Told each URL when its fetch begins.
+            unanswered_before: Those of `failed_before` whose site gave no answer.
 
         Raises:
             StorageError: The database failed; nothing is left running.
         """
-        round_ = FetchRound(size, budget, scope, known, failed_before, deadline, on_fetch)
+        round_ = FetchRound(
+            size, budget, scope, known, failed_before, unanswered_before, deadline, on_fetch
+        )
         outcome = await round_.fill(self._acquirer, (*frontier.candidates, *frontier.spares))
         return outcome.model_copy(update={"candidates_scored": frontier.scored})
+
+    async def _mapped(
+        self, pages: Sequence[str], queries: Sequence[str], timeout_s: float
+    ) -> tuple[MapPages, tuple[str, ...]]:
+        if self._site_maps is None:
+            return MapPages(), ()
+        maps, refused = await self._site_maps.known(pages, timeout_s=timeout_s)
+        if not maps:
+            return MapPages(), tuple(refused)
+        return await in_background(rank_maps, maps, queries), tuple(refused)
 
     def _score(
         self,
@@ -379,6 +363,7 @@ class LinkExpander:
         seeds: Sequence[str],
         in_degrees: Mapping[str, int],
         passages: PassageScores,
+        site_map: Mapping[str, float],
     ) -> list[ScoredCandidate]:
         return score_links(
             links,
@@ -388,6 +373,7 @@ class LinkExpander:
             passages=passages,
             encoder=self._encoder,
             weights=self._config.signal_weights,
+            site_map=site_map,
         )
 
     async def _unstored(self, scored: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:

@@ -18,6 +18,7 @@ __all__ = [
     "path_words",
     "penalty",
     "shared_path",
+    "silent_sites",
     "skip_reason",
     "worth_now",
 ]
@@ -50,6 +51,8 @@ _FOLDER_PAGE: Final = "index"
 # Dead links use up the failures of a run. On partly reachable sites, putting such folders last
 # reached .02 more of the pages with evidence; two or five failures made no difference.
 _DEAD_FOLDER_FAILURES: Final = 3
+# A site that let so many requests run into nothing is left: each costs a round's whole time.
+_SILENT_SITE_FAILURES: Final = 3
 # Of the best link's score; what is below waits for a round that knows more links.
 _WORTH_NOW_SHARE: Final = 0.5
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -160,6 +163,16 @@ def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterabl
     alive = set(map(_folder, obtained))
     dead = {folder for folder, count in failures.items() if count >= _DEAD_FOLDER_FAILURES} - alive
     return next((n for n, url in enumerate(urls) if _folder(url) not in dead), 0)
+
+
+def silent_sites(unanswered: Iterable[str]) -> frozenset[str]:
+    """Sites that gave no answer to several requests.
+
+    Args:
+        unanswered: Addresses for which there was none.
+    """
+    counted = Counter(map(site_of, unanswered))
+    return frozenset(s for s, count in counted.items() if count >= _SILENT_SITE_FAILURES)
 
 
 def worth_now(scores: Sequence[float], *, rounds_left: int, has_wordings: bool) -> int:

@@ -6,9 +6,8 @@ import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from llama_index.core.llms import LLM, ChatMessage, MessageRole
 from llama_index.postprocessor.webrag.wordings import fitted_wordings
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,6 +17,9 @@ from webrag.ingestion.sentences import sentences
 from webrag.orchestration.models import QueryAnalysis, QueryType
 from webrag.orchestration.question.patterns import classify, content_words, decompose
 from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
+
+if TYPE_CHECKING:
+    from llama_index.core.llms import LLM, ChatMessage
 
 __all__ = [
     "AnalysisRequest",
@@ -97,7 +99,7 @@ class ModelAnswer(BaseModel):
     wordings: Any = ()
 
 
-async def ask_model(llm: LLM, request: AnalysisRequest, *, timeout_s: float) -> ModelAnswer:
+async def ask_model(llm: "LLM", request: AnalysisRequest, *, timeout_s: float) -> ModelAnswer:
     """What a model makes of a question, checked; an unusable answer is asked for once more.
 
     Neither function calling nor a JSON mode is needed: any chat model will do.
@@ -126,7 +128,9 @@ async def ask_model(llm: LLM, request: AnalysisRequest, *, timeout_s: float) -> 
         raise ProviderError(f"no answer within {timeout_s:g} s", provider=_PROVIDER) from error
 
 
-def _messages(request: AnalysisRequest) -> list[ChatMessage]:
+def _messages(request: AnalysisRequest) -> "list[ChatMessage]":
+    from llama_index.core.llms import ChatMessage, MessageRole
+
     data = request.model_dump(exclude_defaults=True)
     return [
         ChatMessage(role=MessageRole.SYSTEM, content=_SYSTEM_PROMPT),
@@ -134,7 +138,9 @@ def _messages(request: AnalysisRequest) -> list[ChatMessage]:
     ]
 
 
-def _again(text: str, problem: ProviderError) -> Sequence[ChatMessage]:
+def _again(text: str, problem: ProviderError) -> "Sequence[ChatMessage]":
+    from llama_index.core.llms import ChatMessage, MessageRole
+
     return (
         # Some servers refuse an empty message.
         ChatMessage(role=MessageRole.ASSISTANT, content=text[:_MAX_SUB_QUERY_CHARS] or "-"),
@@ -142,7 +148,7 @@ def _again(text: str, problem: ProviderError) -> Sequence[ChatMessage]:
     )
 
 
-async def _chat(llm: LLM, messages: Sequence[ChatMessage]) -> str:
+async def _chat(llm: "LLM", messages: "Sequence[ChatMessage]") -> str:
     key: Any = getattr(llm, "api_key", None)
     remember_secrets(key if isinstance(key, str) else None)
     try:
@@ -213,7 +219,7 @@ class QueryAnalyzer:
         self,
         *,
         mode: Literal["llm", "rule_based", "none"] = "llm",
-        llm: LLM | None = None,
+        llm: "LLM | None" = None,
         timeout_s: float = 15.0,
     ) -> None:
         self._mode = mode
@@ -315,7 +321,7 @@ class QueryAnalyzer:
         return tuple(text for text in offered if _normal(text) not in seen), degraded
 
     async def _by_model(
-        self, llm: LLM, request: AnalysisRequest, timeout_s: float
+        self, llm: "LLM", request: AnalysisRequest, timeout_s: float
     ) -> tuple[QueryAnalysis, str | None]:
         query = request.question
         try:
@@ -333,7 +339,7 @@ class QueryAnalyzer:
         )
         return analysis, None
 
-    async def _ask(self, llm: LLM, request: AnalysisRequest, timeout_s: float) -> ModelAnswer:
+    async def _ask(self, llm: "LLM", request: AnalysisRequest, timeout_s: float) -> ModelAnswer:
         return await ask_model(llm, request, timeout_s=min(self._timeout_s, timeout_s))
 
 

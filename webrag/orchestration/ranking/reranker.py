@@ -1,11 +1,10 @@
-"""Scores retrieved chunks with any LlamaIndex postprocessor; it does not decide what they mean."""
+"""Scores retrieved chunks, with any LlamaIndex postprocessor; it does not decide what they mean."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import (
     AskedWording,
     best_wording,
@@ -27,7 +26,18 @@ from webrag.retrieval.models import (
     WordingScores,
 )
 
-__all__ = ["ChunkReranker", "WordingsScorer", "child_nodes", "prose_first", "rank_parts"]
+if TYPE_CHECKING:
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+__all__ = [
+    "ChunkReranker",
+    "PassageScorer",
+    "WordingsScorer",
+    "child_nodes",
+    "prose_first",
+    "rank_parts",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -37,17 +47,27 @@ _ROUNDING: Final = 1e-6
 
 
 @runtime_checkable
+class PassageScorer(Protocol):
+    """Scores passages on this machine without their being nodes of LlamaIndex."""
+
+    def score_passages(
+        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
+    ) -> list[list[float]]:
+        """For each wording of a question, itself among them, the score of every passage."""
+
+
+@runtime_checkable
 class WordingsScorer(Protocol):
     """A postprocessor on this machine that scores nodes under several wordings in one go."""
 
     def score_wordings(
-        self, nodes: Sequence[NodeWithScore], wordings: Sequence[AskedWording]
+        self, nodes: "Sequence[NodeWithScore]", wordings: Sequence[AskedWording]
     ) -> list[dict[str, float]]:
         """For each wording node id to score."""
 
 
 class ChunkReranker:
-    """Ranks chunks by the best of their matched children, as a postprocessor scores them.
+    """Ranks chunks by the best of their matched children, as a scorer or postprocessor sees them.
 
     Safe to use from several runs at once. Without a postprocessor, when it fails and when it gives
     a score outside 0 and 1, which no threshold could judge, chunks are ranked by raw similarity,
@@ -56,7 +76,7 @@ class ChunkReranker:
 
     def __init__(
         self,
-        postprocessor: BaseNodePostprocessor | None,
+        postprocessor: "BaseNodePostprocessor | PassageScorer | None",
         profile: ScoreProfile,
         *,
         fallback_profile: ScoreProfile = SIMILARITY,
@@ -66,7 +86,8 @@ class ChunkReranker:
         """Wrap a postprocessor.
 
         Args:
-            postprocessor: Any; None to rank by raw similarity.
+            postprocessor: Any, or what scores passages without one; None to rank by raw
+                similarity.
             profile: Thresholds for its scores, or for raw similarity when there is none.
             fallback_profile: Thresholds for raw similarity.
             top_n: Chunks kept.
@@ -110,15 +131,8 @@ class ChunkReranker:
             return prose[: top_n or self._top_n], None
         if result.is_empty:
             return (), None
-        postprocessor = _with_instruction(self._postprocessor, instruction)
         try:
-            if result.wordings and isinstance(postprocessor, WordingsScorer):
-                tables = await in_background(_scored_at_once, postprocessor, query, result)
-                confidences: dict[str, float] = {}
-            else:
-                scored = await _scored_apart(postprocessor, query, result)
-                tables = [_table(each) for each in scored]
-                confidences = self._confidences(scored)
+            tables, confidences = await self._scored(query, result, instruction)
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
         except Exception as error:  # noqa: BLE001
             cause = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
@@ -132,10 +146,24 @@ class ChunkReranker:
         prose = await in_background(prose_first, ranked, wanted)
         return prose[: top_n or self._top_n], None
 
+    async def _scored(
+        self, query: str, result: RetrievalResult, instruction: str | None
+    ) -> tuple[list[dict[str, float]], dict[str, float]]:
+        """For each wording node id to score, and node id to the scorer's own confidence."""
+        scorer = self._postprocessor
+        if isinstance(scorer, PassageScorer):
+            return await in_background(_scored_passages, scorer, query, result), {}
+        assert scorer is not None
+        postprocessor = _with_instruction(scorer, instruction)
+        if result.wordings and isinstance(postprocessor, WordingsScorer):
+            return await in_background(_scored_at_once, postprocessor, query, result), {}
+        scored = await _scored_apart(postprocessor, query, result)
+        return [_table(each) for each in scored], self._confidences(scored)
+
     def _without_scores(
         self, result: RetrievalResult, cause: str, top_n: int | None
     ) -> tuple[tuple[RankedChunk, ...], str]:
-        name = self._postprocessor.class_name() if self._postprocessor else ""
+        name = type(self._postprocessor).__name__
         note = f"The reranker {name} {cause}; passages are ranked by similarity instead."
         _log.warning("%s", note)
         return self.passthrough(result, top_n=top_n), note
@@ -159,7 +187,7 @@ class ChunkReranker:
         )
         return _best(plain, top_n or self._top_n)
 
-    def _confidences(self, scored: Sequence[Sequence[NodeWithScore]]) -> dict[str, float]:
+    def _confidences(self, scored: "Sequence[Sequence[NodeWithScore]]") -> dict[str, float]:
         return {
             item.node.node_id: float(found)
             for each in reversed(scored)
@@ -169,9 +197,11 @@ class ChunkReranker:
 
 
 async def _scored_apart(
-    postprocessor: BaseNodePostprocessor, query: str, result: RetrievalResult
-) -> list[list[NodeWithScore]]:
+    postprocessor: "BaseNodePostprocessor", query: str, result: RetrievalResult
+) -> "list[list[NodeWithScore]]":
     """The nodes under the question and under each other wording, in calls of their own."""
+    from llama_index.core.schema import QueryBundle
+
     texts = (query, *(wording.text for wording in result.wordings))
     return await all_of(
         postprocessor.apostprocess_nodes(
@@ -185,20 +215,38 @@ def _scored_at_once(
     scorer: WordingsScorer, query: str, result: RetrievalResult
 ) -> list[dict[str, float]]:
     """The same scores in one call: in several threads, four of them wait for one interpreter."""
+    return scorer.score_wordings(child_nodes(result), _asked(query, result))
+
+
+def _scored_passages(
+    scorer: PassageScorer, query: str, result: RetrievalResult
+) -> list[dict[str, float]]:
+    """The same without nodes."""
+    ids = [match.node_id for chunk in result.chunks for match in chunk.matches]
+    passages = [
+        Passage(match.text, chunk.title or "", match.heading_path or chunk.heading_path)
+        for chunk in result.chunks
+        for match in chunk.matches
+    ]
+    tables = scorer.score_passages(passages, _asked(query, result))
+    return [dict(zip(ids, scores, strict=True)) for scores in tables]
+
+
+def _asked(query: str, result: RetrievalResult) -> list[AskedWording]:
+    """The question and its other wordings, with what retrieval found under each."""
     matches = [match for chunk in result.chunks for match in chunk.matches]
     told: list[Sequence[ChildMatch | WordingScores]] = [matches]
     told += zip(*(match.wordings for match in matches), strict=True)
     known = [(query, result.term_idf), *((each.text, each.term_idf) for each in result.wordings)]
-    asked = [
+    return [
         AskedWording(
             text, idf, [each.similarity for each in own], [each.page_lexical for each in own]
         )
         for (text, idf), own in zip(known, told, strict=True)
     ]
-    return scorer.score_wordings(child_nodes(result), asked)
 
 
-def _table(scored: Sequence[NodeWithScore]) -> dict[str, float]:
+def _table(scored: "Sequence[NodeWithScore]") -> dict[str, float]:
     return {item.node.node_id: item.score for item in scored if item.score is not None}
 
 
@@ -299,7 +347,7 @@ def _similarities(match: ChildMatch) -> tuple[float, ...]:
     return (match.similarity, *(each.similarity for each in match.wordings))
 
 
-def child_nodes(result: RetrievalResult, *, wording: int = 0) -> list[NodeWithScore]:
+def child_nodes(result: RetrievalResult, *, wording: int = 0) -> "list[NodeWithScore]":
     """A result's matched children as nodes, with every number a reranker may want as metadata.
 
     Title and heading path are part of what a reranker reads; the other keys are excluded from
@@ -309,6 +357,8 @@ def child_nodes(result: RetrievalResult, *, wording: int = 0) -> list[NodeWithSc
         result: A retrieval.
         wording: Whose numbers: 0 for the question's, then those of the result's wordings.
     """
+    from llama_index.core.schema import NodeWithScore
+
     term_idf = result.wordings[wording - 1].term_idf if wording else result.term_idf
     nodes = []
     for chunk in result.chunks:
@@ -323,7 +373,9 @@ def _node(
     match: ChildMatch,
     told: ChildMatch | WordingScores,
     term_idf: dict[str, float],
-) -> TextNode:
+) -> "TextNode":
+    from llama_index.core.schema import TextNode
+
     metadata: dict[str, Any] = {
         "title": chunk.title or "",
         # As text: rerankers read the metadata as it prints.
@@ -348,7 +400,7 @@ def _node(
     )
 
 
-def _key_of(postprocessor: BaseNodePostprocessor | None) -> str | None:
+def _key_of(postprocessor: object) -> str | None:
     """A reranker that a program made itself has a key that no setting names."""
     key: Any = getattr(postprocessor, "api_key", None)
     key = key.get_secret_value() if isinstance(key, SecretStr) else key
@@ -356,8 +408,8 @@ def _key_of(postprocessor: BaseNodePostprocessor | None) -> str | None:
 
 
 def _with_instruction(
-    postprocessor: BaseNodePostprocessor, instruction: str | None
-) -> BaseNodePostprocessor:
+    postprocessor: "BaseNodePostprocessor", instruction: str | None
+) -> "BaseNodePostprocessor":
     if instruction is None or "instruction" not in type(postprocessor).model_fields:
         return postprocessor
     return postprocessor.model_copy(update={"instruction": instruction})

@@ -98,6 +98,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
             scope=state.scope,
             known=frozenset(state.pages),
             failed_before=frozenset(state.failed),
+            unanswered_before=frozenset(state.unanswered),
             deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
             on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
         )
@@ -105,6 +106,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
     state.pages.update(obtained)
     state.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
     state.failed.update(outcome.failed)
+    state.unanswered |= outcome.unanswered
     state.aliases.update(outcome.aliases)
     if outcome.rate_limited:
         state.warn("A limit of requests was reached, so fewer pages were fetched in that round.")

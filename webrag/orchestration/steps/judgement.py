@@ -7,7 +7,7 @@ from typing import Final
 
 from webrag.orchestration.confidence import confidence
 from webrag.orchestration.links.candidates import Frontier
-from webrag.orchestration.links.rules import LinkScope
+from webrag.orchestration.links.rules import LinkScope, silent_sites
 from webrag.orchestration.links.scoring import passage_scores
 from webrag.orchestration.models import (
     Action,
@@ -121,6 +121,7 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
             candidates_expanded=tuple(c.url for c in outcome.ingested),
             candidates_failed=outcome.failed,
             parents={c.url: c.parent_url for c in outcome.ingested},
+            found_in={c.url: c.found_in for c in outcome.ingested if c.found_in},
             chunks_by_url=outcome.chunks_by_url,
             chunks_added=outcome.chunks_added,
             top_score_before=pending.signals.top_score,
@@ -138,13 +139,20 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
     state.pending = None
     if _brought_something(run, pending, signals):
         state.iteration += 1
-    elif not (outcome.timed_out and state.clock.is_over) and not _only_joined(pending):
+    elif pending.decision.action != "expand_breadth":
         state.closed.add(pending.decision.action)
+    elif outcome.failed:
+        # The links after these may live; when none are left, there is nothing more to follow.
+        count = len(outcome.failed)
+        state.warn(f"{_links(count)} of one round {_were(count)} dead, so it brought no page.")
 
 
-def _only_joined(pending: PendingStep) -> bool:
-    """Whether links were not followed yet, because only stored pages were added."""
-    return pending.pages_joined > 0 and pending.outcome.candidates_selected == 0
+def _links(count: int) -> str:
+    return f"{count} link{'' if count == 1 else 's'}"
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSignals) -> bool:
@@ -177,10 +185,17 @@ def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
 
 def _links_ended(state: RunState) -> str:
     if state.budget.spent_part is not None:
-        return state.budget.spent_part
+        dead = f" ({_links(len(state.failed))})" if not state.budget.failures else ""
+        return f"{state.budget.spent_part}{dead}"
     # Links are not looked for when the time is over: then they count as left to follow.
-    has_links = state.frontier is None or bool(state.frontier.candidates)
-    return "" if has_links else "no link is left to follow"
+    if state.frontier is None or state.frontier.candidates:
+        return ""
+    silent = silent_sites(state.unanswered)
+    if silent:
+        return f"{', '.join(sorted(silent))} does not answer any more"
+    dead_links = len(state.failed) + state.frontier.dead
+    why = f"; {_links(dead_links)} {_were(dead_links)} dead" if dead_links else ""
+    return f"no link is left to follow{why}"
 
 
 def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Action]:
@@ -201,6 +216,7 @@ async def _frontier(run: ResearchRun) -> Frontier:
     limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
     frontier = await links_ahead(run, discovery_s=0.0 if state.discovery_failed else limit_s)
     state.note_degraded(frontier.degraded)
+    state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
     return frontier
 
@@ -217,7 +233,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
     retrievals = [result.retrieval for result in state.results]
     tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
     with state.clock.timed("expansion_ms"):
-        return await run.components.expander.frontier(
+        found = await run.components.expander.frontier(
             [*state.pages, *matched, *state.joined],
             # A page is linked in its own words, which a wording may hit and the question not.
             (*state.queries, *state.request.wordings),
@@ -233,6 +249,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
             passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
             discovery_s=discovery_s,
         )
+    return found.without(silent_sites(state.unanswered))
 
 
 def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:

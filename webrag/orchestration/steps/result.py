@@ -132,6 +132,7 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
             heading=each.heading,
             page_url=each.parent_url,
             score=each.score,
+            found_in=each.found_in,
         )
         for each in (*frontier.candidates, *frontier.spares)[:_MOST_NEXT_LINKS]
     )

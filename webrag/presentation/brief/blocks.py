@@ -295,7 +295,13 @@ def _quote(ranked: RankedChunk, found: Quotation, worth: float) -> Quote | None:
         return None
     lead = clean_block(_slice(ranked, found.lead)).strip() if found.lead else None
     columns = _columns(ranked, citation.char_start)
-    return Quote(citation=citation, columns=columns, lead=lead, worth=worth + found.value)
+    return Quote(
+        citation=citation,
+        columns=columns,
+        lead=lead,
+        worth=worth + found.value,
+        meaning=found.meaning,
+    )
 
 
 def without_forged_lines(text: str, offset: int) -> Span | None:

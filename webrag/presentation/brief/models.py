@@ -52,12 +52,15 @@ class Quote(_Frozen):
         columns: Header of the table in whose body the quotation stands; None elsewhere.
         lead: What stands above it and names its subject, such as the term of a definition.
         worth: How likely it answers the question, for ordering those of all passages.
+        meaning: Its vector of unit length, by which two that say the same are known; empty where
+            meanings are not compared.
     """
 
     citation: CitationSpan
     columns: str | None = None
     lead: str | None = None
     worth: float = 0.0
+    meaning: tuple[float, ...] = Field(default=(), exclude=True, repr=False)
 
 
 class EvidenceBlock(_Frozen):

@@ -11,6 +11,7 @@ from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, one_line
 from webrag.retrieval.models import RetrievedChunk
+from webrag.retrieval.quotes import best_apart
 
 __all__ = [
     "brief_stats",
@@ -193,8 +194,13 @@ def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
 
 
 def _best(blocks: Iterable[EvidenceBlock]) -> list[tuple[Quote, EvidenceBlock]]:
+    """Those that say the most together; what one says as well as a better one counts less."""
     quotes = [(quote, block) for block in blocks for quote in _quotes(block)]
-    return sorted(quotes, key=lambda pair: -pair[0].worth)[:_MOST_QUOTES]
+    quotes.sort(key=lambda pair: -pair[0].worth)
+    places = best_apart(
+        [quote.worth for quote, _ in quotes], [quote.meaning for quote, _ in quotes], _MOST_QUOTES
+    )
+    return [quotes[place] for place in places]
 
 
 # A model quotes two or three; each costs the reader some 120 tokens.
@@ -303,7 +309,8 @@ def next_links(result: OrchestrationResult) -> str:
 def _next_link(link: NextLink) -> str:
     words = one_line(link.anchor, max_chars=_ANCHOR_CHARS)
     under = f", under {one_line(link.heading, max_chars=_ANCHOR_CHARS)!r}" if link.heading else ""
-    return f"- {link.url} ({words!r}{under}; {link.score:.2f})"
+    found = f"; found in {link.found_in}" if link.found_in else ""
+    return f"- {link.url} ({words!r}{under}; {link.score:.2f}{found})"
 
 
 def follow_ups(result: OrchestrationResult, config: BriefConfig) -> str:

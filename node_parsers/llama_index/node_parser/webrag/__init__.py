@@ -1,8 +1,8 @@
 """Node parser for LlamaIndex: markdown to parents and children with exact offsets."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .chunks import Chunk, ChunkSizes, DocumentTooLargeError, cut_chunks
 from .metadata import (
     CHUNK_INDEX,
     CHUNK_LEVEL,
@@ -19,6 +19,7 @@ from .metadata import (
 )
 
 if TYPE_CHECKING:
+    from .chunks import Chunk, ChunkSizes, DocumentTooLargeError, cut_chunks
     from .parent_child import ParentChildNodeParser
 
 __all__ = [
@@ -41,11 +42,17 @@ __all__ = [
     "cut_chunks",
 ]
 
+_HOMES = {
+    "Chunk": "chunks",
+    "ChunkSizes": "chunks",
+    "DocumentTooLargeError": "chunks",
+    "ParentChildNodeParser": "parent_child",
+    "cut_chunks": "chunks",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Import the parser when it is asked for: LlamaIndex takes seconds, and cutting needs none."""
-    if name == "ParentChildNodeParser":
-        from .parent_child import ParentChildNodeParser
-
-        return ParentChildNodeParser
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import what is asked for: LlamaIndex takes seconds, which neither cutting nor names need."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

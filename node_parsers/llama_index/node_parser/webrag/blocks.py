@@ -41,6 +41,25 @@ _ADMONITION: Final = re.compile(
     re.I | re.M,
 )
 
+# The elements of the HTML standard, and those of its older versions.
+_ELEMENT_NAMES: Final = """
+    a abbr acronym address applet area article aside audio b base basefont bdi bdo big blink
+    blockquote body br button canvas caption center cite code col colgroup data datalist dd del
+    details dfn dialog dir div dl dt em embed fieldset figcaption figure font footer form frame
+    frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html i iframe img input ins kbd label legend
+    li link main map mark marquee math menu meta meter nav nobr noframes noscript object ol
+    optgroup option output p param picture pre progress q rb rp rt rtc ruby s samp script search
+    section select slot small source span strike strong style sub summary sup svg table tbody td
+    template textarea tfoot th thead time title tr track tt u ul var video wbr
+"""
+_ELEMENTS: Final = frozenset(_ELEMENT_NAMES.split())
+_EMPTY_ELEMENTS: Final = frozenset(("br", "hr", "img", "input", "wbr"))
+# An angle bracket that is neither escaped nor the frame of a link's target, and the tag, comment
+# or address it may begin.
+_ANGLE: Final = re.compile(r"(?<!\\)(?<!\]\()<(?:(/?)([A-Za-z][A-Za-z0-9-]*+)([^<>]*+)>|!--)?")
+# Stands for an angle bracket of the text while it is parsed: punctuation too, but no markup.
+_ANGLE_SIGN: Final = "\u2e22"
+
 
 def parse_outline(text: str) -> Outline:
     """The outline of a markdown text; offsets are characters of `text`.
@@ -66,12 +85,42 @@ def parse_outline(text: str) -> Outline:
 def read_events(text: str, options: Options) -> Iterator[tuple[str, Any, int, int]]:
     """Name, value and range of each event of the parser; ranges are characters of `text`.
 
-    The value of an event that is only a name is None.
+    The value of an event that is only a name is None. Angle brackets that are no tags, as in
+    `List<String>` or `<file>`, are text.
     """
-    char = _character_offsets(text)
-    for event, byte_range in pyromark.events_with_range(text, options=options):
+    parsed = _with_plain_angles(text)
+    char = _character_offsets(parsed)
+    for event, byte_range in pyromark.events_with_range(parsed, options=options):
         name, value = _tag(event)
+        if isinstance(value, str) and parsed is not text:
+            value = value.replace(_ANGLE_SIGN, "<")
         yield name, value, char(byte_range["start"]), char(byte_range["end"])
+
+
+def _with_plain_angles(text: str) -> str:
+    """The text with another sign for each angle bracket that begins no tag; offsets stay.
+
+    Pages in HTML are stored without any tag: what looks like one is what the page shows. Other
+    markdown has tags, in pairs or with attributes.
+    """
+    if "<" not in text or _ANGLE_SIGN in text:
+        return text
+    names: dict[str, set[str]] = {"": set(), "/": set()}
+    for found in _ANGLE.finditer(text):
+        if found[2]:
+            names[found[1]].add(found[2].lower())
+    paired = (names[""] & names["/"]) | _EMPTY_ELEMENTS
+
+    def shown(found: re.Match[str]) -> str:
+        if found[2] is None:
+            is_markup = found[0] != "<"
+        else:
+            name, rest = found[2].lower(), found[3]
+            is_tag = name in _ELEMENTS and (name in paired or "=" in rest)
+            is_markup = is_tag or rest.startswith("://")
+        return found[0] if is_markup else _ANGLE_SIGN + found[0][1:]
+
+    return _ANGLE.sub(shown, text)
 
 
 def _pattern_marks(text: str) -> Iterator[Mark]:

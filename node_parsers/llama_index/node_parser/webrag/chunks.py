@@ -54,8 +54,8 @@ class ChunkSizes:
         child_tokens: Tokens of a child at most.
     """
 
-    parent_tokens: int
-    child_tokens: int
+    parent_tokens: int = 1000
+    child_tokens: int = 256
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ from llama_index.core.schema import BaseNode, Document, NodeRelationship
 from llama_index.core.utils import get_tokenizer, get_tqdm_iterable
 from typing_extensions import override
 
-from .chunks import Chunk
+from .chunks import Chunk, ChunkSizes
 from .document_nodes import DocumentNodes, NodeOptions
 
 __all__ = ["ParentChildNodeParser"]
+
+
+_SIZES = ChunkSizes()
 
 
 def _default_tokenizer() -> Callable[[str], Sequence[Any]]:
@@ -50,8 +53,12 @@ class ParentChildNodeParser(NodeParser):
             by default ids are UUIDs derived from document id, headings and text.
     """
 
-    parent_tokens: int = Field(default=1000, gt=0, description="Tokens of a parent at most.")
-    child_tokens: int = Field(default=256, gt=0, description="Tokens of a child at most.")
+    parent_tokens: int = Field(
+        default=_SIZES.parent_tokens, gt=0, description="Tokens of a parent at most."
+    )
+    child_tokens: int = Field(
+        default=_SIZES.child_tokens, gt=0, description="Tokens of a child at most."
+    )
     tokenizer: Callable[[str], Sequence[Any]] = Field(
         default_factory=_default_tokenizer, exclude=True, description="Text to tokens."
     )

@@ -3,23 +3,18 @@
 It does not retrieve, fetch or embed a corpus.
 """
 
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from importlib.resources import files
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.local_scoring import LocalScorer, calibrated, weighted_sum
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
-    FeatureExtractor,
     Known,
     Passage,
-    Question,
     simple_question_terms,
     simple_terms,
 )
@@ -32,7 +27,7 @@ from llama_index.postprocessor.webrag.wordings import (
 from numpy.typing import NDArray
 from typing_extensions import override
 
-__all__ = ["LocalRerank", "calibrated"]
+__all__ = ["LocalRerank"]
 
 
 class LocalRerank(BaseNodePostprocessor):
@@ -94,7 +89,7 @@ class LocalRerank(BaseNodePostprocessor):
     )
     cache_size: int = Field(default=4096, ge=0, description="Nodes remembered between calls.")
 
-    _extractor: FeatureExtractor = PrivateAttr()
+    _scorer: LocalScorer = PrivateAttr()
 
     @classmethod
     @override
@@ -104,7 +99,9 @@ class LocalRerank(BaseNodePostprocessor):
     @override
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._extractor = FeatureExtractor(self.analyze, self.encoder, self.cache_size)
+        self._scorer = LocalScorer(
+            self.encoder, self.analyze, self.analyze_question, cache_size=self.cache_size
+        )
 
     @override
     def _postprocess_nodes(
@@ -116,15 +113,15 @@ class LocalRerank(BaseNodePostprocessor):
             return []
         idf = next((found for n in nodes if (found := n.metadata.get(self.term_idf_key))), None)
         passages = [self._passage(n.node) for n in nodes]
-        asked = [(self._question(query_bundle.query_str, idf), Known.of(passages))]
+        asked = [(query_bundle.query_str, idf, Known.of(passages))]
         # The nodes' metadata is about the question.
         unknown = Known.nothing(len(passages))
-        asked += [(self._question(text, None), unknown) for text in bundle_wordings(query_bundle)]
-        features, *others = self._extractor.extract_each(asked, passages)
-        raw = _weighted_sum(features)
+        asked += [(text, None, unknown) for text in bundle_wordings(query_bundle)]
+        features, *others = self._scorer.features(asked, passages)
+        raw = weighted_sum(features)
         order, scores = raw, None
         if others:
-            sums = [raw, *map(_weighted_sum, others)]
+            sums = [raw, *map(weighted_sum, others)]
             columns = [[calibrated(float(each)) for each in column] for column in sums]
             scores = [wordings_score(row) for row in zip(*columns, strict=True)]
             order = np.array(scores)
@@ -153,22 +150,14 @@ class LocalRerank(BaseNodePostprocessor):
         Returns:
             For each wording node id to score, of the best `top_n`.
         """
-        passages = [self._passage(n.node) for n in nodes]
-        asked = [
-            (self._question(each.text, each.idf or None), Known(each.similarity, each.page_lexical))
-            for each in wordings
-        ]
-        sums = map(_weighted_sum, self._extractor.extract_each(asked, passages))
+        scores = self._scorer.score_passages([self._passage(n.node) for n in nodes], wordings)
         return [
             {
-                nodes[i].node.node_id: calibrated(float(own[i]))
-                for i in np.argsort(-own, kind="stable")[: self.top_n]
+                nodes[i].node.node_id: own[i]
+                for i in np.argsort([-each for each in own], kind="stable")[: self.top_n]
             }
-            for own in sums
+            for own in scores
         ]
-
-    def _question(self, text: str, idf: Mapping[str, float] | None) -> Question:
-        return Question(text, tuple(dict.fromkeys(self.analyze_question(text))), idf)
 
     def _passage(self, node: BaseNode) -> Passage:
         metadata = node.metadata
@@ -198,25 +187,3 @@ class LocalRerank(BaseNodePostprocessor):
             }
         )
         return NodeWithScore(node=copy, score=score)
-
-
-def _weighted_sum(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over the known features, scaled up by the weight of the unknown ones."""
-    weights = np.array([_model()["weights"][name] for name in FEATURES])
-    known = ~np.isnan(features)
-    share = (known * weights).sum(axis=1) / weights.sum()
-    sums: NDArray[np.float64] = np.where(known, features, 0.0) @ weights / share
-    return sums
-
-
-def calibrated(raw: float) -> float:
-    """Map a weighted sum to (0, 1); see `docs/scoring.md` for how the curve was fitted."""
-    curve = _model()["calibration"]
-    return 1.0 / (1.0 + math.exp(-curve["slope"] * (raw - curve["centre"])))
-
-
-@lru_cache(maxsize=1)
-def _model() -> Mapping[str, Mapping[str, Any]]:
-    text = files(__package__).joinpath("local_rerank.json").read_text("utf-8")
-    model: Mapping[str, Mapping[str, Any]] = json.loads(text)
-    return model

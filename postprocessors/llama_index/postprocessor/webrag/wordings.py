@@ -3,9 +3,10 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from llama_index.core.schema import QueryBundle
+if TYPE_CHECKING:
+    from llama_index.core.schema import QueryBundle
 
 __all__ = [
     "HELD_WITHIN",
@@ -45,7 +46,7 @@ class AskedWording:
     page_lexical: Sequence[float]
 
 
-def bundle_wordings(query_bundle: QueryBundle) -> tuple[str, ...]:
+def bundle_wordings(query_bundle: "QueryBundle") -> tuple[str, ...]:
     """Other wordings of a question in LlamaIndex's own idiom: its `custom_embedding_strs`.
 
     Query transforms such as `HyDEQueryTransform` leave them there, the question itself among them.

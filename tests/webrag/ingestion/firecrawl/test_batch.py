@@ -56,7 +56,7 @@ async def test_batch_that_does_not_end_gives_what_is_there_and_is_cancelled(
     urls = many(firecrawl, 4)
     firecrawl.batch_polls = 10_000
 
-    outcomes = await make_source(batch_timeout_s=0.4).fetch_many(urls)
+    outcomes = await make_source(batch_timeout_s=1.5).fetch_many(urls)
 
     assert [isinstance(outcome, FetchError) for outcome in outcomes.values()] == [
         False, False, True, True,

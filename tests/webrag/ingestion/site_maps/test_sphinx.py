@@ -1,0 +1,106 @@
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError, SiteListing
+from webrag.ingestion.site_maps.sphinx import read_inventory, read_search_index
+
+ROOT = "https://docs.test/en/"
+# As Sphinx 3 and Sphinx 8 write it.
+OLD = (
+    'Search.setIndex({docnames:["guide/kiln","index"],envversion:{sphinx:56},filenames:'
+    '["guide/kiln.rst","index.rst"],objects:{"kiln.heat":{fire:[0,1,1,""]}},objnames:{},'
+    'terms:{cone:0,"default":[0,1],ramp:[0]},titles:["Firing a kiln","Welcome"],'
+    "titleterms:{fire:0,kiln:[0],welcom:1}})"
+)
+NEW = (
+    'Search.setIndex({"alltitles": {"Ramp and soak": [[0, "ramp-and-soak"]]}, "docnames":'
+    ' ["guide/kiln", "index"], "envversion": {"sphinx": 61}, "filenames": ["guide/kiln.rst",'
+    ' "index.rst"], "indexentries": {"pyrometric cone": [[0, "term-cone", false]]}, "objects":'
+    ' {"kiln.heat": [[0, 0, 1, "", "fire"]]}, "objnames": {}, "objtypes": {}, "terms": {"cone": 0,'
+    ' "default": [0, 1], "ramp": [0]}, "titles": ["Firing a <code>kiln</code> &amp; more",'
+    ' "Welcome"], "titleterms": {"fire": 0}})'
+)
+
+
+@pytest.mark.parametrize("text", [OLD, NEW])
+def test_index_names_pages_and_where_stems_occur(text: str) -> None:
+    found = read_search_index(text, ROOT, f"{ROOT}index.html")
+
+    assert [page.url for page in found.pages] == [f"{ROOT}guide/kiln.html", f"{ROOT}index.html"]
+    assert found.occurrences == {"cone": [0], "default": [0, 1], "ramp": [0]}
+    assert "kiln.heat.fire" in found.pages[0].names
+
+
+def test_headings_and_index_entries_are_names_of_their_page() -> None:
+    page = read_search_index(NEW, ROOT, f"{ROOT}index.html").pages[0]
+
+    assert page == ListedPage(
+        f"{ROOT}guide/kiln.html",
+        "Firing a kiln & more",
+        ["Ramp and soak", "pyrometric cone", "kiln.heat.fire"],
+    )
+
+
+def test_pages_are_folders_where_the_page_known_is_one() -> None:
+    found = read_search_index(NEW, ROOT, f"{ROOT}guide/start/")
+
+    assert [page.url for page in found.pages] == [f"{ROOT}guide/kiln/", ROOT]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Search.setIndex([])",
+        "Search.setIndex({docnames:{},titles:[],terms:{}})",
+        "Search.setIndex({docnames:[1,2],titles:[],terms:{}})",
+        'Search.setIndex({docnames:["a"],titles:["A"],terms:[]})',
+        "Search.setIndex(window.location='https://evil.test')",
+    ],
+)
+def test_files_of_another_form_are_refused(text: str) -> None:
+    with pytest.raises(MapRefusedError):
+        read_search_index(text, ROOT, ROOT)
+
+
+def test_numbers_that_are_no_documents_are_passed_over() -> None:
+    text = 'Search.setIndex({docnames:["a"],titles:["A"],terms:{x:[0,7,-1,true,"0"],y:9}})'
+
+    assert read_search_index(text, ROOT, ROOT).occurrences == {"x": [0]}
+
+
+def inventory(*lines: str) -> bytes:
+    head = b"# Sphinx inventory version 2\n# Project: Kiln\n# Version: 1\n# compressed with zlib.\n"
+    return head + zlib.compress("\n".join(lines).encode())
+
+
+def test_inventory_names_pages_by_headings_and_objects() -> None:
+    body = inventory(
+        "guide/kiln std:doc -1 guide/kiln.html Firing a kiln",
+        "kiln.heat.fire py:function 1 guide/kiln.html#$ -",
+        "ramp std:label -1 guide/kiln.html#ramp Ramp and soak",
+        "damaged",
+    )
+
+    assert read_inventory(body, ROOT) == SiteListing(
+        (
+            ListedPage(
+                f"{ROOT}guide/kiln.html", "Firing a kiln", ["kiln.heat.fire", "Ramp and soak"]
+            ),
+        )
+    )
+
+
+@given(st.binary(max_size=200))
+def test_damaged_inventories_are_refused(body: bytes) -> None:
+    with pytest.raises(MapRefusedError):
+        read_inventory(b"# Sphinx inventory version 2\n\n\n\n" + body, ROOT)
+
+
+def test_inventory_that_unpacks_to_very_much_is_read_to_its_limit() -> None:
+    bomb = inventory("a std:doc -1 a.html A", "x" * 60_000_000)
+
+    assert [page.title for page in read_inventory(bomb, ROOT).pages] == ["A"]

@@ -1,0 +1,160 @@
+"""Runs over sites that keep a map of themselves, with the real fetcher, workers and Postgres."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from webrag.concurrency import all_of
+from webrag.corpus.site_maps import SiteMapStore, StoredMap
+from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.models import FetchConfig
+from webrag.orchestration.config import SiteMapConfig
+from webrag.orchestration.engine import OrchestratorEngine
+from webrag.orchestration.links.site_maps import SiteMaps
+from webrag.workers.pool import WorkerPool
+
+from .conftest import Lab, html, texts
+
+QUESTION = "After how many seconds does the broker close an idle connection?"
+MARK = "<script src='_static/documentation_options.js'></script></head>"
+# No page links to `limits`, whose words are in the index as stems.
+INDEX = (
+    'Search.setIndex({docnames:["index","colours","limits"],titles:["Turnip manual","Colours",'
+    '"Limits of connections"],terms:{broker:[0,2],idl:2,second:2,close:2,colour:1}})'
+)
+SITE = {
+    "/index.html": html("Turnip manual", "The manual of the Turnip message broker.").replace(
+        "</head>", MARK
+    ),
+    "/colours.html": html("Colours", "The mascot of the broker is purple and white."),
+    "/limits.html": html(
+        "Limits of connections", "The broker closes a connection that is idle for 95 seconds."
+    ),
+    "/searchindex.js": INDEX,
+}
+
+
+@pytest.fixture
+async def make_maps(database: Any) -> AsyncIterator[Callable[..., SiteMaps]]:
+    fetcher = HttpFetcher(FetchConfig(allowed_hosts=("127.0.0.1",), timeout_s=10))
+    workers = WorkerPool(1, 10)
+    yield lambda **limits: SiteMaps(
+        fetcher.fetch_bytes, workers, SiteMapStore(database), SiteMapConfig(**limits)
+    )
+    await workers.aclose()
+    await fetcher.aclose()
+
+
+@pytest.fixture
+def make_engine(lab: Lab, make_maps: Callable[..., SiteMaps]) -> Callable[..., OrchestratorEngine]:
+    return lambda **limits: lab.engine(site_maps=make_maps(**limits))
+
+
+async def test_page_that_no_page_links_to_is_found_in_the_search_index(
+    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
+) -> None:
+    site = static_site(SITE)
+
+    result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert "95 seconds" in texts(result)
+    step = next(step for step in result.expansion_steps if step.candidates_expanded)
+    assert step.found_in[f"{site}/limits.html"] == "the site's search index"
+    assert all("searchindex" not in chunk.chunk.source_url for chunk in result.chunks)
+
+
+async def test_map_is_asked_for_once_and_kept(
+    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
+) -> None:
+    site = static_site(SITE)
+
+    for _ in range(2):
+        await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert site.paths.count("/searchindex.js") == 1
+
+
+async def test_old_map_is_read_again_and_kept_when_the_site_fails(
+    make_engine: Callable[..., OrchestratorEngine],
+    static_site: Callable[..., Any],
+    database: Any,
+) -> None:
+    routes: dict[str, Any] = dict(SITE)
+    site = static_site(routes)
+    await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+    store, url = SiteMapStore(database), f"{site}/searchindex.js"
+    known = await store.read(url)
+    assert known is not None
+    old = StoredMap(url, datetime.now(UTC) - timedelta(days=2), known.packed)
+    await store.write(old)
+    del routes["/searchindex.js"]
+
+    result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert site.paths.count("/searchindex.js") == 2
+    kept = await store.read(url)
+    assert kept is not None
+    assert kept.packed == old.packed
+    assert "95 seconds" in texts(result)
+
+
+async def test_missing_map_is_no_event_and_is_not_asked_for_again_at_once(
+    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
+) -> None:
+    site = static_site({path: page for path, page in SITE.items() if path != "/searchindex.js"})
+
+    for _ in range(2):
+        result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert not result.degraded
+    assert not result.warnings
+    assert site.paths.count("/searchindex.js") == 1
+
+
+@pytest.mark.parametrize(
+    ("index", "limits", "said"),
+    [
+        ("Search.setIndex(" + "[" * 100_000, {}, "nested too deeply"),
+        (INDEX, {"max_bytes": 50}, "of a page are read"),
+    ],
+)
+async def test_hostile_map_is_refused_in_a_sentence_and_links_are_followed_without_it(
+    make_engine: Callable[..., OrchestratorEngine],
+    static_site: Callable[..., Any],
+    index: str,
+    limits: dict[str, Any],
+    said: str,
+) -> None:
+    linked = SITE["/index.html"].replace("</main>", "<a href=colours.html>Colours</a></main>")
+    site = static_site({**SITE, "/index.html": linked, "/searchindex.js": index})
+
+    result = await make_engine(**limits).run(
+        f"{site}/index.html", "Which colour is the mascot?", research_mode="deep"
+    )
+
+    assert any(said in warning and "searchindex.js" in warning for warning in result.warnings)
+    assert "purple" in texts(result)
+
+
+async def test_map_that_robots_txt_forbids_is_not_read(
+    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
+) -> None:
+    rules = {"/robots.txt": "User-agent: *\nDisallow: /searchindex.js\nDisallow: /objects.inv\n"}
+    site = static_site({**SITE, **rules})
+
+    await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert "/searchindex.js" not in site.paths
+
+
+async def test_runs_at_once_share_one_request_for_a_map(
+    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
+) -> None:
+    site = static_site(SITE)
+    engine = make_engine()
+
+    await all_of(engine.run(f"{site}/index.html", QUESTION, research_mode="deep") for _ in range(3))
+
+    assert site.paths.count("/searchindex.js") == 1

@@ -1,0 +1,162 @@
+"""A site's own map as an index: packed small, read quickly, ranked by a question."""
+
+import re
+import struct
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from typing import Final
+
+import numpy as np
+import Stemmer
+from numpy.typing import NDArray
+
+from webrag.ingestion.site_maps.listing import ListedPage, SiteListing
+from webrag.lexical.analysis import analyze, query_terms, term_weight
+from webrag.lexical.bm25 import K1, B, inverse_document_frequency
+
+__all__ = ["MapIndex", "pack_listing"]
+
+_TITLE_WEIGHT: Final = 4
+_NAME_WEIGHT: Final = 2
+_CHARS_PER_TERM: Final = 8
+_MAX_WEIGHT: Final = 250
+_FORMAT: Final = 1
+_HEAD: Final = struct.Struct(">BIIIII")
+_WORD: Final = re.compile(r"\w+")
+_SHOWN_NAMES: Final = 3
+_KEPT_NAMES: Final = 60
+_SEPARATOR: Final = "\x1f"
+
+_local = threading.local()
+
+
+def pack_listing(listing: SiteListing) -> bytes:
+    """Give the bytes `MapIndex` reads."""
+    numbers: dict[str, int] = {}
+    rows: list[tuple[int, int, int]] = []
+    lengths = np.ones(len(listing.pages), np.uint32)
+    for at, page in enumerate(listing.pages):
+        weights = _weights(page)
+        lengths[at] += sum(len(text) for text in page.text) // _CHARS_PER_TERM
+        rows += [
+            (numbers.setdefault(term, len(numbers)), at, weight) for term, weight in weights.items()
+        ]
+    held = [numbers.setdefault(stem, len(numbers)) for stem in listing.occurrences]
+    counts = np.fromiter(map(len, listing.occurrences.values()), np.int64, len(held))
+    stems = np.repeat(np.array(held, np.int64), counts)
+    found = np.fromiter(chain.from_iterable(listing.occurrences.values()), np.int64, len(stems))
+    lengths += np.bincount(found, minlength=len(lengths)).astype(np.uint32)
+    named = np.array(rows, np.int64).reshape(-1, 3)
+    places = np.concatenate([named[:, 0], stems]) * len(listing.pages)
+    places += np.concatenate([named[:, 1], found])
+    weights_ = np.concatenate([named[:, 2], np.ones(len(stems), np.int64)])
+    keys, inverse = np.unique(places, return_inverse=True)
+    summed = np.minimum(np.bincount(inverse, weights_), _MAX_WEIGHT).astype(np.uint8)
+    owners = (keys % len(listing.pages)).astype(">u4")
+    per_term = np.bincount(keys // len(listing.pages), minlength=len(numbers)).astype(">u4")
+    texts = [
+        "\n".join(page.url for page in listing.pages),
+        "\n".join(page.title for page in listing.pages),
+        "\n".join(_SEPARATOR.join(page.names[:_KEPT_NAMES]) for page in listing.pages),
+        "\n".join(numbers),
+    ]
+    packed = [text.encode() for text in texts]
+    arrays = [lengths.astype(">u4"), per_term, owners, summed]
+    head = _HEAD.pack(_FORMAT, len(listing.pages), *map(len, packed))
+    return head + zlib.compress(b"".join([*packed, *(each.tobytes() for each in arrays)]), 1)
+
+
+def _weights(page: ListedPage) -> Counter[str]:
+    """The terms of a page with how often they occur; in names and the title they count more."""
+    weights = Counter(chain.from_iterable(map(analyze, page.text)))
+    named = Counter(chain.from_iterable(set(analyze(name)) for name in page.names))
+    for term, count in named.items():
+        weights[term] += _NAME_WEIGHT * count
+    for term in set(analyze(page.title)):
+        weights[term] += _TITLE_WEIGHT
+    return weights
+
+
+class MapIndex:
+    """A map that can be asked; it keeps some bytes for each page and each place of a word.
+
+    Attributes:
+        urls: Of its pages, canonical.
+        titles: Of the same pages; may be empty.
+
+    Args:
+        packed: From `pack_listing`.
+    """
+
+    def __init__(self, packed: bytes) -> None:
+        form, count, *sizes = _HEAD.unpack_from(packed)
+        assert form == _FORMAT, "a map of another format is not kept"
+        raw = zlib.decompress(packed[_HEAD.size :])
+        texts = []
+        for size in sizes:
+            texts.append(raw[:size].decode())
+            raw = raw[size:]
+        self.urls = texts[0].split("\n")
+        self.titles = texts[1].split("\n")
+        self._names = texts[2].split("\n")
+        terms = texts[3].split("\n") if texts[3] else []
+        self._lengths = np.frombuffer(raw, ">u4", count).astype(np.float32)
+        counts = np.frombuffer(raw, ">u4", len(terms), 4 * count)
+        total = int(counts.sum())
+        start = 4 * (count + len(terms))
+        self._owners = np.frombuffer(raw, ">u4", total, start)
+        self._weights = np.frombuffer(raw, np.uint8, total, start + 4 * total)
+        self._ends = np.cumsum(counts, dtype=np.int64)
+        self._terms = {term: at for at, term in enumerate(terms)}
+        average = float(self._lengths.mean()) or 1.0
+        self._norms = K1 * (1 - B + B * self._lengths / average)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """How much of a question the map finds in each page, [0, 1]."""
+        total = np.zeros(len(self.urls), np.float32)
+        most = 0.0
+        for variants in _variants(query):
+            best = np.zeros(len(self.urls), np.float32)
+            idf = 0.0
+            for term in variants:
+                at = self._terms.get(term)
+                if at is None:
+                    continue
+                span = slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
+                owners, weights = self._owners[span], self._weights[span].astype(np.float32)
+                rarity = inverse_document_frequency(len(owners), len(self.urls))
+                rarity *= term_weight(term)
+                idf = max(idf, rarity)
+                value = rarity * weights * (K1 + 1) / (weights + self._norms[owners])
+                best[owners] = np.maximum(best[owners], value)
+            total += best
+            most += idf * (K1 + 1)
+        return total / most if most else total
+
+    def names_about(self, at: int, queries: Sequence[str]) -> list[str]:
+        """Those headings and names of a page that hold most of a question's words."""
+        terms = {term for query in queries for term in query_terms(query)}
+        names = [name for name in self._names[at].split(_SEPARATOR) if name]
+        counted = [(len(terms.intersection(analyze(name))), name) for name in names]
+        shown = sorted((each for each in counted if each[0]), key=lambda each: -each[0])
+        return [name for _, name in shown[:_SHOWN_NAMES]]
+
+
+def _variants(query: str) -> list[list[str]]:
+    """The terms of a question, each with the stem that a site's own index may have for it."""
+    groups = {term: [term] for term in query_terms(query)}
+    for word in _WORD.findall(query):
+        own = next((term for term in analyze(word) if term in groups), None)
+        stem = _porter(word)
+        if own is not None and stem not in groups[own]:
+            groups[own].append(stem)
+    return list(groups.values())
+
+
+def _porter(word: str) -> str:
+    if not hasattr(_local, "porter"):
+        _local.porter = Stemmer.Stemmer("porter")
+    return str(_local.porter.stemWord(word.lower()))

@@ -1,0 +1,162 @@
+"""What a site's own map says: its pages, their names and where words occur. No I/O here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ada_url import URL
+
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url, site_of
+from webrag.ingestion.characters import collapse
+
+__all__ = [
+    "MAX_PAGES",
+    "ListedPage",
+    "Listing",
+    "MapRefusedError",
+    "SiteListing",
+    "line",
+    "list_of",
+    "table_of",
+    "text_of",
+]
+
+MAX_PAGES: Final = 50_000
+MAX_NAMES: Final = 200
+MAX_TEXT_CHARS: Final = 200_000
+_MAX_LINE_CHARS: Final = 200
+_MAX_TOTAL_CHARS: Final = 20_000_000
+
+
+class MapRefusedError(ValueError):
+    """A file is no map that can be used; the message says why, as the end of a sentence."""
+
+
+@dataclass(slots=True)
+class ListedPage:
+    """One page of a site as its map knows it.
+
+    Attributes:
+        url: Canonical, without fragment.
+        title: May be empty.
+        names: Its headings and the names that it explains, in order.
+        text: What the map holds of its text; may be empty.
+    """
+
+    url: str
+    title: str = ""
+    names: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteListing:
+    """Everything one map says.
+
+    Attributes:
+        pages: Each once.
+        occurrences: Stems, as Porter's algorithm makes them, to the positions of the pages that
+            hold them; for maps that give these in place of texts.
+    """
+
+    pages: Sequence[ListedPage]
+    occurrences: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+class Listing:
+    """Collects the pages of one site, under the caps on all that is kept.
+
+    Args:
+        base: Address that the map's own are relative to.
+    """
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._site = site_of(base)
+        self._pages: dict[str, ListedPage] = {}
+        self._left = _MAX_TOTAL_CHARS
+
+    def page(self, href: str, title: str = "") -> ListedPage | None:
+        """The page an address leads to; None on other sites and where there are too many."""
+        url = self._address(href)
+        if url is None:
+            return None
+        found = self._pages.get(url)
+        if found is None:
+            if len(self._pages) >= MAX_PAGES:
+                return None
+            found = self._pages[url] = ListedPage(url)
+        if title and not found.title:
+            found.title = line(title)
+        return found
+
+    def name(self, page: ListedPage, name: str) -> None:
+        """Note a heading or a name that a page explains."""
+        cleaned = line(name)
+        if cleaned and len(page.names) < MAX_NAMES and self._left > 0:
+            self._left -= len(cleaned)
+            page.names.append(cleaned)
+
+    def text(self, page: ListedPage, text: str) -> None:
+        """Note text of a page."""
+        kept = text[: min(MAX_TEXT_CHARS, self._left)]
+        if kept:
+            self._left -= len(kept)
+            page.text.append(kept)
+
+    def done(self) -> SiteListing:
+        """What was collected.
+
+        Raises:
+            MapRefusedError: Nothing was.
+        """
+        if not self._pages:
+            raise MapRefusedError("it names no page of the site")
+        return SiteListing(tuple(self._pages.values()))
+
+    def _address(self, href: str) -> str | None:
+        if not href or len(href) > 2_000:
+            return None
+        try:
+            url = canonical_url(href.partition("#")[0] or self._base, self._base)
+        except InputError:
+            return None
+        return url if site_of(url) == self._site else None
+
+
+def folder(url: str, levels: str = "./") -> str:
+    """The address that a relative one means, seen from a page."""
+    return str(URL(levels or "./", base=url).href)
+
+
+def line(text: str) -> str:
+    """A text on one line, without what is too long for a name."""
+    return collapse(text[: 4 * _MAX_LINE_CHARS])[:_MAX_LINE_CHARS].strip()
+
+
+def table_of(value: Any, what: str) -> Mapping[str, Any]:
+    """A value that must be a table.
+
+    Raises:
+        MapRefusedError: It is none.
+    """
+    if not isinstance(value, dict):
+        raise MapRefusedError(f"its {what} is no table")
+    return value
+
+
+def list_of(value: Any, what: str) -> list[Any]:
+    """A value that must be a list.
+
+    Raises:
+        MapRefusedError: It is none.
+    """
+    if not isinstance(value, list):
+        raise MapRefusedError(f"its {what} is no list")
+    return value
+
+
+def text_of(value: Any) -> str:
+    """A value when it is a text, else nothing."""
+    return value if isinstance(value, str) else ""

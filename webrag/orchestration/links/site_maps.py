@@ -1,0 +1,239 @@
+"""Gets the maps that sites keep of themselves and ranks their pages; it follows no link."""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webrag.concurrency import in_background
+from webrag.corpus.map_index import MapIndex
+from webrag.corpus.map_worker import MapAnswer, MapRequest
+from webrag.corpus.models import LinkCandidate
+from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
+from webrag.errors import FetchError, InputError, UnusablePageError
+from webrag.ingestion.models import MapMark
+from webrag.orchestration.config import SiteMapConfig
+from webrag.workers.pool import Job, WorkerPool, WorkFailedError
+
+__all__ = ["FetchFile", "KnownMap", "MapPages", "SiteMaps", "rank_maps"]
+_log = logging.getLogger(__name__)
+
+_JOB: Final = Job("webrag.corpus.map_worker:make_mapper")
+# A page of a manual names one map, and a start page of several manuals the home of each.
+_MAX_MAPS: Final = 4
+_MAX_FILES: Final = 24
+_REMEMBERED_MAPS: Final = 8
+# What is missing is asked for again sooner than what is there is read again.
+_FAILURE_FRESH_S: Final = 3_600.0
+# Pages of a map that compete with the links of pages.
+_OFFERED: Final = 40
+_REFUSED: Final = "The site's own map {} was refused: {}."
+_NAMES: Final = {
+    "index_page": "the site's index page",
+    "llms": "the site's llms.txt",
+    "sitemap": "the site's sitemap",
+}
+
+
+class FetchFile(Protocol):
+    """Gets a file politely; raises `FetchError` when it cannot be had."""
+
+    async def __call__(self, url: str, *, at_most: int) -> bytes:
+        """Get a file of at most so many bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMap:
+    """A map and the page that named it."""
+
+    index: MapIndex
+    page: MarkedPage
+    mark: MapMark
+
+
+@dataclass(frozen=True, slots=True)
+class MapPages:
+    """What the maps say for one question.
+
+    Attributes:
+        links: The best pages, as links of the page that named their map.
+        scores: How much of the question a map finds in each page, [0, 1]; those of no use are
+            left out.
+    """
+
+    links: Sequence[LinkCandidate] = ()
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+class SiteMaps:
+    """The maps that pages name; safe to share between runs.
+
+    Args:
+        fetch: Gets their files.
+        workers: Read them.
+        store: Keeps what was read.
+        config: Limits.
+    """
+
+    def __init__(
+        self, fetch: FetchFile, workers: WorkerPool, store: SiteMapStore, config: SiteMapConfig
+    ) -> None:
+        self._fetch = fetch
+        self._workers = workers
+        self._store = store
+        self._config = config
+        self._indexes: OrderedDict[tuple[str, datetime], MapIndex] = OrderedDict()
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def known(
+        self, pages: Sequence[str], *, timeout_s: float
+    ) -> tuple[list[KnownMap], list[str]]:
+        """Maps that some stored pages name, asked for where they are not known.
+
+        Args:
+            pages: Canonical URLs, the most relevant first.
+            timeout_s: What is not there by then is left for another run; 0 to use what is stored.
+
+        Returns:
+            The maps, and a sentence for each that was refused just now.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        waiting: dict[str, tuple[MarkedPage, MapMark]] = {}
+        for page in await self._store.marked(pages):
+            for mark in page.marks:
+                waiting.setdefault(mark.urls[0], (page, mark))
+        found: list[KnownMap] = []
+        sentences: list[str] = []
+        until = time.monotonic() + min(timeout_s, self._config.timeout_s)
+        for page, mark in list(waiting.values())[:_MAX_MAPS]:
+            found += await self._maps(page, mark, until, sentences)
+        return found, sentences
+
+    async def _maps(
+        self, page: MarkedPage, mark: MapMark, until: float, sentences: list[str]
+    ) -> list[KnownMap]:
+        stored = await self._stored(page, mark, until, sentences)
+        if stored is None:
+            return []
+        if stored.packed:
+            return [KnownMap(await self._index(stored), page, mark)]
+        found = []
+        for other in stored.marks:
+            inner = await self._stored(page, other, until, sentences)
+            if inner is not None and inner.packed:
+                found.append(KnownMap(await self._index(inner), page, other))
+        return found
+
+    async def _stored(
+        self, page: MarkedPage, mark: MapMark, until: float, sentences: list[str]
+    ) -> StoredMap | None:
+        url = mark.urls[0]
+        async with self._locks.setdefault(url, asyncio.Lock()):
+            stored = await self._store.read(url)
+            if (stored is not None and self._is_fresh(stored)) or time.monotonic() >= until:
+                return stored
+            try:
+                async with asyncio.timeout(max(until - time.monotonic(), 0)):
+                    found = await self._read(page.url, mark, sentences)
+            except TimeoutError:
+                found = StoredMap(url, datetime.now(UTC), failure=f"{url} did not arrive in time.")
+            if found.failure:
+                _log.info("No map of the site was read: %s", found.failure)
+            if found.failure and stored is not None and stored.packed:
+                found = replace(stored, fetched_at=self._due_soon(found.fetched_at))
+            await self._store.write(found)
+        return found
+
+    def _due_soon(self, now: datetime) -> datetime:
+        """The age at which an old map is asked for again when a failure would be."""
+        return now - timedelta(seconds=max(self._config.fresh_s - _FAILURE_FRESH_S, 0))
+
+    def _is_fresh(self, stored: StoredMap) -> bool:
+        age = datetime.now(UTC) - stored.fetched_at
+        limit = self._config.fresh_s if not stored.failure else _FAILURE_FRESH_S
+        return age < timedelta(seconds=limit)
+
+    async def _read(self, page_url: str, mark: MapMark, sentences: list[str]) -> StoredMap:
+        """Ask for the addresses of a map in turn until one gives it."""
+        failure = ""
+        for url in mark.urls:
+            try:
+                return await self._read_one(page_url, mark, url)
+            except UnusablePageError as error:
+                failure = str(error)
+                sentences.append(f"{error} Links were followed without it.")
+            except (FetchError, InputError) as error:
+                failure = str(error)
+        return StoredMap(mark.urls[0], datetime.now(UTC), failure=failure)
+
+    async def _read_one(self, page_url: str, mark: MapMark, url: str) -> StoredMap:
+        files = {}
+        wanted: Collection[str] = (url,)
+        left = self._config.max_bytes
+        while True:
+            for each in wanted:
+                files[each] = await self._fetch(each, at_most=max(left, 1))
+                left -= len(files[each])
+            request = MapRequest(mark, page_url, files)
+            try:
+                raw = await self._workers.run(_JOB, request.to_bytes(), about=f"{url} (a map)")
+            except WorkFailedError as error:
+                raise UnusablePageError(_REFUSED.format(url, error), url=url) from error
+            answer = MapAnswer.from_bytes(raw)
+            if answer.refusal:
+                raise UnusablePageError(_REFUSED.format(url, answer.refusal), url=url)
+            wanted = [each for each in answer.wanted if each not in files][:_MAX_FILES]
+            if not wanted:
+                return StoredMap(mark.urls[0], datetime.now(UTC), answer.packed, marks=answer.marks)
+
+    async def _index(self, stored: StoredMap) -> MapIndex:
+        key = (stored.url, stored.fetched_at)
+        if key not in self._indexes:
+            self._indexes[key] = await in_background(MapIndex, stored.packed)
+        self._indexes.move_to_end(key)
+        while len(self._indexes) > _REMEMBERED_MAPS:
+            self._indexes.popitem(last=False)
+        return self._indexes[key]
+
+
+def rank_maps(maps: Sequence[KnownMap], queries: Sequence[str]) -> MapPages:
+    """The pages of some maps that a question and its other wordings find.
+
+    Args:
+        maps: Each its own collection: how rare a word is depends on the site.
+        queries: A page counts by its mean under all of them.
+    """
+    links: list[LinkCandidate] = []
+    scores: dict[str, float] = {}
+    for known in maps:
+        values = np.mean([known.index.scores(query) for query in queries], axis=0)
+        best = np.argsort(-values, kind="stable")[:_OFFERED]
+        links += [_link(known, at, queries) for at in best.tolist() if values[at] > 0]
+        scores.update(_positive(known.index.urls, values))
+    return MapPages(links, scores)
+
+
+def _positive(urls: Sequence[str], values: NDArray[np.float32]) -> dict[str, float]:
+    return {urls[at]: float(values[at]) for at in np.flatnonzero(values > 0).tolist()}
+
+
+def _link(known: KnownMap, at: int, queries: Sequence[str]) -> LinkCandidate:
+    return LinkCandidate(
+        source_url=known.page.url,
+        source_page_id=known.page.page_id,
+        url=known.index.urls[at],
+        title=known.index.titles[at],
+        description="; ".join(known.index.names_about(at, queries)),
+        source_depth=known.page.depth,
+        origin="map",
+        found_in=_NAMES.get(known.mark.kind, "the site's search index"),
+    )
