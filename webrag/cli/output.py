@@ -1,7 +1,6 @@
 """Writes results to standard output, as text, tables in columns or JSON, or to a file."""
 
 import json
-import os
 import re
 import shutil
 import sys
@@ -27,7 +26,6 @@ __all__ = [
     "shown",
     "write_text",
 ]
-_FORCED = ("FORCE_COLOR", "TTY_COMPATIBLE")  # by which rich takes a pipe for a terminal
 _SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
 
 
@@ -54,7 +52,9 @@ def print_text(text: str, *, pager: bool) -> None:
 
 def may_be_terminal(stream: IO[str]) -> bool:
     """Whether `rich` is to be asked; importing it takes time that pipes do without."""
-    return stream.isatty() or any(name in os.environ for name in _FORCED)
+    from webrag.settings.environment import forces_terminal
+
+    return stream.isatty() or forces_terminal()
 
 
 def _has_colours() -> bool:

@@ -1,13 +1,12 @@
 """Chooses how tokens are counted, for chunks, budgets and requests."""
 
-import os
-import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from webrag.errors import ConfigurationError
+from webrag.settings.environment import lent
 from webrag.workers.pool import token_tables
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ Tokenize = Callable[[str], Sequence[Any]]
 
 # The encodings whose tables are installed with llama-index-core.
 _INSTALLED = ("cl100k_base", "o200k_base")
-_loading = threading.Lock()
 
 
 def choose_tokenizer(settings: "Settings") -> Tokenize:
@@ -79,14 +77,8 @@ def _encoding(name: str) -> "Encoding":
     import tiktoken
 
     # A variable is the only way to tell it, which LlamaIndex uses, too.
-    with _loading:
-        added = {key: path for key, path in token_tables().items() if key not in os.environ}
-        os.environ.update(added)
-        try:
-            return tiktoken.get_encoding(name)
-        finally:
-            for key in added:
-                del os.environ[key]
+    with lent(token_tables()):
+        return tiktoken.get_encoding(name)
 
 
 def _huggingface(name: str) -> Tokenize:
