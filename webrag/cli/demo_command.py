@@ -64,7 +64,7 @@ def _closing(settings: "Settings", question: str, evidence: "list[EvidenceBlock]
 The question was: {question}{found}
 
 What to try next:
-  {program} search "How are links scored?" {shlex.join(place)}
+  {program} search "How is the embedded database started?" {shlex.join(place)}
       searches the pages that the demo has stored; its site has stopped, nothing is fetched
   {program} answer https://docs.python.org/3/library/asyncio-task.html "How do I set a timeout?"
       a page of your choice; add --deep to follow its links where the evidence is too thin
