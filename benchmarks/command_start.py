@@ -39,7 +39,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "--help": [*webrag, "--help"],
         "wrong path": [*webrag, "answer", "./manual.html", "question", *place],
         "status": [*webrag, "status", *place],
-        "search": [*webrag, "search", "How is a server shared?", "-q", *place],
+        "search": [*webrag, "search", "How is the embedded database started?", "-q", *place],
     }
     psql = shutil.which("psql")
     if psql is not None:

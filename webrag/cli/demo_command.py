@@ -15,7 +15,7 @@ from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
 from webrag.concurrency import in_background
-from webrag.errors import InputError
+from webrag.errors import DatabaseUnavailableError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -64,7 +64,7 @@ def _closing(settings: "Settings", question: str, evidence: "list[EvidenceBlock]
 The question was: {question}{found}
 
 What to try next:
-  {program} search "How are links scored?" {shlex.join(place)}
+  {program} search "How is the embedded database started?" {shlex.join(place)}
       searches the pages that the demo has stored; its site has stopped, nothing is fetched
   {program} answer https://docs.python.org/3/library/asyncio-task.html "How do I set a timeout?"
       a page of your choice; add --deep to follow its links where the evidence is too thin
@@ -104,7 +104,8 @@ async def _demo(ctx: click.Context) -> "tuple[str, Shown, list[EvidenceBlock]]":
 
         settings = _demo_settings(ctx.obj, base_url)
         await progress("start", "starting the embedded database")
-        async with WebRAG(settings) as rag, _alone(settings):
+        # Opening looks at the collection, which the other demo may be making anew.
+        async with _alone(settings), WebRAG(settings) as rag:
             await rag.clear()
             url = urljoin(base_url, START_PAGE)
             await progress("question", QUESTION)
@@ -118,9 +119,19 @@ async def _alone(settings: "Settings") -> "AsyncIterator[None]":
     """Wait for a demo that runs in another process: both would empty the collection."""
     from webrag.postgres.embedded.locks import exclusive_lock
 
+    def locked() -> None:
+        try:
+            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise DatabaseUnavailableError(
+                f"The data folder {str(settings.data_dir)!r} cannot be used: {error.strerror}.",
+                hint="Set WEBRAG_DATA_DIR, or --data-dir, to a folder that can be written to.",
+            ) from error
+        stack.enter_context(lock)
+
     lock = exclusive_lock(settings.data_dir / "demo.lock", timeout_s=_LONGEST_DEMO_S)
     with ExitStack() as stack:
-        await asyncio.to_thread(stack.enter_context, lock)
+        await asyncio.to_thread(locked)
         yield
 
 

@@ -183,3 +183,15 @@ def test_demo_refuses_to_empty_another_collection(corpus_command: Run) -> None:
 
     assert result.exit_code == 2
     assert "leave out --collection" in result.stderr
+
+
+def test_demo_names_a_data_folder_that_cannot_be_used(webrag: Run, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+
+    result = webrag("demo", "--data-dir", str(file / "below"), "-q")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"The data folder {str(file / 'below')!r} cannot be used: Not a directory." in (
+        result.stderr
+    )
