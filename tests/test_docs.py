@@ -35,7 +35,9 @@ def test_scoring_page_states_the_curve_that_is_used() -> None:
 def test_links_page_states_the_weights_that_are_used() -> None:
     from webrag.orchestration.config import ExpansionConfig
 
-    stated = [float(weight) for weight in re.findall(r"\| (0\.\d\d) \|", page("concepts/links.md"))]
+    stated = [
+        float(weight) for weight in re.findall(r"\| (\d\.\d\d) \|", page("concepts/links.md"))
+    ]
 
     assert stated == list(ExpansionConfig().signal_weights.values())
 
