@@ -47,6 +47,7 @@ HEAVY = {
 # What must be there before a command can do anything.
 BEFORE = {
     "webrag forget https": "webrag ingest https://docs.example.org/old-page",
+    'webrag search "retry a failed upload" --site': "webrag ingest https://docs.example.com/",
     "webrag import": "webrag drop shared --yes",
     "uv run webrag verify": "webrag ingest https://docs.example.org/",
     "webrag drop old": "webrag ingest https://docs.example.org/page --collection old_experiments",
@@ -82,6 +83,9 @@ class AnyPage(BaseHTTPRequestHandler):
         self.end_headers()
         links = "".join(f'<a href="/linked/{n}">How to open it</a> ' for n in range(3))
         text = f"<p>This is {self.path}. {TOPICS} See also the pages linked below. {links}</p>"
+        text += (
+            "<pre><code>retry(upload, times=3)</code></pre><h2>How to work with SQLite URIs</h2>"
+        )
         self.wfile.write(f"<title>{self.path}</title><main><h1>Manual</h1>{text}</main>".encode())
 
     def do_POST(self) -> None:

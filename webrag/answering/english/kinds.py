@@ -87,7 +87,7 @@ _CLAUSE: Final = re.compile(
     r"|is|are|does|do|can|that)\b",
     re.IGNORECASE,
 )
-_PART: Final = re.compile(r",\s*+(?:(?:and|or)\s++(?:also\s++)?)?|\s++and\s++(?:also\s++)?")
+_PART: Final = re.compile(r",\s*+(?:(?:and|or)\s++(?:also\s++)?)?|(?<!\s)\s++and\s++(?:also\s++)?")
 
 
 def asked_parts(question: str) -> tuple[str, ...]:
