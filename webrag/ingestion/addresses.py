@@ -112,7 +112,7 @@ def _checked_text(href: str, *, is_link: bool) -> str:
 
 
 _LOCAL_PATH = re.compile(
-    r"(?:file:|~?/|\.{1,2}/|[A-Za-z]:[\\/])|[^/:?]+\.(?:html?|md|txt|pdf)\Z", re.IGNORECASE
+    r"(?:file:|~?/(?!/)|\.{1,2}/|[A-Za-z]:[\\/])|[^/:?]+\.(?:html?|md|txt|pdf)\Z", re.IGNORECASE
 )
 
 
@@ -122,9 +122,8 @@ def _not_absolute(text: str) -> str:
     if _LOCAL_PATH.match(text):
         return (
             f"{_shown(text)} is a path of this machine, and pages are read over HTTP only."
-            " Serve its folder with `python -m http.server --bind 127.0.0.1 8000`, then"
-            " read it with `webrag ingest http://127.0.0.1:8000/ --max-pages 500 --allow-host"
-            " 127.0.0.1:8000`."
+            " Serve its folder with `python -m http.server --bind 127.0.0.1 8000`, set"
+            " WEBRAG_ALLOW_HOSTS=127.0.0.1:8000, and give http://127.0.0.1:8000/ with its name."
         )
     if scheme and not is_host_and_port and not scheme.group().lower().startswith("http"):
         name = scheme.group()[:20]

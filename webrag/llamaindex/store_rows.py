@@ -373,6 +373,7 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "child_count": len(nodes.children),
         "term_count": sum(map(len, page.terms)),
         "anchors": [],
+        "map_marks": [],
     }
 
 

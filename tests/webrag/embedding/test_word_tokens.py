@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from webrag.embedding import bundled as word_tokens
+from webrag.embedding import bundled_model as word_tokens
 from webrag.embedding.bundled_model import WordTokens
 
 MARKS = ["<s>", "</s>", "<unk>", "\u2581", " ", "\n", "\t", "foo", "12", "\u00a0"]
