@@ -134,7 +134,7 @@ def choose_excerpts(
         number = each.evidence.number
         leading[number] = max(leading.get(number, 0.0), each.value)
     chosen.sort(key=lambda each: (-leading[each.evidence.number], each.quote.start))
-    return _apart(part for each in chosen for part in _complete(each, kind))
+    return _apart(_told(chosen, kind))
 
 
 def _candidates(question: str, gathered: Gathered, encode: Encode | None) -> Iterator[_Candidate]:
@@ -237,6 +237,27 @@ def _says_again(candidate: _Candidate, chosen: Sequence[_Candidate]) -> bool:
     )
 
 
+def _told(chosen: Sequence[_Candidate], kind: AnswerKind) -> list[Excerpt]:
+    """Every quotation with what belongs to it; of a list, each entry once."""
+    told: list[Excerpt] = []
+    for each in chosen:
+        own = each.evidence, each.quote.start, each.quote.end
+        if any(_overlap(own, other) for other in told):
+            continue
+        parts = list(_complete(each, kind))
+        spans = [(part.evidence, part.start, part.end) for part in parts]
+        if any(_overlap(span, other) for span in spans for other in told):
+            parts = list(_complete(each, "other"))
+        told += parts
+    return told
+
+
+def _overlap(span: tuple[Evidence, int, int], other: Excerpt) -> bool:
+    evidence, start, end = span
+    is_same_page = evidence.chunk.source_url == other.evidence.chunk.source_url
+    return is_same_page and start < other.end and other.start < end
+
+
 def _complete(candidate: _Candidate, kind: AnswerKind) -> Iterator[Excerpt]:
     """A quotation with what leads to it before it and what it announces behind it."""
     evidence, quote = candidate.evidence, candidate.quote
@@ -256,7 +277,8 @@ def _complete(candidate: _Candidate, kind: AnswerKind) -> Iterator[Excerpt]:
         else:
             yield passage.excerpt(*quote.lead, value=0.0)
     last = at
-    if kind in ("list", "steps") and passage.is_entry(at):
+    # Options and terms stand beside each other; they are no steps.
+    if (kind == "list" and passage.is_entry(at)) or (kind == "steps" and passage.is_item(at)):
         first, last = passage.siblings(at)
         start = min(start, passage.start_of(first))
         end = max(end, passage.end_of(last))
@@ -293,10 +315,13 @@ class _Passage:
     def is_entry(self, place: int) -> bool:
         """Whether a block is an item of a list, or a term with its definition."""
         block = self.blocks[place]
-        return block.kind == "prose" and (self._is_item(block) or self._is_labelled(block))
+        return self.is_item(place) or (block.kind == "prose" and self._is_labelled(block))
 
-    def _is_item(self, block: Block) -> bool:
-        return bool(_MARKER.search(self._text[max(0, block.start - 60) : block.start]))
+    def is_item(self, place: int) -> bool:
+        """Whether a block is an item of a list."""
+        block = self.blocks[place]
+        before = self._text[max(0, block.start - 60) : block.start]
+        return block.kind == "prose" and bool(_MARKER.search(before))
 
     def _is_labelled(self, block: Block) -> bool:
         return bool(_LABELLED.match(self._text, block.start, block.end))

@@ -121,7 +121,7 @@ def _not_absolute(text: str) -> str:
     is_host_and_port = re.match(r"[\w.-]+:\d+(/|$)", text)
     if _LOCAL_PATH.match(text):
         return (
-            f"{_shown(text)} is a path of this machine, and pages are read over HTTP only."
+            f"The URL {_shown(text)} is a path of this machine, and pages are read over HTTP only."
             " Serve its folder with `python -m http.server --bind 127.0.0.1 8000`, set"
             " WEBRAG_ALLOW_HOSTS=127.0.0.1:8000, and give http://127.0.0.1:8000/ with its name."
         )

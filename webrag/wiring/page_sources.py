@@ -1,10 +1,11 @@
 """Chooses where pages come from; it makes no request."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from webrag.concurrency import in_background
 
 if TYPE_CHECKING:
     from llama_index.core.readers.base import BaseReader
@@ -55,7 +56,7 @@ class BuiltinSource:
             await self._fetcher.aclose()
 
     async def _opened(self) -> "HttpFetcher":
-        home = await asyncio.to_thread(import_module, "webrag.ingestion.http.fetcher")
+        home = await in_background(import_module, "webrag.ingestion.http.fetcher")
         if self._fetcher is None:
             self._fetcher = home.HttpFetcher(self._config)
         return self._fetcher

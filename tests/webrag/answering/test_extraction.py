@@ -1,5 +1,8 @@
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
+
+import pytest
 
 from webrag.answering.extraction import Excerpt
 from webrag.answering.extraction import choose_excerpts as choose
@@ -218,3 +221,41 @@ def test_question_with_several_parts_gets_a_quotation_for_each(
 
     said = " ".join(each.text for each in found)
     assert all(name in said for name in ("--jobs", "--only", "--loud"))
+
+
+OPTIONS = "# clean\n\n" + "".join(
+    f"`-{name}`  \n{what}\n\n"
+    for name, what in [
+        ("d", "Clean untracked folders, too."),
+        ("f", "Clean files even where cleaning must be forced."),
+        ("n", "Show which files it would clean."),
+        ("e", "Leave the files that match a pattern when you clean."),
+        ("q", "Clean files without naming them."),
+    ]
+)
+
+
+def test_options_are_no_steps_that_belong_together(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    found = choose_excerpts(
+        "How do I leave files that match a pattern?",
+        make_gathered(make_evidence(OPTIONS)),
+        encode=None,
+        max_excerpts=1,
+    )
+
+    assert "Show which files" not in "".join(each.text for each in found)
+
+
+@pytest.mark.parametrize(
+    "question", ["How do I clean files?", "Which options clean files?", "What cleans files?"]
+)
+def test_no_text_stands_in_two_excerpts(
+    question: str, make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    found = choose_excerpts(question, make_gathered(make_evidence(OPTIONS)), encode=None)
+
+    spans = sorted((each.start, each.end) for each in found)
+    assert spans
+    assert all(left[1] <= right[0] for left, right in pairwise(spans))

@@ -82,5 +82,5 @@ def test_local_path_is_told_how_it_can_be_read(path: str, corpus_command: Run) -
 
     assert result.exit_code == 2
     assert "python -m http.server" in result.stderr
-    assert "--allow-host 127.0.0.1:8000" in result.stderr
+    assert "WEBRAG_ALLOW_HOSTS=127.0.0.1:8000" in result.stderr
     assert Path(path).name in result.stderr

@@ -133,7 +133,7 @@ async def test_slow_page_costs_a_partial_brief_and_repeating_the_call_continues(
         return 200, {"Content-Type": "text/html"}, CONFIG
 
     site = static_site({"/": INSTALL, "/config": slow})
-    environment = {"MCP_SOFT_DEADLINE": "4", "WEBRAG_ALLOW_HOSTS": urlsplit(str(site)).netloc}
+    environment = {"MCP_SOFT_DEADLINE": "6", "WEBRAG_ALLOW_HOSTS": urlsplit(str(site)).netloc}
     assert parameters.env is not None
     parameters = parameters.model_copy(update={"env": parameters.env | environment})
     arguments = {"url": [f"{site}/", f"{site}/config"], "query": "What does Kiln need?"}
@@ -148,7 +148,7 @@ async def test_slow_page_costs_a_partial_brief_and_repeating_the_call_continues(
 
     assert "Kiln needs Python 3.11" in text_of(partial).split("\n[CITATIONS]\n")[1]
     assert "- CONTINUE: Time ran out; repeat the same `answer` call" in text_of(partial)
-    assert took_s < 8
+    assert took_s < 12
     assert "\nPartial: " not in text_of(complete)
     assert f" — {site}/config" in text_of(complete)
     assert site.paths.count("/") == 1
