@@ -34,8 +34,9 @@ _MAX_STEPS: Final = 4
 _REMEMBERED_MAPS: Final = 8
 # What is missing is asked for again sooner than what is there is read again.
 _FAILURE_FRESH_S: Final = 3_600.0
-# Pages of a map that compete with the links of pages.
-_OFFERED: Final = 40
+# Pages of a map that compete with the links of pages. With 40, names that merely sound alike pushed
+# out what the named page links to: of PostgreSQL's whole manual .53 of the evidence was found, not .64.
+_OFFERED: Final = 8
 _REFUSED: Final = "The site's own map {} was refused: {}."
 _NAMES: Final = {
     "index_page": "the site's index page",
