@@ -35,7 +35,7 @@ _REMEMBERED_MAPS: Final = 8
 # What is missing is asked for again sooner than what is there is read again.
 _FAILURE_FRESH_S: Final = 3_600.0
 # Pages of a map that compete with the links of pages. With 40, names that merely sound alike pushed
-# out what the named page links to: of PostgreSQL's whole manual .53 of the evidence was found, not .64.
+# out what the named page links to: of the evidence in a whole manual .53 was found in place of .64.
 _OFFERED: Final = 8
 _REFUSED: Final = "The site's own map {} was refused: {}."
 _NAMES: Final = {
