@@ -17,7 +17,7 @@ await client.connect(transport);
 const { tools } = await client.listTools();
 assert.deepEqual(
   tools.map((tool) => tool.name),
-  ["answer", "search", "status", "ingest", "verify"],
+  ["answer", "search", "read", "status", "ingest", "verify"],
 );
 
 // The page takes longer than the timeout; progress resets it.
