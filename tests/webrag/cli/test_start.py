@@ -76,7 +76,7 @@ def test_search_imports_no_llama_index(
     assert len(modules) < 1_200
 
 
-@pytest.mark.parametrize("path", ["./manual.html", "/tmp/manual", "~/manual", "page.md", "../x"])
+@pytest.mark.parametrize("path", ["./manual.html", "/srv/manual", "~/manual", "page.md", "../x"])
 def test_local_path_is_told_how_it_can_be_read(path: str, corpus_command: Run) -> None:
     result = corpus_command(None, "ingest", path)
 
