@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +104,7 @@ class SiteMaps:
         self._store = store
         self._config = config
         self._indexes: OrderedDict[tuple[str, datetime], MapIndex] = OrderedDict()
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def known(
         self, pages: Sequence[str], *, timeout_s: float
@@ -166,7 +167,8 @@ class SiteMaps:
         self, page: MarkedPage, mark: MapMark, until: float, sentences: list[str]
     ) -> StoredMap | None:
         url = mark.urls[0]
-        async with self._locks.setdefault(url, asyncio.Lock()):
+        lock = self._locks.setdefault(url, asyncio.Lock())
+        async with lock:
             stored = await self._store.read(url)
             if (stored is not None and self._is_fresh(stored)) or time.monotonic() >= until:
                 return stored
