@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -96,8 +97,17 @@ def postgres_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     server = EmbeddedPostgres(shared / "data")
     server.ensure()
+    _spare_the_disk(server.conninfo)
     yield shared / "data"
     server.release()
+
+
+def _spare_the_disk(conninfo: str) -> None:
+    """Commits of the tests need survive no loss of power, only the killing of processes."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("ALTER SYSTEM SET full_page_writes = off")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @pytest.fixture
