@@ -33,6 +33,7 @@ from webrag.answering.models import AnswerConfig
 from webrag.cli.options import with_settings
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
+from webrag.ingestion.browser.renderer import BrowserRenderer
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
@@ -52,7 +53,7 @@ from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings
 from webrag.wiring.embeddings import choose_embedding
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
-from webrag.wiring.page_sources import choose_page_source
+from webrag.wiring.page_sources import BuiltinSource, choose_page_source, choose_renderer
 from webrag.wiring.rerankers import choose_reranker
 from webrag.wiring.tokenizer import choose_tokenizer
 from webrag.wiring.tracing import choose_tracer
@@ -290,6 +291,27 @@ async def read_text(lab: Lab, settings: Settings) -> Any:
         await rag.ingest(f"{START}page")
         found = await rag.search("glazes")
     return [each.chunk.text for each in found.chunks]
+
+
+class EmptyFrame(TwoVersions):
+    """Has a page whose text scripts write."""
+
+    async def fetch(self, url: str, **options: Any) -> FetchedPage:
+        page = await super().fetch(url, **options)
+        script = "document.getElementById('app').innerHTML = '<p>Glazes hold at cone six.</p>'"
+        frame = f"<title>Kiln</title><div id=app></div><script>{script}</script>"
+        return page.model_copy(update={"text": frame, "kind": "html"})
+
+
+async def read_shell(lab: Lab, settings: Settings) -> Any:
+    async with lab.empty(settings, EmptyFrame()) as rag:
+        return str(await rag.ingest(f"{START}page"))
+
+
+def chosen_browser(settings: Settings) -> Any:
+    renderer = choose_renderer(settings, BuiltinSource(settings.fetch_config()))
+    assert isinstance(renderer, BrowserRenderer)
+    return renderer.executable
 
 
 async def recrawled(lab: Lab, settings: Settings) -> Any:
@@ -610,6 +632,8 @@ ROWS = (
     Row("fetch_max_decoded_bytes", (1_024, 10_000_000), fetched("/packed")),
     Row("fetch_max_redirects", (1, 5), fetched("/hop")),
     Row("fetch_prefer_markdown", (False, True), read_text),
+    Row("browser", ("auto", "never"), read_shell),
+    Row("browser_path", (None, Path("/bin/false")), built(chosen_browser)),
     Row("fetch_host_concurrency", (1, 4), built(let_in), {"fetch_host_delay": 0.0}),
     Row("fetch_host_delay", (0.0, 60.0), built(let_in)),
     Row("extraction_timeout", (1.0, 10.0), config("fetch", "extraction_timeout_s")),

@@ -18,7 +18,9 @@ __all__ = [
     "NormalizedDocument",
     "NotModified",
     "OutgoingLink",
+    "PageRenderer",
     "PageSource",
+    "Rendering",
     "SiteMapper",
     "Validators",
     "is_generic_anchor",
@@ -176,6 +178,32 @@ class PageSource(Protocol):
 
     async def aclose(self) -> None:
         """Release connections; the source cannot be used afterwards."""
+
+
+class Rendering(_Frozen):
+    """A page as a browser drew it.
+
+    Attributes:
+        page: Its markup in place of what the site sent.
+        left_out: Files of other sites that it asked for and did not get.
+    """
+
+    page: FetchedPage
+    left_out: int = 0
+
+
+class PageRenderer(Protocol):
+    """Runs the scripts of a page that was fetched."""
+
+    async def render(self, page: FetchedPage, *, other_sites: bool) -> Rendering:
+        """Draw a page; `other_sites` lets it have files of other sites.
+
+        Raises:
+            FetchError: It could not be drawn.
+        """
+
+    async def aclose(self) -> None:
+        """End the browser."""
 
 
 class MappedLink(_Frozen):

@@ -352,7 +352,8 @@ _EMPTY_HINT = "Pages that are drawn by scripts in the browser cannot be read wit
 
 _SHELL_HINT = (
     "The text is drawn by scripts in the browser. Look for a version without them (documentation"
-    " often has one for printing), or set FIRECRAWL_API_KEY to read it through a browser service."
+    " often has one for printing), install Chromium and webrag[browser] to have it drawn here, or"
+    " set FIRECRAWL_API_KEY to read it through a browser service."
 )
 
 _MISSING_HINT = "Check the address; the site shows this page for addresses it does not know."

@@ -10,6 +10,7 @@ from webrag.ingestion.models import (
     FetchedPage,
     NormalizedDocument,
     NotModified,
+    PageRenderer,
     PageSource,
     Validators,
     markdown_version,
@@ -19,6 +20,9 @@ from webrag.ingestion.notes import note
 __all__ = ["FallbackSource", "IngestionService"]
 _log = logging.getLogger(__name__)
 
+# A drawn page has no scripts left to excuse its emptiness.
+_TEXTLESS = frozenset({"empty", "script_shell", "too_little_text"})
+
 
 class IngestionService:
     """Gets pages ready to be indexed; owns the source and the pool it is given.
@@ -27,14 +31,24 @@ class IngestionService:
         source: Fetches pages.
         pool: Converts them.
         prefer_markdown: As in `FetchConfig`.
+        renderer: Draws pages whose text scripts write; None to report them as unusable.
+        render_always: Every page of HTML is drawn, not only those without text.
     """
 
     def __init__(
-        self, source: PageSource, pool: ExtractionPool, *, prefer_markdown: bool = False
+        self,
+        source: PageSource,
+        pool: ExtractionPool,
+        *,
+        prefer_markdown: bool = False,
+        renderer: PageRenderer | None = None,
+        render_always: bool = False,
     ) -> None:
         self._source = source
         self._prefer_markdown = prefer_markdown
         self._pool = pool
+        self._renderer = renderer
+        self._render_always = render_always
 
     async def ingest(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
@@ -54,13 +68,18 @@ class IngestionService:
         fetched = await self._fetch(url, validators, fresh)
         if isinstance(fetched, NotModified):
             return fetched
+        if self._render_always and self._renderer is not None and fetched.kind == "html":
+            return await self._drawn(fetched, self._renderer)
         try:
             document = await self._pool.extract(fetched)
         except UnusablePageError as error:
-            if error.alternative_url is None:
+            if error.alternative_url is not None:
+                _log.info("%s; reading its Markdown version %s", error, error.alternative_url)
+                return await self._markdown_version(fetched, error.alternative_url, fresh)
+            if self._renderer is None or error.kind != "script_shell":
                 raise
-            _log.info("%s; reading its Markdown version %s", error, error.alternative_url)
-            return await self._markdown_version(fetched, error.alternative_url, fresh)
+            _log.info("%s Drawing it in a browser.", error)
+            return await self._drawn(fetched, self._renderer)
         other = markdown_version(document.alternates, fetched.url)
         if not self._prefer_markdown or other is None or fetched.kind != "html":
             return document
@@ -95,12 +114,44 @@ class IngestionService:
             }
         )
 
+    async def _drawn(self, page: FetchedPage, renderer: PageRenderer) -> NormalizedDocument:
+        """The page as a browser draws it, with files of other sites only when it needs them."""
+        rendering = await renderer.render(page, other_sites=False)
+        try:
+            return await self._pool.extract(rendering.page)
+        except UnusablePageError as error:
+            if error.kind not in _TEXTLESS:
+                raise
+            if not rendering.left_out:
+                raise _still_empty(page) from error
+        rendering = await renderer.render(page, other_sites=True)
+        try:
+            return await self._pool.extract(rendering.page)
+        except UnusablePageError as error:
+            if error.kind not in _TEXTLESS:
+                raise
+            raise _still_empty(page) from error
+
     async def aclose(self) -> None:
-        """Close the source's connections and end the pool's processes."""
+        """Close the source's connections, end the browser and the pool's processes."""
         try:
             await self._source.aclose()
         finally:
-            await self._pool.aclose()
+            try:
+                if self._renderer is not None:
+                    await self._renderer.aclose()
+            finally:
+                await self._pool.aclose()
+
+
+def _still_empty(page: FetchedPage) -> UnusablePageError:
+    return UnusablePageError(
+        f"The page {page.url} cannot be read: a browser draws no text on it either.",
+        url=page.url,
+        status=page.status,
+        hint="It may want a click, a login or a request that is more than reading first.",
+        kind="script_shell",
+    )
 
 
 def _as_version_of(

@@ -204,6 +204,20 @@ class Values(BaseSettings):
         env="WEBRAG_FETCH_PREFER_MARKDOWN",
         read_by="fetcher",
     )
+    browser: Literal["auto", "always", "never"] = setting(
+        "auto",
+        "Which pages are drawn in a browser: `auto` those whose text scripts write, when the "
+        "`browser` extra and Chromium are installed; `always` every page; `never` none.",
+        env="WEBRAG_BROWSER",
+        read_by="page sources",
+    )
+    browser_path: Path | None = setting(
+        None,
+        "The Chromium or Chrome that draws pages; without it the first one on the `PATH`.",
+        env="WEBRAG_BROWSER_PATH",
+        read_by="page sources",
+        allowed="a path",
+    )
     fetch_host_concurrency: int = setting(
         _FETCH.host_concurrency,
         "Requests under way at once to one host.",

@@ -36,7 +36,12 @@ from webrag.retrieval.verification import Verifier
 from webrag.settings import Settings
 from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
-from webrag.wiring.page_sources import BuiltinSource, PageSourceChoice, choose_page_source
+from webrag.wiring.page_sources import (
+    BuiltinSource,
+    PageSourceChoice,
+    choose_page_source,
+    choose_renderer,
+)
 from webrag.wiring.rerankers import as_postprocessor, choose_reranker
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
@@ -273,7 +278,13 @@ def _ingestion(
     # What sites list of themselves is always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)
-    service = IngestionService(pages.source, pool, prefer_markdown=config.prefer_markdown)
+    service = IngestionService(
+        pages.source,
+        pool,
+        prefer_markdown=config.prefer_markdown,
+        renderer=choose_renderer(settings, fetcher),
+        render_always=settings.browser == "always",
+    )
     stack.push_async_callback(service.aclose)
     return service, fetcher, pages
 

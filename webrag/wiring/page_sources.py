@@ -3,25 +3,31 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 
 from webrag.concurrency import in_background
+from webrag.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from llama_index.core.readers.base import BaseReader
 
+    from webrag.ingestion.http.client import Answer
     from webrag.ingestion.http.fetcher import HttpFetcher
     from webrag.ingestion.models import (
         FetchConfig,
         FetchedPage,
         NotModified,
+        PageRenderer,
         PageSource,
         SiteMapper,
         Validators,
     )
     from webrag.settings import Settings
 
-__all__ = ["BuiltinSource", "PageSourceChoice", "choose_page_source"]
+__all__ = ["BuiltinSource", "PageSourceChoice", "choose_page_source", "choose_renderer"]
 
 
 class BuiltinSource:
@@ -45,6 +51,10 @@ class BuiltinSource:
     async def fetch_bytes(self, url: str, *, at_most: int | None = None) -> bytes:
         """As `HttpFetcher.fetch_bytes`."""
         return await (await self._opened()).fetch_bytes(url, at_most=at_most)
+
+    async def fetch_part(self, url: str) -> "Answer":
+        """As `HttpFetcher.fetch_part`."""
+        return await (await self._opened()).fetch_part(url)
 
     async def declared_sitemaps(self, url: str) -> Sequence[str]:
         """As `HttpFetcher.declared_sitemaps`."""
@@ -102,6 +112,52 @@ def choose_page_source(
 
     firecrawl = FirecrawlSource(config)
     return PageSourceChoice(FallbackSource(firecrawl, builtin), firecrawl)
+
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def choose_renderer(settings: "Settings", builtin: BuiltinSource) -> "PageRenderer | None":
+    """Choose what draws the pages whose text scripts write.
+
+    Args:
+        settings: `WEBRAG_BROWSER` and `WEBRAG_BROWSER_PATH`.
+        builtin: Fetches what such pages ask for.
+
+    Returns:
+        None when no page shall be drawn, and when nothing can draw one and none must be.
+
+    Raises:
+        ConfigurationError: Every page shall be drawn, or a browser is named, and it is not there.
+    """
+    if settings.browser == "never":
+        return None
+    browser = _browser_at(settings.browser_path)
+    missing = _missing(settings.browser_path, browser)
+    if browser is None or missing:
+        if settings.browser == "auto" and settings.browser_path is None:
+            return None
+        raise ConfigurationError(
+            f"Pages cannot be drawn in a browser: {missing}.",
+            hint="Run pip install 'webrag[browser]' and install Chromium, name the program in"
+            " WEBRAG_BROWSER_PATH, or set WEBRAG_BROWSER=never.",
+        )
+    from webrag.ingestion.browser.renderer import BrowserRenderer
+
+    return BrowserRenderer(builtin, browser)
+
+
+def _missing(named: Path | None, browser: Path | None) -> str:
+    if not find_spec("playwright"):
+        return "playwright is not installed"
+    if browser is not None:
+        return ""
+    return f"there is no program {named}" if named else "no Chromium or Chrome is on the PATH"
+
+
+def _browser_at(named: Path | None) -> Path | None:
+    names = _BROWSERS if named is None else (str(named),)
+    return next((Path(found) for name in names if (found := which(name))), None)
 
 
 def _as_page_source(settings: "Settings", own: "PageSource | BaseReader") -> "PageSource":

@@ -1,9 +1,12 @@
+import shutil
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from webrag.errors import InputError, PageGoneError, UnusablePageError
+from webrag.ingestion.browser.renderer import BrowserRenderer
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
@@ -34,6 +37,61 @@ async def test_address_becomes_a_document(service: IngestionService, static_site
     assert (document.title, document.language, document.source) == ("Guide", "en", "builtin")
     assert document.links[0].url == f"{site}/b"
     assert document.etag
+
+
+SHELL = '<title>Hives</title><div id="app"></div><script src="{}"></script>'
+WRITES = "document.getElementById('app').innerHTML = '<h1>Hives</h1><p>A hive weighs 40 kg.</p>'"
+
+
+@pytest.fixture
+async def drawing(
+    make_fetcher: Callable[..., HttpFetcher], pool: ExtractionPool
+) -> AsyncIterator[Callable[..., IngestionService]]:
+    """Makes services that draw pages in a real browser."""
+    fetcher = make_fetcher(allowed_hosts=("127.0.0.1", "localhost"))
+    renderer = BrowserRenderer(fetcher, Path(shutil.which("chromium") or "chromium"))
+    yield lambda **options: IngestionService(fetcher, pool, renderer=renderer, **options)
+    await renderer.aclose()
+
+
+async def test_page_whose_text_scripts_write_is_drawn(
+    drawing: Callable[..., IngestionService], static_site: Any
+) -> None:
+    site = static_site({"/": SHELL.format("/app.js"), "/app.js": WRITES})
+    document = await drawing().ingest(f"{site}/")
+    assert (document.markdown, document.source) == ("# Hives\n\nA hive weighs 40 kg.", "browser")
+
+
+async def test_page_with_text_is_not_drawn(
+    drawing: Callable[..., IngestionService], static_site: Any
+) -> None:
+    site = static_site({"/": PAGE.replace("<main>", '<script src="/app.js"></script><main>')})
+    document = await drawing().ingest(f"{site}/")
+    assert (document.source, site.paths) == ("builtin", ["/"])
+
+
+async def test_every_page_can_be_drawn(
+    drawing: Callable[..., IngestionService], static_site: Any
+) -> None:
+    site = static_site({"/": PAGE})
+    assert (await drawing(render_always=True).ingest(f"{site}/")).source == "browser"
+
+
+async def test_files_of_another_site_are_had_when_the_page_is_empty_without_them(
+    drawing: Callable[..., IngestionService], static_site: Any
+) -> None:
+    library = static_site({"/app.js": WRITES})
+    script = library.url.replace("127.0.0.1", "localhost") + "/app.js"
+    site = static_site({"/": SHELL.format(script)})
+    assert "40 kg" in (await drawing().ingest(f"{site}/")).markdown
+
+
+async def test_page_that_stays_empty_in_the_browser_is_reported(
+    drawing: Callable[..., IngestionService], static_site: Any
+) -> None:
+    site = static_site({"/": SHELL.format("/app.js"), "/app.js": "1 + 1"})
+    with pytest.raises(UnusablePageError, match="draws no text on it either"):
+        await drawing().ingest(f"{site}/")
 
 
 async def test_current_version_is_reported(service: IngestionService, static_site: Any) -> None:

@@ -33,6 +33,8 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_FETCH_MAX_DECODED_BYTES", "fetch_max_decoded_bytes", 10_000_000, "2048", 2048, "5MB", "from 1024"),
     ("WEBRAG_FETCH_MAX_REDIRECTS", "fetch_max_redirects", 5, "0", 0, "21", "from 0 to 20"),
     ("WEBRAG_FETCH_PREFER_MARKDOWN", "fetch_prefer_markdown", False, "true", True, "maybe", "true or false"),
+    ("WEBRAG_BROWSER", "browser", "auto", "never", "never", "sometimes", "auto, always, never"),
+    ("WEBRAG_BROWSER_PATH", "browser_path", None, "/usr/bin/chromium", Path("/usr/bin/chromium"), ..., "a path"),
     ("WEBRAG_FETCH_HOST_CONCURRENCY", "fetch_host_concurrency", 4, "1", 1, "0", "from 1 to 64"),
     ("WEBRAG_FETCH_HOST_DELAY", "fetch_host_delay", 0.2, "0", 0.0, "-0.1", "from 0 to 3600 seconds"),
     ("WEBRAG_EXTRACTION_TIMEOUT", "extraction_timeout", 10.0, "1", 1.0, "nan", "from 0.1 to 3600 seconds"),

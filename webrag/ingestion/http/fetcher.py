@@ -232,6 +232,21 @@ class HttpFetcher:
         raise_for_status(answer)
         return answer.body
 
+    async def fetch_part(self, url: str) -> Answer:
+        """Get a file that a page is made of, with the guards of a page.
+
+        Files of one page are asked for together, as browsers do, so they wait for no turn.
+
+        Returns:
+            The answer, whatever its status; `url` is that after redirects.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: There is no answer, it is too large, or robots.txt forbids the file.
+        """
+        address = canonical_url(url, keep_tracking=True)
+        return await self._final_answer(address, self._caps, None, is_part=True)
+
     async def declared_sitemaps(self, url: str) -> tuple[str, ...]:
         """Give the addresses the robots.txt of a page's site names for its sitemaps.
 
@@ -251,13 +266,18 @@ class HttpFetcher:
         await self._client.aclose()
 
     async def _final_answer(
-        self, requested: str, caps: Caps, validators: Validators | None
+        self,
+        requested: str,
+        caps: Caps,
+        validators: Validators | None,
+        *,
+        is_part: bool = False,
     ) -> Answer:
         """Follow redirects to the answer that is none."""
         budget = _Budget(self._config.timeout_s)
         seen = [requested]
         for _ in range(self._config.max_redirects + 1):
-            answer = await self._ask_politely(seen[-1], caps, validators, budget)
+            answer = await self._ask_politely(seen[-1], caps, validators, budget, is_part=is_part)
             target = next_address(answer)
             if target is None:
                 return answer
@@ -271,10 +291,16 @@ class HttpFetcher:
         )
 
     async def _ask_politely(
-        self, url: str, caps: Caps, validators: Validators | None, budget: _Budget
+        self,
+        url: str,
+        caps: Caps,
+        validators: Validators | None,
+        budget: _Budget,
+        *,
+        is_part: bool,
     ) -> Answer:
         target = URL(url)
-        is_exempt = self._allowed.covers(target.hostname, _port(target))
+        is_exempt = is_part or self._allowed.covers(target.hostname, _port(target))
         try:
             rules = await self._site_rules(url, budget)
             # A file of 500 kB may hold 15,000 rules with ten wildcards each: 0.3 s.

@@ -1,0 +1,285 @@
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.conftest import Route, StaticSite
+from webrag.errors import FetchError, SourceUnavailableError
+from webrag.ingestion.browser.renderer import BrowserRenderer
+from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.metering import metered
+from webrag.ingestion.models import FetchConfig, FetchedPage
+
+BROWSER = Path(shutil.which("chromium") or shutil.which("google-chrome") or "chromium")
+FRAME = '<!doctype html><title>Hives</title><div id="app"></div><script src="{}"></script>'
+WRITES = 'document.getElementById("app").innerHTML = "<h1>Hives</h1><p>A hive weighs 40 kg.</p>"'
+
+# One browser serves them all.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Start = Callable[..., StaticSite]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def fetcher() -> AsyncIterator[HttpFetcher]:
+    opened = HttpFetcher(FetchConfig(allowed_hosts=("127.0.0.1",)))
+    yield opened
+    await opened.aclose()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def renderer(fetcher: HttpFetcher) -> AsyncIterator[BrowserRenderer]:
+    opened = BrowserRenderer(fetcher, BROWSER)
+    yield opened
+    await opened.aclose()
+
+
+def page_of(url: str, html: str) -> FetchedPage:
+    return FetchedPage(
+        requested_url=url, url=url, status=200, kind="html", text=html, etag='"shell"',
+        fetched_at=datetime.now(UTC), source="builtin",
+    )  # fmt: skip
+
+
+async def drawn(
+    renderer: BrowserRenderer, site: StaticSite, html: str, *, other_sites: bool = False
+) -> str:
+    rendering = await renderer.render(page_of(f"{site}/", html), other_sites=other_sites)
+    return rendering.page.text
+
+
+def serve(start: Start, scripts: Mapping[str, Route]) -> StaticSite:
+    return start({path: _script(code) for path, code in scripts.items()})
+
+
+def _script(code: Route) -> Route:
+    if not isinstance(code, str):
+        return code
+    return lambda _: (200, {"Content-Type": "text/javascript"}, code)
+
+
+async def test_text_that_a_script_writes_is_in_the_page(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    site = serve(static_site, {"/app.js": WRITES})
+    assert "A hive weighs 40 kg." in await drawn(renderer, site, FRAME.format("/app.js"))
+
+
+async def test_text_that_comes_later_from_an_interface_is_waited_for(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    code = """setTimeout(async () => {
+      const said = await (await fetch('/api/hive.json')).json();
+      document.getElementById('app').textContent = said.weight; }, 300)"""
+    answer = '{"weight": "Forty kilograms, says the interface."}'
+    site = serve(
+        static_site,
+        {"/app.js": code, "/api/hive.json": lambda _: (200, {"Content-Type": "text/json"}, answer)},
+    )
+    assert "says the interface" in await drawn(renderer, site, FRAME.format("/app.js"))
+
+
+async def test_open_shadow_trees_are_part_of_the_page(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    code = """customElements.define('hive-card', class extends HTMLElement { connectedCallback() {
+      this.attachShadow({mode: 'open'}).innerHTML = '<p>Before</p><slot></slot><p>After</p>'; } });
+      document.getElementById('app').innerHTML = '<hive-card>the <b>middle</b></hive-card>'"""
+    html = await drawn(renderer, serve(static_site, {"/a.js": code}), FRAME.format("/a.js"))
+    assert html.index("Before") < html.index("<b>middle</b>") < html.index("After")
+
+
+async def test_notice_to_readers_without_scripts_is_gone(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    html = FRAME.format("/app.js") + "<noscript>Please enable JavaScript.</noscript>"
+    assert "enable JavaScript" not in await drawn(
+        renderer, serve(static_site, {"/app.js": WRITES}), html
+    )
+
+
+async def test_drawn_page_has_no_validators_of_its_empty_frame(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    site = serve(static_site, {"/app.js": WRITES})
+    page = page_of(f"{site}/", FRAME.format("/app.js"))
+    rendering = await renderer.render(page, other_sites=False)
+    assert (rendering.page.etag, rendering.page.source) == (None, "browser")
+
+
+async def test_page_itself_is_not_asked_for_twice(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    site = serve(static_site, {"/app.js": WRITES})
+    await drawn(renderer, site, FRAME.format("/app.js"))
+    assert site.paths == ["/app.js"]
+
+
+async def test_files_that_robots_txt_forbids_are_not_fetched(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    site = static_site({"/robots.txt": "User-agent: *\nDisallow: /app.js", "/app.js": WRITES})
+    html = await drawn(renderer, site, FRAME.format("/app.js"))
+    assert (site.paths, "40 kg" in html) == ([], False)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "fetch('{other}/secret')",
+        "new Image().src = '{other}/secret'",
+        "navigator.sendBeacon('{other}/secret', 'x')",
+        "new WebSocket('{other}/secret'.replace('http', 'ws'))",
+        "new EventSource('{other}/secret')",
+        "new Worker(URL.createObjectURL(new Blob([`fetch('{other}/secret')`])))",
+        "location.href = '{other}/secret'",
+        "window.open('{other}/secret')",
+        "document.body.append(Object.assign(document.createElement('iframe'),"
+        " {src: '{other}/secret'}))",
+        "document.head.append(Object.assign(document.createElement('link'),"
+        " {rel: 'preconnect', href: '{other}'}))",
+    ],
+)
+async def test_no_script_reaches_a_host_that_is_not_open_to_the_fetcher(
+    code: str, renderer: BrowserRenderer, static_site: Start
+) -> None:
+    other = static_site({"/secret": "<p>private</p>"})
+    address = other.url.replace("127.0.0.1", "localhost")
+    site = serve(static_site, {"/app.js": WRITES + ";" + code.replace("{other}", address)})
+    try:
+        html = await drawn(renderer, site, FRAME.format("/app.js"), other_sites=True)
+    except FetchError:
+        html = ""
+    assert (other.requests, "private" in html) == ([], False)
+
+
+async def test_files_of_other_sites_are_counted_when_they_are_left_out(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    library = serve(static_site, {"/app.js": WRITES})
+    port = library.url.rpartition(":")[2]
+    site = static_site({})
+    page = page_of(f"{site}/", FRAME.format(f"http://localhost:{port}/app.js"))
+    rendering = await renderer.render(page, other_sites=False)
+    assert (rendering.left_out, library.requests) == (1, [])
+
+
+async def test_page_that_is_never_done_is_taken_as_it_is_when_the_time_is_up(
+    fetcher: HttpFetcher, static_site: Start
+) -> None:
+    code = WRITES + ";setInterval(() => document.body.append('tick '), 20)"
+    site = serve(static_site, {"/app.js": code})
+    renderer = BrowserRenderer(fetcher, BROWSER, timeout_s=2)
+    try:
+        assert "40 kg" in await drawn(renderer, site, FRAME.format("/app.js"))
+    finally:
+        await renderer.aclose()
+
+
+async def test_script_without_end_is_given_up_and_the_next_page_drawn(
+    fetcher: HttpFetcher, static_site: Start
+) -> None:
+    site = serve(static_site, {"/endless.js": "for (;;) {}", "/app.js": WRITES})
+    renderer = BrowserRenderer(fetcher, BROWSER, timeout_s=2)
+    try:
+        with pytest.raises(FetchError, match=r"drawn|draw"):
+            await drawn(renderer, site, FRAME.format("/endless.js"))
+        assert "40 kg" in await drawn(renderer, site, FRAME.format("/app.js"))
+    finally:
+        await renderer.aclose()
+
+
+async def test_files_beyond_the_bytes_of_a_page_do_not_reach_it(
+    fetcher: HttpFetcher, static_site: Start
+) -> None:
+    site = serve(static_site, {"/app.js": WRITES})
+    renderer = BrowserRenderer(fetcher, BROWSER, max_bytes=10)
+    try:
+        assert "40 kg" not in await drawn(renderer, site, FRAME.format("/app.js"))
+    finally:
+        await renderer.aclose()
+
+
+class Meter:
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def refusal(self) -> str | None:
+        return None
+
+    def received(self, size: int) -> None:
+        self.bytes += size
+
+
+async def test_bytes_of_the_files_count_for_the_run(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    meter = Meter()
+    with metered(meter):
+        await drawn(renderer, serve(static_site, {"/app.js": WRITES}), FRAME.format("/app.js"))
+    assert meter.bytes == len(WRITES)
+
+
+async def test_killed_browser_is_started_again(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    site = serve(static_site, {"/app.js": WRITES})
+    await drawn(renderer, site, FRAME.format("/app.js"))
+    for pid in children_named("chrom"):
+        subprocess.run(["kill", "-9", str(pid)], check=False)
+    await asyncio.sleep(0.5)
+    assert "40 kg" in await drawn(renderer, site, FRAME.format("/app.js"))
+
+
+async def test_cancelled_drawing_leaves_no_page_and_closing_no_process(
+    fetcher: HttpFetcher, static_site: Start
+) -> None:
+    site = serve(static_site, {"/app.js": "setInterval(() => document.body.append('x'), 20)"})
+    before = set(children_named("chrom"))
+    renderer = BrowserRenderer(fetcher, BROWSER)
+    task = asyncio.create_task(drawn(renderer, site, FRAME.format("/app.js")))
+    await asyncio.sleep(2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await renderer.aclose()
+    async with asyncio.timeout(20):
+        while set(children_named("chrom")) - before:
+            await asyncio.sleep(0.1)
+
+
+async def test_browser_that_cannot_be_started_is_named(
+    fetcher: HttpFetcher, static_site: Start, tmp_path: Path
+) -> None:
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    renderer = BrowserRenderer(fetcher, program)
+    with pytest.raises(SourceUnavailableError, match=str(program)):
+        await drawn(renderer, static_site({}), FRAME.format("/app.js"))
+    await renderer.aclose()
+
+
+def children_named(part: str) -> list[int]:
+    """Processes below this one whose program has `part` in its name."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pid=,ppid=,comm=,stat="], capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    rows = [line.split() for line in listed if line.strip()]
+    below, found = {os.getpid()}, []
+    grew = True
+    while grew:
+        grew = False
+        for pid, parent, *rest in rows:
+            if int(parent) in below and int(pid) not in below:
+                below.add(int(pid))
+                grew = True
+                if part in rest[0] and not rest[-1].startswith("Z"):
+                    found.append(int(pid))
+    return found

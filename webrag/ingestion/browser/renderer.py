@@ -1,0 +1,307 @@
+"""Draws pages in a browser that has no network of its own."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from webrag.concurrency import ended
+from webrag.errors import FetchError, SourceUnavailableError, WebRAGError
+from webrag.ingestion.browser.requests import Request, refusal
+from webrag.ingestion.metering import current_meter
+from webrag.ingestion.models import FetchedPage, Rendering
+
+if TYPE_CHECKING:
+    from playwright.async_api import (
+        Browser,
+        BrowserContext,
+        Page,
+        Playwright,
+        Route,
+        WebSocketRoute,
+    )
+
+    from webrag.ingestion.http.client import Answer
+
+__all__ = ["BrowserRenderer", "PartSource"]
+
+_log = logging.getLogger(__name__)
+
+# A proxy at which nobody answers: what is not handed to our own client goes nowhere, loopback
+# and UDP included.
+_ARGUMENTS: Final = (
+    "--proxy-server=http://127.0.0.1:9",
+    "--proxy-bypass-list=<-loopback>",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+)
+_AT_ONCE: Final = 2
+_POLL_S: Final = 0.1
+# Text that has stood still for so long, with no file under way, is taken to be complete.
+_STILL_S: Final = 0.5
+_CLOSE_TIMEOUT_S: Final = 5.0
+_DROPPED_HEADERS: Final = frozenset(
+    {"content-encoding", "content-length", "set-cookie", "transfer-encoding"}
+)
+_SEEN_CHARS = "() => document.body ? document.body.innerText.length : 0"
+# Notices to readers without scripts are untrue now. Open shadow trees become part of the page.
+_PREPARE = """() => {
+  const flatten = (root) => {
+    for (const host of root.querySelectorAll('*')) {
+      if (!host.shadowRoot) continue;
+      for (const slot of host.shadowRoot.querySelectorAll('slot'))
+        slot.replaceWith(...slot.assignedNodes({flatten: true}).map(n => n.cloneNode(true)));
+      flatten(host.shadowRoot);
+      const parts = [...host.shadowRoot.childNodes].filter(n => n.nodeName !== 'STYLE');
+      host.replaceChildren(...parts);
+    }
+  };
+  flatten(document);
+  const dead = 'noscript, iframe, script:not([type="application/ld+json"])';
+  for (const element of document.querySelectorAll(dead)) element.remove();
+  return document.documentElement.outerHTML;
+}"""
+
+
+class PartSource(Protocol):
+    """Gets the files a page is made of, with the guards and manners of a page's own request."""
+
+    async def fetch_part(self, url: str) -> "Answer":
+        """One file, redirects followed.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: There is no answer, or the file may not be had.
+        """
+
+
+class BrowserRenderer:
+    """Draws pages in one Chromium, started at the first page; `aclose` ends it.
+
+    The browser reaches no network: each of its requests is handed to `parts`, which checks
+    addresses and robots.txt, or is refused (`requests.refusal`). Every page has a profile of its
+    own that is gone afterwards. It belongs to one event loop.
+
+    Args:
+        parts: Fetches what pages ask for.
+        executable: The browser; kept as an attribute.
+        timeout_s: Drawing one page.
+        max_bytes: Of all files of one page.
+    """
+
+    def __init__(
+        self,
+        parts: PartSource,
+        executable: Path,
+        *,
+        timeout_s: float = 20.0,
+        max_bytes: int = 30_000_000,
+    ) -> None:
+        self._parts = parts
+        self.executable = executable
+        self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
+        self._starting = asyncio.Lock()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
+
+    async def render(self, page: FetchedPage, *, other_sites: bool) -> Rendering:
+        """Draw a page that was fetched.
+
+        Args:
+            page: HTML; its text is what the browser is given.
+            other_sites: Whether files of other sites may be had for it.
+
+        Returns:
+            The page as drawn, without validators: they would be those of the empty frame.
+
+        Raises:
+            FetchError: It was not drawn within `timeout_s`, or the browser failed.
+            SourceUnavailableError: The browser cannot be started.
+        """
+        async with self._slots:
+            browser = await self._running(page.url)
+            # Playwright hands requests over outside of the task, where no meter is known.
+            drawing = _Drawing(self._parts, page, other_sites, self._max_bytes)
+            try:
+                async with asyncio.timeout(self._timeout_s + _CLOSE_TIMEOUT_S):
+                    html = await drawing.draw(browser, self._timeout_s)
+            except TimeoutError as error:
+                raise FetchError(
+                    f"{page.url} was not drawn within {self._timeout_s:g} seconds.", url=page.url
+                ) from error
+        drawn = page.model_copy(
+            update={"text": html, "etag": None, "last_modified": None, "source": "browser"}
+        )
+        return Rendering(page=drawn, left_out=drawing.left_out)
+
+    async def aclose(self) -> None:
+        """End the browser and its driver."""
+        browser, self._browser = self._browser, None
+        playwright, self._playwright = self._playwright, None
+        try:
+            if browser is not None and browser.is_connected():
+                await browser.close()
+        finally:
+            if playwright is not None:
+                await playwright.stop()
+
+    async def _running(self, url: str) -> "Browser":
+        async with self._starting:
+            if self._browser is None or not self._browser.is_connected():
+                await self.aclose()
+                self._browser = await self._started(url)
+            return self._browser
+
+    async def _started(self, url: str) -> "Browser":
+        from playwright.async_api import Error, async_playwright
+
+        self._playwright = await async_playwright().start()
+        # Chromium refuses to run its sandbox for root.
+        has_sandbox = getattr(os, "geteuid", lambda: 1)() != 0
+        try:
+            return await self._playwright.chromium.launch(
+                executable_path=self.executable,
+                args=list(_ARGUMENTS),
+                chromium_sandbox=has_sandbox,
+                handle_sigint=False,
+                handle_sigterm=False,
+                handle_sighup=False,
+            )
+        except Error as error:
+            await self.aclose()
+            reason = str(error).strip().splitlines()[0]
+            raise SourceUnavailableError(
+                f"The browser {self.executable} cannot be started: {reason}",
+                url=url,
+                hint="Name another one in WEBRAG_BROWSER_PATH, or set WEBRAG_BROWSER=never.",
+            ) from error
+
+
+class _Drawing:
+    """One page in the browser, with what it asks for."""
+
+    def __init__(
+        self, parts: PartSource, page: FetchedPage, other_sites: bool, max_bytes: int
+    ) -> None:
+        self._parts = parts
+        self._page = page
+        self._other_sites = other_sites
+        self._left_bytes = max_bytes
+        self._meter = current_meter()
+        self._is_given = False
+        self._answered = 0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self.left_out = 0
+
+    async def draw(self, browser: "Browser", timeout_s: float) -> str:
+        """Give the page's markup once its text stands still, or as it is at the end of the time."""
+        from playwright.async_api import Error
+
+        until = time.monotonic() + timeout_s
+        try:
+            context = await browser.new_context(
+                accept_downloads=False, java_script_enabled=True, service_workers="block"
+            )
+        except Error as error:
+            raise self._failure(error) from error
+        try:
+            return await self._drawn(context, until)
+        except Error as error:
+            raise self._failure(error) from error
+        finally:
+            await ended(self._under_way)
+            with contextlib.suppress(Error):
+                await asyncio.shield(context.close())
+
+    def _failure(self, error: Exception) -> FetchError:
+        reason = str(error).strip().splitlines()[0]
+        return FetchError(
+            f"The browser could not draw {self._page.url}: {reason}.", url=self._page.url
+        )
+
+    async def _drawn(self, context: "BrowserContext", until: float) -> str:
+        await context.route("**/*", self._handle)
+        await context.route_web_socket("**/*", _refuse_socket)
+        tab = await context.new_page()
+        context.on("page", lambda other: asyncio.ensure_future(other.close()))
+        left_ms = max(1.0, (until - time.monotonic()) * 1000)
+        await tab.goto(self._page.url, wait_until="domcontentloaded", timeout=left_ms)
+        await self._still(tab, until)
+        html: str = await tab.evaluate(_PREPARE)
+        return f"<!doctype html>\n{html}"
+
+    async def _still(self, tab: "Page", until: float) -> None:
+        """Wait until there is text that does not change while no file is under way."""
+        length, since = -1, time.monotonic()
+        while (now := time.monotonic()) < until:
+            seen = int(await tab.evaluate(_SEEN_CHARS))
+            if seen != length or self._under_way:
+                length, since = seen, now
+            elif now - since >= _STILL_S * (1 if length else 4):
+                return
+            await asyncio.sleep(_POLL_S)
+
+    async def _handle(self, route: "Route") -> None:
+        task = asyncio.ensure_future(self._answer(route))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def _answer(self, route: "Route") -> None:
+        from playwright.async_api import Error
+
+        with contextlib.suppress(Error):  # the page may be gone meanwhile
+            asked = route.request
+            if not self._is_given and asked.is_navigation_request():
+                self._is_given = True
+                await route.fulfill(
+                    status=200,
+                    content_type="text/html; charset=utf-8",
+                    body=self._page.text.encode(),
+                )
+                return
+            is_main = asked.frame.parent_frame is None
+            request = Request(asked.url, asked.resource_type, asked.method, is_main)
+            why = refusal(
+                request, self._page.url, other_sites=self._other_sites, count=self._answered
+            )
+            if why:
+                self.left_out += why == "site"
+                await route.abort("blockedbyclient")
+                return
+            self._answered += 1
+            await self._fetched(route, asked.url)
+
+    async def _fetched(self, route: "Route", url: str) -> None:
+        try:
+            answer = await self._parts.fetch_part(url)
+        except WebRAGError as error:
+            _log.info("%s asks for %s: %s", self._page.url, url, error)
+            await route.abort("failed")
+            return
+        self._left_bytes -= len(answer.body)
+        if self._meter is not None:
+            self._meter.received(len(answer.body))
+        if self._left_bytes < 0:
+            await route.abort("failed")
+            return
+        await route.fulfill(
+            status=answer.status, headers=_passed_on(answer.headers), body=answer.body
+        )
+
+
+def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in _DROPPED_HEADERS}
+
+
+async def _refuse_socket(socket: "WebSocketRoute") -> None:
+    await socket.close()
