@@ -66,6 +66,7 @@ _ENDINGS = {
     "Repeat the {again} with a higher {limit} to go on.",
     "unreachable": "The site stopped answering, so {queued:,} pages were not visited. Repeat the "
     "{again} later to go on.",
+    "paused": "{queued:,} pages that were found wait for the next turn.",
 }
 
 
