@@ -53,6 +53,8 @@ async def _work(
             why = f": {end.reason}" if end.reason else ""
             click.echo(shown(f"Job {turn.job} ({turn.request.url}) {said}{why}"), err=True)
 
+    if "fetch_host_concurrency" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"fetch_host_concurrency": 1})
     async with WebRAG(settings) as rag:
         if not options.quiet:
             click.echo(f"Working on the jobs of {settings.collection}; Ctrl-C ends it.", err=True)

@@ -31,6 +31,7 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.notes import listening
+from webrag.ingestion.patience import patiently
 
 __all__ = [
     "CrawlRun",
@@ -549,7 +550,7 @@ class SiteCrawler:
         record = await state.begin(options.key(start))
         run = CrawlRun(self._acquirer, state, record, start, options, on_progress, turn)
         await run.remember()
-        with listening(run.note_degraded):
+        with listening(run.note_degraded), patiently():
             if record.is_resumed:
                 _log.info("Going on with the crawl of %s after %d pages.", start, record.visited)
             else:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from webrag.concurrency import in_background
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from llama_index.core.readers.base import BaseReader
 
-    from webrag.ingestion.http.fetcher import HttpFetcher
+    from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
     from webrag.ingestion.models import (
         FetchConfig,
         FetchedPage,
@@ -32,8 +34,9 @@ class BuiltinSource:
 
     name = "builtin"
 
-    def __init__(self, config: "FetchConfig") -> None:
+    def __init__(self, config: "FetchConfig", shared: "Callable[[], SharedManners]") -> None:
         self._config = config
+        self._shared = shared
         self._fetcher: HttpFetcher | None = None
 
     async def fetch(
@@ -58,7 +61,7 @@ class BuiltinSource:
     async def _opened(self) -> "HttpFetcher":
         home = await in_background(import_module, "webrag.ingestion.http.fetcher")
         if self._fetcher is None:
-            self._fetcher = home.HttpFetcher(self._config)
+            self._fetcher = home.HttpFetcher(self._config, shared=self._shared())
         return self._fetcher
 
 
