@@ -150,7 +150,7 @@ class JobQueue:
         await self.prepare()
         found = await self.database.run(lambda c: self._select(c, "j.id = %s", number))
         if not found:
-            raise InputError(f"There is no job {number}; `webrag jobs` lists them.")
+            raise InputError(f"There is no job {number}; `webrag jobs list` lists them.")
         return found[0]
 
     async def cancel(self, number: int) -> Job:

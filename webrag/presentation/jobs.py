@@ -72,8 +72,10 @@ def _state(job: Job) -> str:
 
 def _schedule(schedule: Schedule) -> str:
     said = [f"every {format_span(schedule.every)}"]
-    if schedule.overdue > timedelta():
+    if schedule.overdue > timedelta(minutes=5):
         said.append(f"overdue for {_about(schedule.overdue)}: no worker has enqueued it")
+    elif schedule.overdue:
+        said.append("due now")
     else:
         said.append(f"due at {_time(schedule.next_at)}")
     if schedule.failures:
