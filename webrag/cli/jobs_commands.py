@@ -23,7 +23,7 @@ __all__ = ["jobs_command", "schedule_command"]
 _T = TypeVar("_T")
 
 
-@click.group("jobs", short_help="List, show, cancel and retry jobs.", no_args_is_help=False)
+@click.group("jobs", short_help="List, show, cancel and retry jobs.")
 def jobs_command() -> None:
     """Look after what `webrag ingest --queue` and `webrag schedule` have enqueued.
 

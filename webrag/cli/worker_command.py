@@ -1,5 +1,6 @@
 """`webrag worker`: do jobs."""
 
+import logging
 from typing import TYPE_CHECKING
 
 import click
@@ -53,6 +54,8 @@ async def _work(
             why = f": {end.reason}" if end.reason else ""
             click.echo(shown(f"Job {turn.job} ({turn.request.url}) {said}{why}"), err=True)
 
+    # What became of a job is told below.
+    logging.getLogger("procrastinate.worker").setLevel(logging.CRITICAL)
     if "fetch_host_concurrency" not in settings.model_fields_set:
         settings = settings.model_copy(update={"fetch_host_concurrency": 1})
     async with WebRAG(settings) as rag:

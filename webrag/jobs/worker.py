@@ -215,7 +215,10 @@ class JobWorker:
                 await self._work(app, until_empty=until_empty)
             if until_empty and not await self._queue.others_wait():
                 return
-            if not until_empty:
+            if until_empty:
+                # What waits may be for another worker to give up first.
+                await asyncio.sleep(min(self._options.poll_s, _RESTART_PAUSE_S))
+            else:
                 _log.warning("The connection to the job queue was lost; trying again.")
                 await asyncio.sleep(_RESTART_PAUSE_S)
 
