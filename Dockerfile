@@ -4,7 +4,7 @@ FROM python:3.12-slim
 COPY . /src
 RUN python -m venv /opt/webrag \
     && /opt/webrag/bin/pip install --no-cache-dir --disable-pip-version-check \
-        -c /src/constraints.txt /src \
+        -c /src/constraints.txt "/src[workers]" \
     && rm -rf /src \
     && useradd --create-home --uid 10001 webrag
 

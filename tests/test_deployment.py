@@ -140,6 +140,16 @@ def test_containers_set_settings_there_are() -> None:
     assert named - VARIABLES == set()
 
 
+def test_containers_of_workers_set_settings_there_are_and_run_a_command_there_is() -> None:
+    compose = yaml.safe_load((ROOT / "compose.workers.yaml").read_text(encoding="utf-8"))
+    worker = compose["services"]["worker"]
+
+    assert set(worker["environment"]) - VARIABLES == set()
+    assert worker["depends_on"].keys() <= COMPOSE["services"].keys()
+    assert is_command(worker["command"])
+    assert "[workers]" in DOCKERFILE
+
+
 def test_container_checks_its_health_where_the_server_answers() -> None:
     from webrag.mcp_server.http_server import HEALTH_PATH
 

@@ -69,6 +69,9 @@ if TYPE_CHECKING:
     from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
     from webrag.ingestion.models import PageSource
+    from webrag.jobs.models import Job, WorkerOptions
+    from webrag.jobs.queue import JobQueue, Turn
+    from webrag.jobs.worker import TurnEnd
     from webrag.llamaindex.query_engine import WebRAGQueryEngine
     from webrag.llamaindex.retriever import WebRAGRetriever
     from webrag.llamaindex.store import CorpusVectorStore
@@ -532,6 +535,79 @@ class WebRAG:
 
         crawler = await asyncio.to_thread((await self._current_parts()).crawler)
         return await crawler.crawl(url, options or CrawlOptions(), on_progress=on_progress)
+
+    # Jobs, for workers on any machine; these need an open WebRAG and the extra `workers`.
+
+    @property
+    def jobs(self) -> "JobQueue":
+        """The jobs of the collection and the schedules they come from.
+
+        Raises:
+            ConfigurationError: The extra `workers` is not installed.
+        """
+        from webrag.wiring.jobs import open_queue
+
+        return open_queue(self._open_parts)
+
+    async def enqueue_site(self, url: str, options: "CrawlOptions | None" = None) -> "Job":
+        """Let workers fetch and index the pages of a site, as `ingest_site` does here.
+
+        Args:
+            url: Start page.
+            options: How far to go; at most 500 pages below the start page's folder when None.
+
+        Returns:
+            The job; the one that has not ended yet when the same was asked for before.
+
+        Raises:
+            ConfigurationError: The extra `workers` is not installed.
+            InputError: The URL or a pattern cannot be used.
+            StorageError: The database failed.
+        """
+        from webrag.crawling.report import CrawlOptions
+
+        return await self.jobs.enqueue_site(url, options or CrawlOptions())
+
+    async def enqueue(self, urls: str | Sequence[str], *, refresh: bool = False) -> "list[Job]":
+        """Let workers fetch and index pages, as `ingest` does here.
+
+        Args:
+            urls: Pages.
+            refresh: Ask the site again even when the stored version is fresh.
+
+        Returns:
+            A job for each page, as `enqueue_site`.
+
+        Raises:
+            ConfigurationError: The extra `workers` is not installed.
+            InputError: A URL cannot be used; nothing was enqueued.
+            StorageError: The database failed.
+        """
+        wanted = [urls] if isinstance(urls, str) else list(urls)
+        return await self.jobs.enqueue_pages(wanted, refresh=refresh)
+
+    async def work(
+        self,
+        options: "WorkerOptions | None" = None,
+        *,
+        until_empty: bool = False,
+        on_turn: "Callable[[Turn, TurnEnd], None] | None" = None,
+    ) -> None:
+        """Do the collection's jobs until cancelled.
+
+        Args:
+            options: How to work.
+            until_empty: End as soon as no job waits for a worker.
+            on_turn: Told of each turn that ended: what it was at and what follows.
+
+        Raises:
+            ConfigurationError: The extra `workers` is not installed.
+            StorageError: The queue cannot be reached at the start.
+        """
+        from webrag.wiring.jobs import make_worker
+
+        worker = await asyncio.to_thread(make_worker, await self._current_parts(), options, on_turn)
+        await worker.run(until_empty=until_empty)
 
     # What is stored; these need an open WebRAG.
 

@@ -116,8 +116,8 @@ class UnusablePageError(FetchError):
     Attributes:
         kind: What stands in the way, one word: `bot_wall`, `login_wall`, `cookie_wall`,
             `script_shell`, `soft_404`, `too_little_text`, `empty`, `not_text`, `too_large`,
-            `endless_redirect`, `unsafe_markup`, `encrypted`, `scanned`, `damaged`, `unexpected`; ""
-            when it is none of these.
+            `endless_redirect`, `unsafe_markup`, `encrypted`, `scanned`, `damaged`, `unexpected`,
+            `given_up`; "" when it is none of these.
         alternative_url: Where the page says that another version of it can be read.
     """
 

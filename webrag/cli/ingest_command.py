@@ -1,6 +1,6 @@
 """`webrag ingest`: pages by name, or a whole site."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,41 +11,67 @@ from webrag.cli.running import run
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webrag.app import IngestReport
     from webrag.corpus.models import AcquiredPage
     from webrag.crawling.report import CrawlOptions, SiteReport
+    from webrag.jobs.models import Job
     from webrag.settings import Settings
 
-__all__ = ["ingest_command"]
+__all__ = ["crawl_options", "given_crawl_options", "ingest_command"]
 
 _CRAWL_OPTIONS = ("max_pages", "depth", "scope", "include", "exclude")
+
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+
+
+def crawl_options(command: _Command) -> _Command:
+    """Options for how far a crawl goes, the same wherever one is asked for."""
+    options = (
+        click.option(
+            "--max-pages",
+            type=click.IntRange(min=1, max=1_000_000),
+            help="Follow links until so many pages were visited.  [default: 500]",
+        ),
+        click.option(
+            "--depth", type=click.IntRange(min=0), help="Links from URL followed at most."
+        ),
+        click.option(
+            "--scope",
+            type=click.Choice(["folder", "site"]),
+            help="Stay below the folder of URL, or on its host.  [default: folder]",
+        ),
+        click.option(
+            "--include",
+            metavar="PATTERN",
+            multiple=True,
+            help="Only paths like /guide/**. Repeatable.",
+        ),
+        click.option(
+            "--exclude", metavar="PATTERN", multiple=True, help="No paths like *.pdf. Repeatable."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
+    """Those of the options of `crawl_options` that the user gave, as `CrawlOptions` takes them."""
+    return {name: values[name] for name in _CRAWL_OPTIONS if values[name] not in (None, ())}
 
 
 @with_settings
 @click.command("ingest", short_help="Fetch and store pages, or a whole site.")
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
-@click.option(
-    "--max-pages",
-    type=click.IntRange(min=1, max=1_000_000),
-    help="Follow links until so many pages were visited.  [default: 500]",
-)
-@click.option("--depth", type=click.IntRange(min=0), help="Links from URL followed at most.")
-@click.option(
-    "--scope",
-    type=click.Choice(["folder", "site"]),
-    help="Stay below the folder of URL, or on its host.  [default: folder]",
-)
-@click.option(
-    "--include", metavar="PATTERN", multiple=True, help="Only paths like /guide/**. Repeatable."
-)
-@click.option(
-    "--exclude", metavar="PATTERN", multiple=True, help="No paths like *.pdf. Repeatable."
-)
+@crawl_options
 @click.option("--refresh", is_flag=True, help="Ask the site again even about fresh pages.")
+@click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
 @json_option
 @click.pass_context
 def ingest_command(
-    ctx: click.Context, /, urls: tuple[str, ...], refresh: bool, **crawl: Any
+    ctx: click.Context, /, urls: tuple[str, ...], refresh: bool, queue: bool, **crawl: Any
 ) -> None:
     """Fetch and index every URL; each page is stored completely or not at all.
 
@@ -60,15 +86,45 @@ def ingest_command(
 
     for url in urls:
         canonical_url(url)  # refused before anything is started for it
-    chosen = {name: crawl[name] for name in _CRAWL_OPTIONS if crawl[name] not in (None, ())}
-    if not chosen:
-        _ingest_pages(ctx, urls, refresh)
-        return
-    if len(urls) > 1:
+    chosen = given_crawl_options(crawl)
+    if chosen and len(urls) > 1:
         raise InputError(
             f"A crawl starts from one page, and {len(urls)} were given; run one crawl for each."
         )
+    if queue:
+        _enqueue(ctx, urls, chosen, refresh)
+        return
+    if not chosen:
+        _ingest_pages(ctx, urls, refresh)
+        return
     _ingest_site(ctx, urls[0], chosen | {"refresh": refresh})
+
+
+def _enqueue(
+    ctx: click.Context, urls: tuple[str, ...], chosen: dict[str, Any], refresh: bool
+) -> None:
+    from webrag.presentation.jobs import format_jobs
+    from webrag.wiring.jobs import require_workers
+
+    require_workers()
+    jobs = run(_enqueued(ctx.obj, urls, chosen, refresh))
+    if run_options(ctx).json:
+        print_json({"jobs": [job.model_dump(mode="json") for job in jobs]})
+    else:
+        print_brief(format_jobs(jobs))
+
+
+async def _enqueued(
+    settings: "Settings", urls: tuple[str, ...], chosen: dict[str, Any], refresh: bool
+) -> "list[Job]":
+    from webrag.app import WebRAG
+    from webrag.crawling.report import CrawlOptions
+
+    async with WebRAG(settings) as rag:
+        if chosen:
+            options = CrawlOptions(**chosen, refresh=refresh)
+            return [await rag.enqueue_site(urls[0], options)]
+        return await rag.enqueue(urls, refresh=refresh)
 
 
 def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> None:

@@ -25,11 +25,13 @@ from webrag.cli.corpus_commands import (
 from webrag.cli.demo_command import demo_command
 from webrag.cli.eval_command import compare_command, eval_command
 from webrag.cli.ingest_command import ingest_command
+from webrag.cli.jobs_commands import jobs_command, schedule_command
 from webrag.cli.mcp_command import mcp_command
 from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.output import as_json, error_value, shown
 from webrag.cli.read_command import read_command
 from webrag.cli.verify_command import verify_command
+from webrag.cli.worker_command import worker_command
 from webrag.errors import (
     ConfigurationError,
     FetchError,
@@ -92,6 +94,9 @@ main.add_command(search_command)
 main.add_command(ask_command)
 main.add_command(read_command)
 main.add_command(ingest_command)
+main.add_command(worker_command)
+main.add_command(jobs_command)
+main.add_command(schedule_command)
 main.add_command(status_command)
 main.add_command(verify_command)
 main.add_command(forget_command)

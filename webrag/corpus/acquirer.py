@@ -152,6 +152,20 @@ class PageAcquirer:
         await self._corpus.lower_depth(page.url, depth)
         return page.model_copy(update={"depth": depth})
 
+    async def give_up(self, url: str, why: str) -> UnusablePageError:
+        """Remember that a page is not tried any more, and give its failure.
+
+        Args:
+            url: Its canonical address.
+            why: A clause for users.
+
+        Raises:
+            StorageError: It could not be remembered.
+        """
+        failure = UnusablePageError(f"{url} was given up: {why}.", url=url, kind="given_up")
+        await self._corpus.note_failure(url, datetime.now(UTC), reason=str(failure), status=None)
+        return failure
+
     def due_before(self, moment: datetime) -> datetime:
         """Pages the site confirmed before this are due at `moment`."""
         if self._recrawl_after_s is None:

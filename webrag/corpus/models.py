@@ -239,6 +239,11 @@ class CorpusStatus(_Frozen):
         other_collections: The other collections of the database, in alphabetical order.
         only_url: The page that was asked for; None when all of them were.
         other_documents: Pages that can be retrieved beside the one that was asked for.
+        jobs: Jobs that wait or run.
+        schedules: Sites that workers visit again and again.
+        schedules_due: Those whose next visit should have been enqueued by now.
+        schedules_overdue: Those of which that is an hour ago or more: no worker runs.
+        schedules_failing: Those whose last visit failed.
     """
 
     collection: str
@@ -259,6 +264,11 @@ class CorpusStatus(_Frozen):
     other_collections: tuple[CollectionSize, ...] = ()
     only_url: str | None = None
     other_documents: int = 0
+    jobs: int = 0
+    schedules: int = 0
+    schedules_due: int = 0
+    schedules_overdue: int = 0
+    schedules_failing: int = 0
 
     def __repr__(self) -> str:
         return (

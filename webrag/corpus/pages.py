@@ -140,6 +140,8 @@ class CorpusReader:
             counts["outcomes"] = await queries.read_outcomes(connection, collection, asked)
             failures = await queries.read_failures(connection, collection, asked)
             counts["failed"] = len(failures)
+            if url is None:
+                counts |= await queries.read_work(connection, collection)
             if include_urls:
                 counts["pages"] = await queries.read_listing(connection, collection, page_id)
                 counts["failures"] = failures

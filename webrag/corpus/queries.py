@@ -29,6 +29,7 @@ __all__ = [
     "read_pages",
     "read_urls",
     "read_versions",
+    "read_work",
 ]
 _PAGE = """
     d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
@@ -144,6 +145,23 @@ async def read_listing(
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement, {"id": page_id})
         return tuple(PageStatus(**row) for row in await cursor.fetchall())
+
+
+async def read_work(connection: AsyncConnection[Any], collection: str) -> dict[str, int]:
+    """Numbers of jobs to do, and of sites visited again and again: all, due, overdue, failing."""
+    statement = sql.SQL(
+        """
+        select (select count(*) from {jobs} where ended_at is null) as jobs,
+          count(*) as schedules,
+          count(*) filter (where next_at <= now()) as schedules_due,
+          count(*) filter (where next_at <= now() - interval '1 h') as schedules_overdue,
+          count(*) filter (where failures > 0) as schedules_failing
+        from {schedules}
+        """
+    ).format(jobs=table(collection, "jobs"), schedules=table(collection, "schedules"))
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement)
+        return dict(await cursor.fetchone() or {})
 
 
 async def read_outcomes(

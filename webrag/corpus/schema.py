@@ -33,6 +33,7 @@ __all__ = [
     "list_collections",
     "lock_tables",
     "migrate_tables",
+    "queue_schema",
     "read_embedding",
     "read_meta",
     "table",
@@ -150,6 +151,11 @@ def table(collection: str, name: str) -> sql.Composed:
     return sql.SQL("{}").format(sql.Identifier(check_collection_name(collection), name))
 
 
+def queue_schema(collection: str) -> str:
+    """Name of the schema of a collection's job queue; no collection can have such a name."""
+    return f"{check_collection_name(collection)}$jobs"
+
+
 async def ensure_schema(
     database: "Database", *, embedding_model: str, embedding_dimensions: int
 ) -> None:
@@ -260,6 +266,9 @@ async def drop_collection(database: "Database", collection: str | None = None) -
             return False
         tables = sql.SQL(", ").join(table(name, known) for known in (NEXT_CHILDREN, *TABLES))
         await connection.execute(sql.SQL("drop table if exists {}").format(tables))
+        await connection.execute(
+            sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(queue_schema(name)))
+        )
         try:
             async with connection.transaction():
                 await connection.execute(

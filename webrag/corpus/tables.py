@@ -35,7 +35,10 @@ FIRST_TABLES = (
     "documents",
     "corpus_meta",
 )
-TABLES = ("crawl_urls", "crawls", "page_outcomes", "site_maps", *FIRST_TABLES)
+TABLES = (
+    *("jobs", "schedules", "host_turns", "robots_files"),
+    *("crawl_urls", "crawls", "page_outcomes", "site_maps", *FIRST_TABLES),
+)
 
 NEXT_CHILDREN = "reindex_children"
 """The searched table of an unfinished reindexing; it takes the place of `data_children`."""
@@ -299,6 +302,61 @@ create table if not exists {schema}.site_maps (
   packed bytea,
   failure text,
   marks jsonb not null default '[]'
+)""",
+    ),
+    # Crawls that workers take turns at: whose turn it is, what the crawl has learned, and how often
+    # a worker has begun with a page. Jobs, one row each, and the sites that are visited again and
+    # again. What processes must agree on to be polite together.
+    6: (
+        "alter table {schema}.crawls add column if not exists turn bigint not null default 0",
+        "alter table {schema}.crawls add column if not exists learned bytea",
+        "alter table {schema}.crawl_urls"
+        " add column if not exists attempts smallint not null default 0",
+        """
+create table if not exists {schema}.schedules (
+  id int generated always as identity primary key,
+  key text unique not null,
+  request jsonb not null,
+  every_s bigint not null,
+  next_at timestamptz not null,
+  failures int not null default 0
+)""",
+        """
+create table if not exists {schema}.jobs (
+  id bigint primary key,
+  kind text not null,
+  key text not null,
+  request jsonb not null,
+  schedule int references {schema}.schedules on delete set null,
+  enqueued_at timestamptz not null default now(),
+  started_at timestamptz,
+  turn bigint not null default 0,
+  is_running bool not null default false,
+  deaths int not null default 0,
+  progress int not null default 0,
+  failures int not null default 0,
+  report jsonb,
+  outcome text,
+  reason text,
+  ended_at timestamptz
+)""",
+        """
+create unique index if not exists jobs_unfinished
+on {schema}.jobs (key) where ended_at is null""",
+        """
+create table if not exists {schema}.host_turns (
+  host text primary key,
+  next_at timestamptz not null,
+  holders jsonb not null default '{{}}',
+  wanted_until timestamptz
+)""",
+        """
+create table if not exists {schema}.robots_files (
+  origin text primary key,
+  fetched_at timestamptz,
+  body text,
+  failure text,
+  asking_until timestamptz
 )""",
     ),
 }

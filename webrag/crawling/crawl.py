@@ -4,9 +4,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
@@ -30,10 +31,12 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.notes import listening
+from webrag.ingestion.patience import patiently
 
 __all__ = [
     "CrawlRun",
     "CrawlTally",
+    "CrawlTurn",
     "ListedPage",
     "SiteCrawler",
     "SiteList",
@@ -67,6 +70,7 @@ _UNUSABLE_KINDS: Final = {
     "not_text": "not text",
     "too_large": "too large",
     "endless_redirect": "redirects without end",
+    "given_up": "given up",
 }
 
 
@@ -170,6 +174,23 @@ _QUEUE_FACTOR: Final = 5
 _QUEUE_BASE: Final = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class CrawlTurn:
+    """A worker's turn at a crawl that others may have begun, and others may go on with.
+
+    Attributes:
+        number: Higher than that of every turn before; who had one of those can write no more.
+        is_over: Tells whether no further page may be begun.
+        page_s: Seconds after which a page is given up.
+        attempts: Workers that may die of a page before it is given up.
+    """
+
+    number: int
+    is_over: Callable[[], bool]
+    page_s: float = 300.0
+    attempts: int = 5
+
+
 class ListedPage(Protocol):
     """A page as a site lists it."""
 
@@ -192,6 +213,7 @@ class CrawlRun:
         start: Canonical URL of its first page.
         options: How far to go.
         on_progress: Told after each page.
+        turn: For how long; None until the end.
     """
 
     def __init__(
@@ -202,6 +224,7 @@ class CrawlRun:
         start: str,
         options: CrawlOptions,
         on_progress: CrawlProgressCallback | None,
+        turn: CrawlTurn | None = None,
     ) -> None:
         self.record = record
         self.start = start
@@ -209,6 +232,7 @@ class CrawlRun:
         self._acquirer = acquirer
         self._state = state
         self._on_progress = on_progress
+        self._turn = turn
         self._scope = self._scope_around(record.roots or (start,))
         self._guard = TrapGuard(TrapLimits.for_pages(options.max_pages))
         self._tally = CrawlTally()
@@ -216,6 +240,11 @@ class CrawlRun:
         self._known = 0
         self._waiting = 0
         self._provider_failures = 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody else works at the crawl, so that it may be forgotten."""
+        return self._turn is None
 
     @property
     def queue_limit(self) -> int:
@@ -236,8 +265,12 @@ class CrawlRun:
 
     async def remember(self) -> None:
         """Bring the counts of an interrupted run back."""
+        learned = await self._state.learned(self.record.id) if self._turn else None
+        if learned is not None:
+            self._guard.recall(learned)
         async for page in self._state.known(self.record.id):
-            self._guard.admit(page.url, page.depth)
+            if learned is None:
+                self._guard.admit(page.url, page.depth)
             self._known += 1
         self._waiting = await self._state.queued(self.record.id)
 
@@ -254,7 +287,11 @@ class CrawlRun:
 
     async def work(self) -> None:
         """Visit pages until none is left or the crawl must end."""
+        if self._turn is not None:
+            await self._visit_begun(self._turn)
         await all_of(self._worker() for _ in range(_WORKERS))
+        if self._turn is not None:
+            await self._state.remember(self.record.id, self._guard.learned())
 
     def note_degraded(self, sentence: str) -> None:
         """Remember what a page source had to say."""
@@ -265,6 +302,8 @@ class CrawlRun:
         tally = self._tally
         queued = await self._state.queued(self.record.id)
         down = tally.site_is_down and queued > 0
+        full = self.record.visited + tally.visited >= self.options.max_pages
+        left: Literal["limit", "paused"] = "limit" if full or self._turn is None else "paused"
         return SiteReport(
             start_url=self.start,
             pages=dict(tally.pages),
@@ -274,11 +313,23 @@ class CrawlRun:
             degraded=tuple(tally.degraded),
             chunks_embedded=tally.chunks_embedded,
             queued=queued,
-            ended="unreachable" if down else "limit" if queued else "complete",
+            ended="unreachable" if down else left if queued else "complete",
             before=self.record.visited,
             resumed=self.record.is_resumed,
             seconds=round(tally.seconds, 3),
         )
+
+    async def _visit_begun(self, turn: CrawlTurn) -> None:
+        """Visit alone each page that a worker may have died of, so that it takes no other along."""
+        for entry in await self._state.begun(self.record.id):
+            if self._is_over():
+                return
+            if entry.attempts >= turn.attempts:
+                await self._give_up(
+                    entry, f"{entry.attempts} workers ended while they worked on it"
+                )
+            else:
+                await self._visit(entry)
 
     async def _worker(self) -> None:
         while entry := await self._queue.take(is_over=self._is_over, refuse=self._refuse):
@@ -290,7 +341,8 @@ class CrawlRun:
 
     def _is_over(self) -> bool:
         visited = self.record.visited + self._tally.visited + self._queue.under_way
-        return visited >= self.options.max_pages or self._tally.site_is_down
+        is_over = self._turn is not None and self._turn.is_over()
+        return is_over or visited >= self.options.max_pages or self._tally.site_is_down
 
     async def _refuse(self, entry: QueuedPage) -> bool:
         if not entry.outside and self._guard.may_wait(entry.url):
@@ -302,6 +354,8 @@ class CrawlRun:
         return reason is not None
 
     async def _visit(self, entry: QueuedPage) -> None:
+        if self._turn is not None:
+            await self._state.begin_page(self.record.id, entry.url)
         try:
             page = await self._acquire(entry)
         except (ConfigurationError, DatabaseUnavailableError):
@@ -325,13 +379,21 @@ class CrawlRun:
         if not self.options.refresh:
             since = self._acquirer.due_before(since)
             since = since if entry.newest is None else max(since, entry.newest)
-        return await self._acquirer.acquire(
-            entry.url,
-            refresh=True,
-            since=since,
-            admits=None if is_start else self._scope.admits,
-            fresh=self.options.refresh or entry.newest is not None,
-        )
+        limit = asyncio.timeout(self._turn.page_s if self._turn else None)
+        try:
+            async with limit:
+                return await self._acquirer.acquire(
+                    entry.url,
+                    refresh=True,
+                    since=since,
+                    admits=None if is_start else self._scope.admits,
+                    fresh=self.options.refresh or entry.newest is not None,
+                )
+        except TimeoutError:
+            if self._turn is None or not limit.expired():
+                raise
+            why = f"it was not done within {self._turn.page_s:g} seconds"
+            raise await self._acquirer.give_up(entry.url, why) from None
 
     async def _take_in_or_miss(self, entry: QueuedPage, page: AcquiredPage) -> None:
         try:
@@ -368,6 +430,9 @@ class CrawlRun:
         if self._tally.site_is_down:
             # They are tried again when the crawl goes on.
             await self._state.requeue(self.record.id, self._tally.unanswered)
+
+    async def _give_up(self, entry: QueuedPage, why: str) -> None:
+        await self._miss(entry, await self._acquirer.give_up(entry.url, why))
 
     async def _leave_alone(self, entry: QueuedPage, reason: str) -> None:
         self._tally.left_alone(entry.url, reason)
@@ -459,6 +524,7 @@ class SiteCrawler:
         options: CrawlOptions,
         *,
         on_progress: CrawlProgressCallback | None = None,
+        turn: CrawlTurn | None = None,
     ) -> SiteReport:
         """Visit the pages of a site, or go on with a crawl that was interrupted.
 
@@ -469,34 +535,38 @@ class SiteCrawler:
             start_url: First page.
             options: How far to go.
             on_progress: Told after each page; called on the event loop, must return quickly.
+            turn: Do only a part of it. The crawl is not forgotten at its end: `forget` does that.
 
         Raises:
             InputError: The URL or a pattern cannot be used.
             FetchError: The start page could not be obtained.
             ProviderError: The embedding service fails for every page.
             StorageError: The database failed.
+            TurnLostError: Another worker has taken the crawl over.
         """
         start = canonical_url(start_url)
         CrawlScope.of(options.scope, [start], options.include, options.exclude)
-        record = await self._state.begin(options.key(start))
-        run = CrawlRun(self._acquirer, self._state, record, start, options, on_progress)
+        state = self._state if turn is None else self._state.in_turn(turn.number)
+        record = await state.begin(options.key(start))
+        run = CrawlRun(self._acquirer, state, record, start, options, on_progress, turn)
         await run.remember()
-        with listening(run.note_degraded):
+        with listening(run.note_degraded), patiently():
             if record.is_resumed:
                 _log.info("Going on with the crawl of %s after %d pages.", start, record.visited)
             else:
                 await self._open(run)
             await run.work()
         report = await run.report()
-        if report.ended != "unreachable":
-            await self._state.end(record.id)
+        if report.ended != "unreachable" and turn is None:
+            await state.end(record.id)
         return report
 
     async def _open(self, run: CrawlRun) -> None:
         try:
             await run.visit_start()
         except WebRAGError:
-            await self._state.end(run.record.id)
+            if run.is_alone:
+                await self._state.end(run.record.id)
             raise
         if self._site_list is not None and run.options.depth != 0:
             listed = await self._site_list.entries(run.start, limit=run.queue_limit)

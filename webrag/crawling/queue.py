@@ -10,10 +10,18 @@ from typing import Any, Final
 from psycopg import AsyncConnection, sql
 
 from webrag.corpus.schema import table
+from webrag.errors import WebRAGError
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Execute, Rows, alone, run_steps
 
-__all__ = ["CrawlQueue", "CrawlRecord", "CrawlState", "PageView", "QueuedPage"]
+__all__ = [
+    "CrawlQueue",
+    "CrawlRecord",
+    "CrawlState",
+    "PageView",
+    "QueuedPage",
+    "TurnLostError",
+]
 _Connection = AsyncConnection[Any]
 
 _QUEUED, _VISITED, _SKIPPED = 0, 1, 2
@@ -55,12 +63,18 @@ class QueuedPage:
         depth: Links from the start page.
         outside: Not below the start page's folder, or put off; visited after all others.
         newest: When the site says it was last changed, if it does.
+        attempts: Times a worker has begun with it and did not say what became of it.
     """
 
     url: str
     depth: int
     outside: bool = False
     newest: datetime | None = None
+    attempts: int = 0
+
+
+class TurnLostError(WebRAGError):
+    """Catch it to stop a crawl that another worker has taken over; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +94,24 @@ class CrawlState:
     """The queues of all crawls of one collection; safe to share between tasks and processes.
 
     All methods raise StorageError when the database fails.
+
+    Args:
+        database: Holds them.
+        turn: Only who has this turn at a crawl may change it; None for crawls of one process,
+            which take no turns.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, turn: int | None = None) -> None:
         self._database = database
         self._collection = database.config.collection
+        self._turn = turn
+
+    def in_turn(self, turn: int) -> "CrawlState":
+        """The same queues for the one who has this turn.
+
+        What changes a page then raises TurnLostError as soon as another one has the turn.
+        """
+        return CrawlState(self._database, turn)
 
     async def begin(self, key: str) -> CrawlRecord:
         """Start a crawl, or give the one with this key that was left unfinished.
@@ -93,7 +120,11 @@ class CrawlState:
             key: Equal for equal start pages and options.
         """
         now = datetime.now(UTC)
-        forget = self._sql("delete from {crawls} where started_at < %s")
+        forget = self._sql(
+            "delete from {crawls} c where started_at < %s and not exists"
+            " (select from {jobs} j where j.key = c.key and j.ended_at is null)"
+        )
+        take = self._sql("update {crawls} set turn = %s where key = %s and turn < %s")
         insert = self._sql(
             "insert into {crawls} (key, roots, started_at) values (%s, '{{}}', %s)"
             " on conflict (key) do nothing"
@@ -107,6 +138,8 @@ class CrawlState:
         async def work(connection: _Connection) -> CrawlRecord:
             await connection.execute(forget, (now - _KEPT,))
             await connection.execute(insert, (key, now))
+            if self._turn is not None:
+                await connection.execute(take, (self._turn, key, self._turn))
             row = await (await connection.execute(select, (_VISITED, key))).fetchone()
             assert row is not None
             return CrawlRecord(row[0], tuple(row[1]), row[2], row[3])
@@ -129,7 +162,7 @@ class CrawlState:
         Pages under way are left out.
         """
         statement = (
-            "select url, depth, outside, newest from {crawl_urls}"
+            "select url, depth, outside, newest, attempts from {crawl_urls}"
             " where crawl = %s and state = 0 and url <> all(%s::text[])"
             " order by outside, depth, id limit %s"
         )
@@ -137,6 +170,35 @@ class CrawlState:
         return [
             QueuedPage(*row) for row in await self._run(statement, (crawl, list(under_way), limit))
         ]
+
+    async def begun(self, crawl: int) -> list[QueuedPage]:
+        """Give the pages that a worker has begun with and not finished, in their order."""
+        statement = (
+            "select url, depth, outside, newest, attempts from {crawl_urls}"
+            " where crawl = %s and state = 0 and attempts > 0 order by outside, depth, id"
+        )
+        return [QueuedPage(*row) for row in await self._run(statement, (crawl,))]
+
+    async def begin_page(self, crawl: int, url: str) -> None:
+        """Remember that a worker begins with a page, which may be its end."""
+
+        async def work(connection: _Connection) -> None:
+            await self._lock(connection, crawl)
+            statement = self._sql(
+                "update {crawl_urls} set attempts = attempts + 1 where crawl = %s and url = %s"
+            )
+            await connection.execute(statement, (crawl, url))
+
+        await self._database.run(work)
+
+    async def learned(self, crawl: int) -> bytes | None:
+        """What a turn before has learned of the site; None after the first."""
+        rows = await self._run("select learned from {crawls} where id = %s", (crawl,))
+        return next((learned for (learned,) in rows), None)
+
+    async def remember(self, crawl: int, learned: bytes) -> None:
+        """Keep what this turn has learned of the site."""
+        await self._run("update {crawls} set learned = %s where id = %s", (learned, crawl))
 
     async def known(self, crawl: int) -> AsyncIterator[QueuedPage]:
         """Give every page a crawl has met, in the order it met them."""
@@ -244,10 +306,13 @@ class CrawlState:
         A lost queue entry costs one cheap question, so the commit need not wait for the disk.
         """
         statement = self._sql(
-            "select set_config('synchronous_commit', 'off', true) from {crawls}"
+            "select set_config('synchronous_commit', 'off', true), turn from {crawls}"
             " where id = %s for no key update"
         )
-        return await (await connection.execute(statement, (crawl,))).fetchone() is not None
+        row = await (await connection.execute(statement, (crawl,))).fetchone()
+        if self._turn is not None and (row is None or row[1] != self._turn):
+            raise TurnLostError("Another worker has taken this crawl over.")
+        return row is not None
 
     async def _add(
         self, connection: _Connection, crawl: int, pages: Sequence[QueuedPage]
@@ -301,7 +366,7 @@ class CrawlState:
         return await self._database.run(lambda connection: run_steps(connection, alone(step)))
 
     def _sql(self, text: str) -> sql.Composed:
-        names = ("crawls", "crawl_urls", "documents", "link_candidates")
+        names = ("crawls", "crawl_urls", "documents", "jobs", "link_candidates")
         return sql.SQL(text).format(**{name: table(self._collection, name) for name in names})
 
 

@@ -78,7 +78,7 @@ class SiteReport(_Frozen):
         chunks_embedded: Chunks that had to be embedded.
         queued: Pages known and not visited when the crawl ended.
         ended: `complete` everything was visited, `limit` as many pages as allowed,
-            `unreachable` the site stopped answering.
+            `unreachable` the site stopped answering, `paused` another turn goes on.
         before: Pages that the interrupted runs which this one continues had visited.
         resumed: An interrupted run was continued.
         seconds: Of this run.
@@ -92,7 +92,7 @@ class SiteReport(_Frozen):
     degraded: tuple[str, ...] = ()
     chunks_embedded: int = 0
     queued: int = 0
-    ended: Literal["complete", "limit", "unreachable"] = "complete"
+    ended: Literal["complete", "limit", "unreachable", "paused"] = "complete"
     before: int = 0
     resumed: bool = False
     seconds: float = 0.0

@@ -1,9 +1,11 @@
 """Recognises the parts of a site that never end, by addresses, outcomes and repetition. No I/O."""
 
 import hashlib
+import json
 import re
 import zlib
 from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -75,6 +77,14 @@ class KnownTexts:
 
     def __init__(self) -> None:
         self._bands: OrderedDict[tuple[int, int], int] = OrderedDict()
+
+    def as_values(self) -> list[tuple[int, int, int]]:
+        """All that is known, as numbers, those met longest ago first."""
+        return [(*band, signature) for band, signature in self._bands.items()]
+
+    def take_values(self, values: Iterable[Sequence[int]]) -> None:
+        """Know what `as_values` gave."""
+        self._bands = OrderedDict(((band, bits), signature) for band, bits, signature in values)
 
     def add(self, signature: int) -> bool:
         """Remember a text and tell whether a text like it was known."""
@@ -287,6 +297,34 @@ class TrapGuard:
         self._texts = KnownTexts()
         self._series: dict[int, _Series] = {}
         self._short_texts: set[int] = set()
+
+    def learned(self) -> bytes:
+        """All that was counted, compressed, for a guard of another process to `recall`."""
+        values = {
+            "counts": list(self._counts.items()),
+            "key_sets": [(key, sorted(known)) for key, known in self._key_sets.items()],
+            "folders": [(*key, f.failures, f.duplicates) for key, f in self._folders.items()],
+            "closed": [(*key, reason) for key, reason in self._closed.items()],
+            "texts": self._texts.as_values(),
+            "series": [(key, each.visited, each.new) for key, each in self._series.items()],
+            "short_texts": sorted(self._short_texts),
+        }
+        return zlib.compress(json.dumps(values).encode())
+
+    def recall(self, learned: bytes) -> None:
+        """Take over what the guard of another process has `learned`."""
+        values = json.loads(zlib.decompress(learned))
+        self._counts = Counter(dict(values["counts"]))
+        self._key_sets = {key: set(known) for key, known in values["key_sets"]}
+        for is_tree, path, failures, duplicates in values["folders"]:
+            folder = self._folders[is_tree, path] = _Folder()
+            folder.failures, folder.duplicates = failures, duplicates
+        self._closed = {(is_tree, path): why for is_tree, path, why in values["closed"]}
+        self._texts.take_values(values["texts"])
+        for key, visited, new in values["series"]:
+            series = self._series[key] = _Series()
+            series.visited, series.new = visited, new
+        self._short_texts = set(values["short_texts"])
 
     def admit(self, url: str, depth: int) -> str | None:
         """Take a page into the count.

@@ -205,6 +205,8 @@ class Handlers:
         refresh = arguments.flag("refresh", default=False)
         crawl = _crawl_options(arguments, urls, refresh=refresh)
         memory = await self._memory(progress)
+        if arguments.flag("queue", default=False):
+            return await _enqueued(memory, urls, crawl, refused, refresh=refresh)
         if crawl is not None:
             return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
@@ -432,6 +434,26 @@ def _citation(entry: Arguments) -> Citation:
 def _page_progress(url: str, outcome: AcquiredPage | WebRAGError, done: int, total: int) -> str:
     verb = "Failed" if isinstance(outcome, WebRAGError) else outcome.outcome.capitalize()
     return f"{verb}: {one_line(url)} ({done}/{total})"
+
+
+async def _enqueued(
+    memory: "WebRAG",
+    urls: Sequence[str],
+    crawl: CrawlOptions | None,
+    refused: Mapping[str, str],
+    *,
+    refresh: bool,
+) -> Reply:
+    jobs = (
+        [await memory.enqueue_site(urls[0], crawl)]
+        if crawl is not None
+        else await memory.enqueue(urls, refresh=refresh)
+    )
+    from webrag.presentation.jobs import format_jobs
+
+    lines = [format_jobs(jobs), *(f"- {url}\n  (refused: {why})" for url, why in refused.items())]
+    data = {"jobs": [job.model_dump(mode="json") for job in jobs], "refused": dict(refused)}
+    return Reply("\n".join(lines), data=data)
 
 
 def _ingest_reply(

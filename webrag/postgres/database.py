@@ -402,6 +402,26 @@ class Database:
                 logger.info("The database connection was lost; trying once more.")
         raise AssertionError
 
+    def make_pool(
+        self, configure: Callable[[AsyncConnection[TupleRow]], Awaitable[None]], *, max_size: int
+    ) -> AsyncConnectionPool[AsyncConnection[TupleRow]]:
+        """A pool for a library that wants one of its own; who opens it closes it.
+
+        Args:
+            configure: Called with each new connection.
+            max_size: Connections at most.
+        """
+        return _Pool(
+            self._server.conninfo_async,
+            kwargs=self._server.connect_kwargs,
+            min_size=1,
+            max_size=max_size,
+            timeout=self.config.acquire_timeout_s,
+            configure=configure,
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+
     async def close(self) -> None:
         """Close all pools and give the embedded server up; repeating it does nothing."""
         await self._pools.close()

@@ -66,6 +66,7 @@ _ENDINGS = {
     "Repeat the {again} with a higher {limit} to go on.",
     "unreachable": "The site stopped answering, so {queued:,} pages were not visited. Repeat the "
     "{again} later to go on.",
+    "paused": "{queued:,} pages that were found wait for the next turn.",
 }
 
 
@@ -226,6 +227,7 @@ def format_status(status: CorpusStatus, *, max_pages: int = 200, page: int = 1) 
     if status.outcomes:
         counts = ", ".join(f"{count:,} {outcome}" for outcome, count in status.outcomes.items())
         lines.append(f"Last requests: {counts}")
+    lines += _work(status)
     lines += [
         f"Collection: {status.collection}",
         f"Embedding model: {_embedding(status)}",
@@ -259,6 +261,17 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
 
 
 _MOST_SITES = 40
+
+
+def _work(status: CorpusStatus) -> list[str]:
+    lines = [f"Jobs that wait or run: {status.jobs:,}"] if status.jobs else []
+    if status.schedules:
+        overdue = f", {status.schedules_overdue:,} overdue" if status.schedules_overdue else ""
+        lines.append(
+            f"Sites visited again and again: {status.schedules:,} ({status.schedules_due:,} due"
+            f"{overdue}, {status.schedules_failing:,} failing)"
+        )
+    return lines
 
 
 def _others(collections: Sequence[CollectionSize]) -> str:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
     from webrag.crawling.crawl import SiteCrawler
+    from webrag.ingestion.http.fetcher import SharedManners
     from webrag.ingestion.models import PageSource
     from webrag.orchestration.models import ScoreProfile
 
@@ -123,7 +124,7 @@ async def assemble(
     storage = await _storage(settings, stack, bundled)
     database, corpus, embedder = storage.database, storage.corpus, storage.embedder
     pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
-    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool)
+    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool, database)
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
@@ -272,9 +273,16 @@ def _ingestion(
     stack: AsyncExitStack,
     own: "PageSource | BaseReader | None",
     pool: ExtractionPool,
+    database: Database,
 ) -> tuple[IngestionService, BuiltinSource, PageSourceChoice]:
     config = settings.fetch_config()
-    fetcher = BuiltinSource(config)
+
+    def shared() -> "SharedManners":
+        from webrag.corpus.host_turns import HostTurns
+
+        return HostTurns(database)
+
+    fetcher = BuiltinSource(config, shared)
     # What sites list of themselves is always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)

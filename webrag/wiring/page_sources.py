@@ -12,10 +12,12 @@ from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from llama_index.core.readers.base import BaseReader
 
     from webrag.ingestion.http.client import Answer
-    from webrag.ingestion.http.fetcher import HttpFetcher
+    from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
     from webrag.ingestion.models import (
         FetchConfig,
         FetchedPage,
@@ -38,8 +40,9 @@ class BuiltinSource:
 
     name = "builtin"
 
-    def __init__(self, config: "FetchConfig") -> None:
+    def __init__(self, config: "FetchConfig", shared: "Callable[[], SharedManners]") -> None:
         self._config = config
+        self._shared = shared
         self._fetcher: HttpFetcher | None = None
 
     async def fetch(
@@ -68,7 +71,7 @@ class BuiltinSource:
     async def _opened(self) -> "HttpFetcher":
         home = await in_background(import_module, "webrag.ingestion.http.fetcher")
         if self._fetcher is None:
-            self._fetcher = home.HttpFetcher(self._config)
+            self._fetcher = home.HttpFetcher(self._config, shared=self._shared())
         return self._fetcher
 
 

@@ -5,8 +5,9 @@ import contextlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Protocol
 
 import httpcore2
 from ada_url import URL
@@ -26,12 +27,34 @@ from webrag.ingestion.http.guard import AllowList, Resolver, resolve
 from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache, RobotsRules
 from webrag.ingestion.http.status import retry_after_s
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
+from webrag.ingestion.patience import is_patient
 
-__all__ = ["MAX_CRAWL_DELAY_S", "HostGate", "HttpFetcher"]
+__all__ = ["MAX_CRAWL_DELAY_S", "HostGate", "HttpFetcher", "SharedManners"]
 # A robots.txt may ask for minutes; a question answered by a person waiting cannot grant that.
 MAX_CRAWL_DELAY_S = 10.0
 
 _REMEMBERED_HOSTS = 1_000
+
+
+class SharedManners(Protocol):
+    """What several processes agree on to be polite to a host together.
+
+    Methods raise StorageError when the others cannot be reached.
+    """
+
+    async def take(
+        self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
+    ) -> str:
+        """Wait for a turn at a host, at most `lease_s` long, and give what ends it."""
+
+    async def end(self, host: str, token: str) -> None:
+        """End a turn."""
+
+    async def hold(self, host: str, seconds: float) -> None:
+        """Let nobody begin a turn for a while."""
+
+    async def robots(self, origin: str, ask: Callable[[], Awaitable[RobotsAnswer]]) -> RobotsAnswer:
+        """A site's robots.txt, which one process asks for on behalf of all."""
 
 
 class _Host:
@@ -46,11 +69,26 @@ class HostGate:
     """Lets requests through host by host, at most so many at once and so often.
 
     Waiting is fair per host and one slow host never holds up another. It belongs to one event loop.
+
+    Args:
+        concurrency: Requests at once to one host.
+        delay_s: Least time between two of them.
+        shared: Counts those of other processes, too; None for this process alone.
+        lease_s: Longest time of a request, for the other processes.
     """
 
-    def __init__(self, *, concurrency: int, delay_s: float) -> None:
+    def __init__(
+        self,
+        *,
+        concurrency: int,
+        delay_s: float,
+        shared: SharedManners | None = None,
+        lease_s: float = 60.0,
+    ) -> None:
         self._concurrency = concurrency
         self._delay_s = delay_s
+        self._shared = shared
+        self._lease_s = lease_s
         self._hosts: OrderedDict[str, _Host] = OrderedDict()
 
     @contextlib.asynccontextmanager
@@ -73,10 +111,34 @@ class HostGate:
         try:
             async with state.slots:
                 await self._wait_for_start(state, delay)
-                yield
+                async with self._shared_turn(host, delay):
+                    yield
         finally:
             state.users -= 1
             self._forget_idle()
+
+    @contextlib.asynccontextmanager
+    async def _shared_turn(self, host: str, delay: float) -> AsyncIterator[None]:
+        if self._shared is None:
+            yield
+            return
+        token = await self._shared.take(
+            host,
+            concurrency=self._concurrency,
+            delay_s=delay,
+            lease_s=self._lease_s,
+            is_patient=is_patient(),
+        )
+        try:
+            yield
+        finally:
+            await asyncio.shield(self._shared.end(host, token))
+
+    async def hold_everywhere(self, host: str, seconds: float) -> None:
+        """As `hold`, for the other processes, too; a host that is exempt is held nowhere."""
+        self.hold(host, seconds)
+        if self._shared is not None and host in self._hosts:
+            await self._shared.hold(host, min(seconds, MAX_CRAWL_DELAY_S))
 
     def hold(self, host: str, seconds: float) -> None:
         """Begin no request to a host for a while: it says that it is busy.
@@ -129,6 +191,8 @@ _ROBOTS_TIMEOUT_S = 5.0
 # For a host that is busy and does not say for how long.
 _BUSY_WAIT_S = 1.0
 
+_LEASE_MARGIN_S = 10.0
+
 _FILE_CAPS = Caps(wire_bytes=10_000_000, decoded_bytes=20_000_000, truncate=True)
 
 
@@ -165,8 +229,10 @@ class HttpFetcher:
         *,
         resolver: Resolver = resolve,
         dialer: httpcore2.AsyncNetworkBackend | None = None,
+        shared: SharedManners | None = None,
     ) -> None:
         self._config = config
+        self._shared = shared
         self._allowed = AllowList(config.allowed_hosts)
         self._client = WebClient(
             user_agent=config.user_agent,
@@ -175,7 +241,12 @@ class HttpFetcher:
             resolver=resolver,
             dialer=dialer,
         )
-        self._gate = HostGate(concurrency=config.host_concurrency, delay_s=config.host_delay_s)
+        self._gate = HostGate(
+            concurrency=config.host_concurrency,
+            delay_s=config.host_delay_s,
+            shared=shared,
+            lease_s=config.timeout_s + _LEASE_MARGIN_S,
+        )
         self._robots = RobotsCache(self._fetch_robots, config.user_agent)
         self._agent = config.user_agent.partition("/")[0].strip()
         self._caps = Caps(
@@ -325,7 +396,7 @@ class HttpFetcher:
             return answer
         asked_s = retry_after_s(answer.headers.get("retry-after"))
         wait = _BUSY_WAIT_S if asked_s is None else asked_s
-        self._gate.hold(URL(url).host, wait)
+        await self._gate.hold_everywhere(URL(url).host, wait)
         if time.monotonic() + wait >= deadline:
             return answer
         _log.info("%s answered HTTP %d; asking again in %.1f s", url, answer.status, wait)
@@ -346,6 +417,12 @@ class HttpFetcher:
         return rules
 
     async def _fetch_robots(self, url: str) -> RobotsAnswer:
+        target = URL(url)
+        if self._shared is None or self._allowed.covers(target.hostname, _port(target)):
+            return await self._ask_robots(url)
+        return await self._shared.robots(target.origin, lambda: self._ask_robots(url))
+
+    async def _ask_robots(self, url: str) -> RobotsAnswer:
         address = url
         try:
             async with asyncio.timeout(min(_ROBOTS_TIMEOUT_S, self._config.timeout_s)):

@@ -13,11 +13,11 @@ from protego import Protego
 
 from webrag.concurrency import in_background
 
-__all__ = ["RobotsAnswer", "RobotsCache", "RobotsRules"]
+__all__ = ["FAILURE_KEPT_S", "KEPT_S", "RobotsAnswer", "RobotsCache", "RobotsRules"]
 
-_KEPT_S = 3_600.0
+KEPT_S = 3_600.0
 # A site in trouble is asked again soon; a working one at most once per hour.
-_FAILURE_KEPT_S = 60.0
+FAILURE_KEPT_S = 60.0
 _REMEMBERED_SITES = 500
 _MAX_SITEMAPS = 100
 # An address is compared with every rule: 150,000 wildcards, which 500 kB can hold, take half a
@@ -93,7 +93,7 @@ class RobotsCache:
                 answer = await self._fetch(f"{origin}/robots.txt")
                 # Reading 500 kB takes half a second.
                 entry.rules = await in_background(self._parse, answer)
-                kept = _KEPT_S if answer.failure is None else _FAILURE_KEPT_S
+                kept = KEPT_S if answer.failure is None else FAILURE_KEPT_S
                 entry.expires = time.monotonic() + kept
         return entry.rules
 

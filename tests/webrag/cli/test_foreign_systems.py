@@ -1,0 +1,77 @@
+"""Systems without Unix' own modules, and installations without the extra of the workers."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import Result
+from psycopg.conninfo import make_conninfo
+
+from tests.corpus_fixtures import server as server
+
+WITHOUT = """
+import sys
+for name in ("fcntl", "pwd", "grp", "termios", "uvloop"):
+    sys.modules[name] = None
+from webrag.cli import main
+site, place = sys.argv[1], sys.argv[2:]
+for command in (
+    ["ingest", f"{site}/", *place],
+    ["search", "How is the filter cleaned?", *place],
+    ["ingest", f"{site}/other", "--queue", *place],
+    ["worker", "--until-empty", *place],
+    ["jobs", "list", *place],
+):
+    try:
+        main(command, prog_name="webrag")
+    except SystemExit as end:
+        assert not end.code, command
+"""
+
+PAGE = """<html><head><title>Kettle</title></head><body><main><h1>Kettle</h1>
+<p>Clean the filter of the kettle every three weeks with citric acid.</p></main></body></html>"""
+
+
+def test_server_of_ones_own_needs_no_module_of_unix(
+    server: Any, static_site: Callable[..., Any], tmp_path: Any
+) -> None:
+    site = static_site({"/": PAGE, "/other": PAGE.replace("Kettle", "Pot")})
+    url = make_conninfo(server.embedded.conninfo, dbname=server.name, user="postgres")
+
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT, site, "--allow-host", site.removeprefix("http://"), "-q"],
+        env={**os.environ, "WEBRAG_DATABASE_URL": url, "WEBRAG_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert "every three weeks with citric acid" in ran.stdout
+    assert f"1: {site}/other\n  (done)" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("worker",),
+        ("jobs", "list"),
+        ("jobs", "show", "1"),
+        ("jobs", "cancel", "1"),
+        ("jobs", "retry", "1"),
+        ("schedule",),
+        ("ingest", "https://docs.test/", "--queue"),
+    ],
+)
+def test_command_of_a_missing_extra_says_how_to_get_it(
+    webrag: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setitem(sys.modules, "procrastinate", None)
+
+    ran = webrag(*command)
+
+    assert ran.exit_code == 2
+    assert "pip install 'webrag[workers]'" in ran.stderr

@@ -1,0 +1,67 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+PAGE = """<html><head><title>Kettle</title></head><body><main><h1>Kettle</h1>
+<p>Clean the filter of the kettle every three weeks with citric acid.</p></main></body></html>"""
+
+
+def test_queued_page_is_stored_by_a_worker(
+    corpus_command: Run, static_site: Callable[..., Any]
+) -> None:
+    site = static_site({"/": PAGE})
+
+    queued = corpus_command(site, "ingest", f"{site}/", "--queue")
+    before = len(site.paths)
+    worked = corpus_command(site, "worker", "--until-empty")
+    shown = corpus_command(site, "jobs", "show", "1")
+
+    assert f"- 1: {site}/\n  (waiting)" in queued.stdout
+    assert before == 0
+    assert f"Job 1 ({site}/) done" in worked.stderr
+    assert "State: done" in shown.stdout
+    assert "The page was indexed." in shown.stdout
+
+
+def test_job_can_be_cancelled_and_retried(corpus_command: Run) -> None:
+    corpus_command(None, "ingest", "https://docs.test/", "--max-pages", "9", "--queue")
+
+    cancelled = json.loads(corpus_command(None, "jobs", "cancel", "1", "--json").stdout)
+    again = json.loads(corpus_command(None, "jobs", "retry", "1", "--json").stdout)
+    listed = json.loads(corpus_command(None, "jobs", "list", "--unfinished", "--json").stdout)
+
+    assert cancelled["state"] == "cancelled"
+    assert again["request"] == cancelled["request"]
+    assert [job["id"] for job in listed["jobs"]] == [again["id"]]
+
+
+def test_unknown_job_is_told_so(corpus_command: Run) -> None:
+    ran = corpus_command(None, "jobs", "show", "9")
+
+    assert ran.exit_code == 2
+    assert "There is no job 9; `webrag jobs list` lists them." in ran.stderr
+
+
+def test_schedule_is_set_shown_by_status_and_removed(corpus_command: Run) -> None:
+    made = corpus_command(None, "schedule", "https://docs.test/guide/", "--every", "7d")
+    status = corpus_command(None, "status")
+    removed = corpus_command(None, "schedule", "--remove", "1")
+
+    assert "- 1: https://docs.test/guide/\n  (every 1w; due now)" in made.stdout
+    assert "Sites visited again and again: 1 (1 due, 0 failing)" in status.stdout
+    assert "No site is visited again of itself" in removed.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("https://docs.test/",), ("--every", "7d"), ("https://docs.test/", "--remove", "1")],
+)
+def test_schedule_that_is_half_given_is_refused(corpus_command: Run, options: tuple[str]) -> None:
+    ran = corpus_command(None, "schedule", *options)
+
+    assert ran.exit_code == 2
+    assert "Give SITE with --every AGE" in ran.stderr

@@ -1,0 +1,61 @@
+"""Queues and workers of the real parts over real Postgres."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from tests.corpus_fixtures import acquirer as acquirer
+from tests.corpus_fixtures import corpus as corpus
+from tests.corpus_fixtures import counting_embedding as counting_embedding
+from tests.corpus_fixtures import indexer as indexer
+from tests.corpus_fixtures import make_document as make_document
+from tests.webrag.crawling.crawl_lab import CrawlLab
+from tests.webrag.ingestion.conftest import make_fetcher as make_fetcher
+from tests.webrag.orchestration.conftest import gate as gate
+from tests.webrag.orchestration.conftest import lab as lab
+from webrag.crawling.crawl import SiteCrawler
+from webrag.crawling.queue import CrawlState
+from webrag.jobs.models import WorkerOptions
+from webrag.jobs.queue import JobQueue
+from webrag.jobs.worker import JobWorker
+from webrag.postgres.database import Database
+
+QUICK = WorkerOptions(heartbeat_s=0.2, stalled_s=1.5, poll_s=0.2, grace_s=5)
+
+
+@pytest.fixture
+def crawl_lab(lab: Any, database: Database) -> CrawlLab:
+    return CrawlLab(lab, CrawlState(database))
+
+
+@pytest.fixture
+def queue(lab: Any, database: Database) -> JobQueue:
+    return JobQueue(database)
+
+
+@pytest.fixture
+def make_worker(lab: Any, database: Database, queue: JobQueue) -> Callable[..., JobWorker]:
+    """Makes workers: `make_worker(turn_s=1)`."""
+
+    def make(**options: Any) -> JobWorker:
+        crawler = SiteCrawler(lab.acquirer, CrawlState(database))
+        return JobWorker(queue, crawler, lab.acquirer, QUICK.model_copy(update=options))
+
+    return make
+
+
+@pytest.fixture
+async def working(make_worker: Callable[..., JobWorker]) -> AsyncIterator[Callable[..., Any]]:
+    """Starts workers that are stopped at the end of the test: `working(turn_s=1)`."""
+    tasks: list[asyncio.Task[None]] = []
+
+    def start(**options: Any) -> asyncio.Task[None]:
+        tasks.append(asyncio.create_task(make_worker(**options).run()))
+        return tasks[-1]
+
+    yield start
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

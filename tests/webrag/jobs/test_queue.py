@@ -1,0 +1,176 @@
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from webrag.corpus.schema import drop_collection, queue_schema
+from webrag.crawling.report import CrawlOptions, SiteReport
+from webrag.errors import InputError
+from webrag.jobs.models import merged_report
+from webrag.jobs.queue import JobQueue
+from webrag.postgres.database import Database
+
+START = "https://docs.test/guide/"
+ALL = CrawlOptions(max_pages=50)
+
+
+async def count(database: Database, schema: str, name: str) -> int:
+    async def work(connection: Any) -> int:
+        cursor = await connection.execute(f'select count(*) from "{schema}".{name}')
+        (number,) = await cursor.fetchone()
+        return int(number)
+
+    return await database.run(work)
+
+
+async def test_site_asked_for_by_several_at_once_is_one_job(queue: JobQueue) -> None:
+    jobs = await asyncio.gather(*(queue.enqueue_site(START, ALL) for _ in range(4)))
+
+    assert len({job.id for job in jobs}) == 1
+    assert [job.state for job in await queue.jobs()] == ["waiting"]
+
+
+async def test_failed_transaction_leaves_neither_job_nor_place_in_the_queue(
+    queue: JobQueue, database: Database
+) -> None:
+    await queue.prepare()
+    schema = queue_schema(database.config.collection)
+    # The place in the queue is made first; the job itself is then refused.
+    await database.run(
+        lambda c: c.execute(
+            f'alter table "{database.config.collection}".jobs add check (kind <> $$site$$)'
+        )
+    )
+
+    with pytest.raises(Exception, match="check"):
+        await queue.enqueue_site(START, ALL)
+
+    assert await count(database, schema, "procrastinate_jobs") == 0
+
+
+async def test_pages_get_a_job_each_in_the_order_given(queue: JobQueue) -> None:
+    jobs = await queue.enqueue_pages(["https://b.test/x", "https://a.test/x", "https://b.test/x"])
+
+    assert [job.request.url for job in jobs] == ["https://b.test/x", "https://a.test/x"]
+    assert {job.request.kind for job in jobs} == {"page"}
+
+
+async def test_cancelled_job_can_be_retried_as_a_new_one(queue: JobQueue) -> None:
+    job = await queue.enqueue_site(START, ALL)
+
+    cancelled = await queue.cancel(job.id)
+    again = await queue.retry(job.id)
+
+    assert cancelled.state == "cancelled"
+    assert again.id != job.id
+    assert again.request == job.request
+
+
+async def test_job_that_has_ended_cannot_be_cancelled(queue: JobQueue) -> None:
+    job = await queue.enqueue_site(START, ALL)
+    await queue.cancel(job.id)
+
+    with pytest.raises(InputError, match=f"Job {job.id} has ended: it is cancelled"):
+        await queue.cancel(job.id)
+
+
+async def test_job_that_waits_cannot_be_retried(queue: JobQueue) -> None:
+    job = await queue.enqueue_site(START, ALL)
+
+    with pytest.raises(InputError, match="only failed and cancelled jobs"):
+        await queue.retry(job.id)
+
+
+async def test_unknown_job_is_told_so(queue: JobQueue) -> None:
+    with pytest.raises(InputError, match="There is no job 7"):
+        await queue.job(7)
+
+
+async def test_turn_taken_over_can_write_no_more(queue: JobQueue) -> None:
+    job = await queue.enqueue_site(START, ALL)
+    first = await queue.begin_turn(job.id)
+    second = await queue.begin_turn(job.id)
+    assert first is not None
+    assert second is not None
+
+    assert not await queue.end_turn(first, outcome="done")
+    assert (await queue.job(job.id)).ended_at is None
+    assert await queue.end_turn(second, outcome="done")
+    assert (await queue.job(job.id)).state == "done"
+
+
+async def test_job_that_every_worker_dies_of_fails(queue: JobQueue) -> None:
+    job = await queue.enqueue_site(START, ALL)
+    turns = [await queue.begin_turn(job.id) for _ in range(12)]
+
+    assert turns[-1] is None
+    ended = await queue.job(job.id)
+    assert ended.state == "failed"
+    assert "workers in a row ended" in str(ended.reason)
+
+
+async def test_due_visit_is_enqueued_once_by_several_workers(queue: JobQueue) -> None:
+    schedule = await queue.set_schedule(START, ALL, timedelta(days=7))
+
+    enqueued = await asyncio.gather(*(queue.enqueue_due() for _ in range(4)))
+
+    assert sum(enqueued) == 1
+    assert [job.schedule for job in await queue.jobs()] == [schedule.id]
+    (after,) = await queue.schedules()
+    assert after.overdue == timedelta()
+    assert timedelta(days=6) < after.next_at - schedule.next_at < timedelta(days=8)
+
+
+async def test_schedule_for_the_same_pages_is_replaced(queue: JobQueue) -> None:
+    await queue.set_schedule(START, ALL, timedelta(days=7))
+    await queue.set_schedule(START, ALL, timedelta(hours=6))
+
+    assert [each.every for each in await queue.schedules()] == [timedelta(hours=6)]
+
+
+async def test_schedule_counts_the_visits_that_failed_in_a_row(queue: JobQueue) -> None:
+    await queue.set_schedule(START, ALL, timedelta(days=7))
+    await queue.enqueue_due()
+    (job,) = await queue.jobs()
+    turn = await queue.begin_turn(job.id)
+    assert turn is not None
+
+    await queue.end_turn(turn, outcome="failed", reason="The site is gone.")
+
+    (schedule,) = await queue.schedules()
+    assert (schedule.failures, schedule.last_job) == (1, job.id)
+
+
+@pytest.mark.parametrize("every", [timedelta(seconds=1), timedelta(days=9999)])
+async def test_schedule_with_an_unusable_time_span_is_refused(
+    queue: JobQueue, every: timedelta
+) -> None:
+    with pytest.raises(InputError, match="1 minute to 10 years"):
+        await queue.set_schedule(START, ALL, every)
+
+
+async def test_dropped_collection_takes_its_queue_along(
+    queue: JobQueue, database: Database
+) -> None:
+    await queue.enqueue_site(START, ALL)
+    await drop_collection(database)
+
+    async def work(connection: Any) -> Any:
+        cursor = await connection.execute(
+            "select 1 from pg_namespace where nspname = %s",
+            (queue_schema(database.config.collection),),
+        )
+        return await cursor.fetchone()
+
+    assert await database.run(work) is None
+
+
+def test_report_of_all_turns_adds_up_and_names_pages_nobody_reported() -> None:
+    first = SiteReport(start_url=START, pages={"indexed": 3}, failed={"empty": 1}, seconds=2)
+    last = SiteReport(start_url=START, pages={"indexed": 2, "stored": 1}, seconds=1)
+
+    total = merged_report(first, last, visited=9)
+
+    assert total.pages == {"indexed": 5, "stored": 1}
+    assert (total.failed, total.before, total.seconds) == ({"empty": 1}, 2, 3.0)

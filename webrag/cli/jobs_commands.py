@@ -1,0 +1,148 @@
+"""`webrag jobs` and `webrag schedule`: what workers do, did and will do."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from webrag.cli.ingest_command import crawl_options, given_crawl_options
+from webrag.cli.options import json_option, parse_age, run_options, with_settings
+from webrag.cli.output import print_brief, print_json
+from webrag.cli.running import run
+from webrag.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import timedelta
+
+    from webrag.jobs.models import Job, Schedule
+    from webrag.jobs.queue import JobQueue
+    from webrag.settings import Settings
+
+__all__ = ["jobs_command", "schedule_command"]
+
+_T = TypeVar("_T")
+
+
+@click.group("jobs", short_help="List, show, cancel and retry jobs.")
+def jobs_command() -> None:
+    """Look after what `webrag ingest --queue` and `webrag schedule` have enqueued.
+
+    Needs the extra `workers`: pip install 'webrag[workers]'.
+    """
+
+
+@jobs_command.command("list")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("--unfinished", is_flag=True, help="Only jobs that wait or run.")
+@json_option
+@click.pass_context
+def list_command(ctx: click.Context, /, limit: int, unfinished: bool) -> None:
+    """List the jobs, newest first."""
+    from webrag.presentation.jobs import format_jobs
+
+    jobs = _asked(ctx.obj, lambda queue: queue.jobs(limit=limit, unfinished=unfinished))
+    if run_options(ctx).json:
+        print_json({"jobs": [job.model_dump(mode="json") for job in jobs]})
+    else:
+        print_brief(format_jobs(jobs))
+
+
+@jobs_command.command("show")
+@click.argument("job", type=int)
+@json_option
+@click.pass_context
+def show_command(ctx: click.Context, /, job: int) -> None:
+    """Say all about one job."""
+    _print(ctx, _asked(ctx.obj, lambda queue: queue.job(job)))
+
+
+@jobs_command.command("cancel")
+@click.argument("job", type=int)
+@json_option
+@click.pass_context
+def cancel_command(ctx: click.Context, /, job: int) -> None:
+    """Stop a job; pages that are stored stay, and the same request goes on from there."""
+    _print(ctx, _asked(ctx.obj, lambda queue: queue.cancel(job)))
+
+
+@jobs_command.command("retry")
+@click.argument("job", type=int)
+@json_option
+@click.pass_context
+def retry_command(ctx: click.Context, /, job: int) -> None:
+    """Enqueue a job that failed or was cancelled once more; it goes on where it was."""
+    _print(ctx, _asked(ctx.obj, lambda queue: queue.retry(job)))
+
+
+for _command in (list_command, show_command, cancel_command, retry_command):
+    with_settings(_command)
+
+
+@with_settings
+@click.command("schedule", short_help="Visit a site again and again.")
+@click.argument("site", required=False)
+@click.option("--every", metavar="AGE", callback=parse_age, help="Time between two visits: 7d.")
+@click.option("--remove", type=int, metavar="NUMBER", help="Visit this schedule's site no more.")
+@crawl_options
+@json_option
+@click.pass_context
+def schedule_command(
+    ctx: click.Context,
+    /,
+    site: str | None,
+    every: "timedelta | None",
+    remove: int | None,
+    **crawl: Any,
+) -> None:
+    """Let workers visit a SITE every so often: only what has changed is indexed again.
+
+    Without SITE: list the schedules.
+
+    Needs the extra `workers`: pip install 'webrag[workers]'.
+    """
+    chosen = given_crawl_options(crawl)
+    if (site is None) != (every is None) or (remove is not None and site is not None):
+        raise InputError("Give SITE with --every AGE, or --remove NUMBER, or nothing for the list.")
+    if site is None and chosen:
+        raise InputError("Options of a crawl need a SITE to visit.")
+
+    async def work(queue: "JobQueue") -> "list[Schedule]":
+        from webrag.crawling.report import CrawlOptions
+
+        if remove is not None:
+            await queue.remove_schedule(remove)
+        if site is not None and every is not None:
+            # The site is asked about every page, which costs little where nothing has changed.
+            options = CrawlOptions(**chosen, refresh=True)
+            return [await queue.set_schedule(site, options, every)]
+        return await queue.schedules()
+
+    from webrag.presentation.jobs import format_schedules
+
+    schedules = _asked(ctx.obj, work)
+    if run_options(ctx).json:
+        print_json({"schedules": [each.model_dump(mode="json") for each in schedules]})
+    else:
+        print_brief(format_schedules(schedules))
+
+
+def _print(ctx: click.Context, job: "Job") -> None:
+    from webrag.presentation.jobs import format_job
+
+    if run_options(ctx).json:
+        print_json(job.model_dump(mode="json"))
+    else:
+        print_brief(format_job(job))
+
+
+def _asked(settings: "Settings", work: "Callable[[JobQueue], Awaitable[_T]]") -> _T:
+    async def asked() -> _T:
+        from webrag.app import WebRAG
+
+        async with WebRAG(settings) as rag:
+            return await work(rag.jobs)
+
+    from webrag.wiring.jobs import require_workers
+
+    require_workers()
+    return run(asked())

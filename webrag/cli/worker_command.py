@@ -1,0 +1,66 @@
+"""`webrag worker`: do jobs."""
+
+import logging
+from typing import TYPE_CHECKING
+
+import click
+
+from webrag.cli.options import RunOptions, run_options, with_settings
+from webrag.cli.output import shown
+from webrag.cli.running import run
+
+if TYPE_CHECKING:
+    from webrag.jobs.queue import Turn
+    from webrag.jobs.worker import TurnEnd
+    from webrag.settings import Settings
+
+__all__ = ["worker_command"]
+
+
+@with_settings
+@click.command("worker", short_help="Do jobs that others have enqueued.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="Jobs at once; each site is asked for one page after the other all the same.",
+)
+@click.option("--until-empty", is_flag=True, help="End as soon as no job waits.")
+@click.pass_context
+def worker_command(ctx: click.Context, /, concurrency: int, until_empty: bool) -> None:
+    """Fetch and index what `webrag ingest --queue` and `webrag schedule` ask for.
+
+    Start as many as you like, on any machine with the same WEBRAG_DATABASE_URL. Ctrl-C finishes the
+    pages under way; what a worker leaves behind, others take over.
+
+    Needs the extra `workers`: pip install 'webrag[workers]'.
+    """
+    run(_work(ctx.obj, concurrency, until_empty, run_options(ctx)))
+
+
+async def _work(
+    settings: "Settings", concurrency: int, until_empty: bool, options: RunOptions
+) -> None:
+    from webrag.app import WebRAG
+    from webrag.wiring.jobs import require_workers
+
+    require_workers()
+    from webrag.jobs.models import WorkerOptions
+
+    def tell(turn: "Turn", end: "TurnEnd") -> None:
+        if not options.quiet:
+            said = end.outcome or "waits for its next turn"
+            why = f": {end.reason}" if end.reason else ""
+            click.echo(shown(f"Job {turn.job} ({turn.request.url}) {said}{why}"), err=True)
+
+    # What became of a job is told below.
+    logging.getLogger("procrastinate.worker").setLevel(logging.CRITICAL)
+    if "fetch_host_concurrency" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"fetch_host_concurrency": 1})
+    async with WebRAG(settings) as rag:
+        if not options.quiet:
+            click.echo(f"Working on the jobs of {settings.collection}; Ctrl-C ends it.", err=True)
+        await rag.work(
+            WorkerOptions(concurrency=concurrency), until_empty=until_empty, on_turn=tell
+        )

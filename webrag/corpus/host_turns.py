@@ -1,0 +1,198 @@
+"""What all processes of a corpus agree on to be polite to a host together."""
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from psycopg import AsyncConnection, sql
+
+from webrag.corpus.schema import table
+from webrag.ingestion.http.robots import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
+from webrag.postgres.database import Database
+
+__all__ = ["HostTurns"]
+
+_Connection = AsyncConnection[Any]
+
+# How long crawls keep away from a host that a question wants; it asks again sooner than that.
+_WANTED_S: Final = 2.0
+
+_LEAST_WAIT_S: Final = 0.05
+
+_MOST_WAIT_S: Final = 1.0
+
+_ASKING_S: Final = 15.0
+
+_KEPT: Final = "(case when r.failure is null then %s else %s end) * interval '1 s'"
+
+_BEGIN: Final = """
+with quickly as (select set_config('synchronous_commit', 'off', true)),
+  mine as (select jsonb_build_object(%(token)s::text, clock_timestamp()
+                                     + %(lease_s)s * interval '1 s') as held from quickly)
+insert into {host_turns} as h (host, next_at, holders)
+select %(host)s, clock_timestamp() + %(delay_s)s * interval '1 s', held from mine
+on conflict (host) do update set
+  next_at = excluded.next_at,
+  holders = excluded.holders || coalesce(
+    (select jsonb_object_agg(key, value) from jsonb_each_text(h.holders)
+     where value::timestamptz > clock_timestamp()), '{{}}'),
+  wanted_until = case when %(is_patient)s then h.wanted_until end
+where h.next_at <= clock_timestamp()
+  and (select count(*) from jsonb_each_text(h.holders)
+       where value::timestamptz > clock_timestamp()) < %(concurrency)s
+  and (not %(is_patient)s or h.wanted_until is null or h.wanted_until < clock_timestamp())
+returning true
+"""
+
+_WAIT: Final = """
+update {host_turns} set wanted_until = case when %(is_patient)s then wanted_until
+  else clock_timestamp() + %(wanted_s)s * interval '1 s' end
+where host = %(host)s
+returning extract(epoch from next_at - clock_timestamp())::float8
+"""
+
+
+class HostTurns:
+    """Turns at hosts, pauses that hosts ask for and their robots.txt, in the database.
+
+    All methods raise StorageError when the database fails.
+
+    Args:
+        database: Says which collection, which must exist when the first turn is taken.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take(
+        self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
+    ) -> str:
+        """Wait for a turn at a host.
+
+        Args:
+            host: Key under which requests are counted together.
+            concurrency: Turns at once, of all processes.
+            delay_s: Least time between the beginnings of two turns.
+            lease_s: Time after which a turn ends although nobody ended it.
+            is_patient: Let those who are not come first.
+
+        Returns:
+            What `end` wants.
+        """
+        token = uuid.uuid4().hex
+        values = {
+            "host": host,
+            "token": token,
+            "concurrency": concurrency,
+            "delay_s": delay_s,
+            "lease_s": lease_s,
+            "is_patient": is_patient,
+            "wanted_s": _WANTED_S,
+        }
+
+        async def work(connection: _Connection) -> float | None:
+            begun = await connection.execute(self._sql(_BEGIN), values)
+            if await begun.fetchone() is not None:
+                return None
+            row = await (await connection.execute(self._sql(_WAIT), values)).fetchone()
+            return float(row[0]) if row else 0.0
+
+        # Not in one transaction, nor with a lock: a turn is as long as a site is slow.
+        for _ in itertools.count():
+            wait_s = await self._database.run(work)
+            if wait_s is None:
+                break
+            await asyncio.sleep(min(max(wait_s, _LEAST_WAIT_S), _MOST_WAIT_S))
+        return token
+
+    async def end(self, host: str, token: str) -> None:
+        """End a turn."""
+        await self._execute(
+            "with quickly as (select set_config('synchronous_commit', 'off', true))"
+            " update {host_turns} set holders = holders - %s::text from quickly where host = %s",
+            (token, host),
+        )
+
+    async def hold(self, host: str, seconds: float) -> None:
+        """Let nobody begin a turn at a host for a while."""
+        await self._execute(
+            "insert into {host_turns} as h (host, next_at)"
+            " values (%s, clock_timestamp() + %s * interval '1 s')"
+            " on conflict (host) do update set next_at = greatest(h.next_at, excluded.next_at)",
+            (host, seconds),
+        )
+
+    async def robots(self, origin: str, ask: Callable[[], Awaitable[RobotsAnswer]]) -> RobotsAnswer:
+        """A site's robots.txt, asked for by one process while the others wait for what it gets.
+
+        Args:
+            origin: `https://host[:port]`.
+            ask: Fetches it; what it raises is raised here, and the next process asks.
+        """
+        while (known := await self._known_robots(origin)) is None:
+            if not await self._may_ask(origin):
+                await asyncio.sleep(_LEAST_WAIT_S)
+                continue
+            try:
+                answer = await ask()
+            except BaseException:
+                await asyncio.shield(self._forget_asking(origin))
+                raise
+            await self._store_robots(origin, answer)
+            return answer
+        return known
+
+    async def _known_robots(self, origin: str) -> RobotsAnswer | None:
+        statement = (
+            "select body, failure from {robots_files} r where origin = %s and fetched_at > now() - "
+            + _KEPT
+        )
+
+        async def work(connection: _Connection) -> RobotsAnswer | None:
+            cursor = await connection.execute(
+                self._sql(statement), (origin, KEPT_S, FAILURE_KEPT_S)
+            )
+            row = await cursor.fetchone()
+            return None if row is None else RobotsAnswer(row[0] or "", row[1])
+
+        return await self._database.run(work)
+
+    async def _may_ask(self, origin: str) -> bool:
+        return await self._execute(
+            "insert into {robots_files} as r (origin, asking_until)"
+            " values (%s, now() + %s * interval '1 s')"
+            " on conflict (origin) do update set asking_until = excluded.asking_until"
+            " where (r.asking_until is null or r.asking_until < now())"
+            # Another one may have got it since this one looked.
+            " and (r.fetched_at is null or r.fetched_at <= now() - " + _KEPT + ")",
+            (origin, _ASKING_S, KEPT_S, FAILURE_KEPT_S),
+        )
+
+    async def _store_robots(self, origin: str, answer: RobotsAnswer) -> None:
+        # What Postgres cannot hold is in no rule that matters.
+        body = answer.text.replace("\0", "").encode("utf-8", "replace").decode()
+        await self._execute(
+            "update {robots_files} set fetched_at = now(), body = %s, failure = %s,"
+            " asking_until = null where origin = %s",
+            (body, answer.failure, origin),
+        )
+
+    async def _forget_asking(self, origin: str) -> None:
+        await self._execute(
+            "update {robots_files} set asking_until = null where origin = %s", (origin,)
+        )
+
+    async def _execute(self, statement: str, values: tuple[Any, ...]) -> bool:
+        """Whether the statement changed anything."""
+
+        async def work(connection: _Connection) -> bool:
+            return (await connection.execute(self._sql(statement), values)).rowcount > 0
+
+        return await self._database.run(work)
+
+    def _sql(self, text: str) -> sql.Composed:
+        collection = self._database.config.collection
+        names = ("host_turns", "robots_files")
+        return sql.SQL(text).format(**{name: table(collection, name) for name in names})

@@ -1,0 +1,173 @@
+"""Jobs as their users see them, and how the reports of their turns add up. No I/O."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from webrag.crawling.report import CrawlOptions, SiteReport
+
+__all__ = [
+    "Job",
+    "JobReport",
+    "JobRequest",
+    "JobState",
+    "Schedule",
+    "WorkerOptions",
+    "merged_report",
+]
+
+JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+_SHOWN_FAILURES = 20
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class JobRequest(_Frozen):
+    """What a job is asked to do: the pages of a site, or one page.
+
+    Attributes:
+        url: Canonical URL of the page, or of the site's first page.
+        options: How far to go; None for the page alone.
+        refresh: Ask the site again even when the stored version of a single page is fresh.
+    """
+
+    url: str
+    options: CrawlOptions | None = None
+    refresh: bool = False
+
+    @property
+    def kind(self) -> Literal["site", "page"]:
+        """What it is about."""
+        return "page" if self.options is None else "site"
+
+    @property
+    def key(self) -> str:
+        """Equal for requests that one job at a time may work on; of sites, the key of the crawl."""
+        return f"page {self.url}" if self.options is None else self.options.key(self.url)
+
+
+class JobReport(_Frozen):
+    """What a job has done so far, in all its turns.
+
+    Attributes:
+        site: Of a site; its `before` counts pages whose turn ended before it could report.
+        outcome: Of a page: `indexed`, `updated`, `unchanged` or `stored`.
+    """
+
+    site: SiteReport | None = None
+    outcome: str | None = None
+
+
+class Job(_Frozen):
+    """One job.
+
+    Attributes:
+        id: Its number.
+        request: What it was asked to do.
+        state: `waiting` for a worker, for its next turn or for a site that is in trouble;
+            `running`; `done`; `failed`, `reason` says why; `cancelled`.
+        reason: Why it failed, or what its last turn met.
+        retry_at: When a job that waits is tried again; None for as soon as a worker is free.
+        deaths: Workers in a row that ended without a word while they worked on it.
+        visited: Pages of its site that are dealt with.
+        queued: Pages of its site that are known and wait.
+        schedule: Number of the schedule it comes from.
+    """
+
+    id: int
+    request: JobRequest
+    state: JobState
+    enqueued_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    retry_at: datetime | None = None
+    reason: str | None = None
+    deaths: int = 0
+    visited: int = 0
+    queued: int = 0
+    schedule: int | None = None
+    report: JobReport = Field(default_factory=JobReport)
+
+
+class Schedule(_Frozen):
+    """A site that is visited again and again.
+
+    Attributes:
+        id: Its number.
+        every: Time between two visits.
+        next_at: When a worker enqueues the next visit.
+        overdue: How long ago that should have been; zero as long as it is to come.
+        failures: Visits in a row that failed.
+        last_job: Number of the last visit's job.
+    """
+
+    id: int
+    request: JobRequest
+    every: timedelta
+    next_at: datetime
+    overdue: timedelta = timedelta()
+    failures: int = 0
+    last_job: int | None = None
+
+
+class WorkerOptions(_Frozen):
+    """How a worker works.
+
+    Attributes:
+        concurrency: Jobs at once; each site is still asked politely.
+        turn_s: Seconds after which a job lets others have a turn, if any wait.
+        page_s: Seconds after which a page is given up.
+        heartbeat_s: Seconds between two signs of life.
+        stalled_s: Seconds without one after which others take a worker's jobs over.
+        grace_s: Seconds that the pages under way get when the worker is asked to stop.
+        poll_s: Seconds between two looks for jobs that nobody announced.
+    """
+
+    concurrency: int = Field(default=4, ge=1, le=64)
+    turn_s: float = Field(default=30.0, gt=0)
+    page_s: float = Field(default=300.0, gt=0)
+    heartbeat_s: float = Field(default=10.0, gt=0)
+    stalled_s: float = Field(default=45.0, gt=0)
+    grace_s: float = Field(default=20.0, ge=0)
+    poll_s: float = Field(default=5.0, gt=0)
+
+
+def merged_report(before: SiteReport | None, now: SiteReport, *, visited: int) -> SiteReport:
+    """The report of all turns.
+
+    Args:
+        before: Of the turns before this one.
+        now: Of this one.
+        visited: Pages that the corpus says were visited in all turns.
+    """
+    turns = [now] if before is None else [before, now]
+
+    def total(name: str) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for turn in turns:
+            counts.update(getattr(turn, name))
+        return dict(counts.most_common())
+
+    failures: dict[str, str] = {}
+    for turn in turns:
+        failures |= turn.failures
+    pages, failed = total("pages"), total("failed")
+    told = sum(pages.values()) + sum(failed.values())
+    return now.model_copy(
+        update={
+            "pages": pages,
+            "failed": failed,
+            "failures": dict(list(failures.items())[:_SHOWN_FAILURES]),
+            "skipped": total("skipped"),
+            "degraded": tuple(dict.fromkeys(note for turn in turns for note in turn.degraded)),
+            "chunks_embedded": sum(turn.chunks_embedded for turn in turns),
+            "before": max(0, visited - told),
+            "resumed": False,
+            "seconds": round(sum(turn.seconds for turn in turns), 3),
+        }
+    )

@@ -1,0 +1,599 @@
+"""Jobs in the corpus' own Postgres: put in, listed, cancelled, begun and ended.
+
+What a job is about and how far it is stands in the tables of the corpus; procrastinate's tables,
+in a schema beside the collection's, hold its place in the queue. Both are written in one
+transaction wherever both change.
+"""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import procrastinate
+from procrastinate.schema import SchemaManager
+from psycopg import AsyncConnection, sql
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from webrag.corpus.schema import lock_tables, queue_schema, table
+from webrag.crawling.report import CrawlOptions, SiteReport
+from webrag.crawling.scope import CrawlScope
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url
+from webrag.jobs.models import Job, JobReport, JobRequest, JobState, Schedule, merged_report
+from webrag.postgres.database import Database
+
+__all__ = ["TASK", "JobQueue", "Turn", "priority_of", "use_queue_schema"]
+
+TASK: Final = "webrag"
+"""Name of the one task: work on the job with this number."""
+
+_Connection = AsyncConnection[Any]
+
+_VERSION_KEY: Final = "queue_version"
+
+_PAGE_PRIORITY: Final = 1  # somebody waits for it
+
+_EPOCH: Final = 1_700_000_000
+
+_MOST_DEATHS: Final = 8
+
+_LONGEST_EVERY: Final = timedelta(days=3650)
+
+
+class Turn(NamedTuple):
+    """A worker's turn at a job.
+
+    Attributes:
+        number: Higher than that of every turn before.
+        visited: Pages of the site that are dealt with.
+        failures: Turns in a row that ended in a failure worth another try.
+    """
+
+    job: int
+    number: int
+    request: JobRequest
+    visited: int
+    failures: int
+    report: JobReport
+
+
+async def use_queue_schema(connection: _Connection, collection: str, *, is_local: bool) -> None:
+    """Let the names of procrastinate's tables and functions mean those of a collection."""
+    path = "concat_ws(', ', quote_ident(%s), nullif(current_setting('search_path'), ''))"
+    await connection.execute(
+        f"select set_config('search_path', {path}, %s)", (queue_schema(collection), is_local)
+    )
+
+
+def priority_of(request: JobRequest) -> int:
+    """Its priority from now on: pages come first, and of sites the one that has waited longest."""
+    return _PAGE_PRIORITY if request.options is None else _EPOCH - int(time.time())
+
+
+class JobQueue:
+    """The jobs of one collection; safe to share between tasks, threads and processes.
+
+    All methods raise StorageError when the database fails.
+
+    Args:
+        database: Says which collection, which must exist.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.collection = database.config.collection
+        self._app = procrastinate.App(connector=procrastinate.PsycopgConnector())
+        self._is_ready = False
+
+    async def prepare(self) -> None:
+        """Make the queue's tables, or bring them to what this procrastinate expects."""
+        if self._is_ready:
+            return
+
+        async def work(connection: _Connection) -> None:
+            if await self._version(connection) == procrastinate.__version__:
+                return
+            await lock_tables(connection, self.collection)
+            await self._install(connection, await self._version(connection))
+
+        await self.database.run(work)
+        self._is_ready = True
+
+    async def enqueue_site(self, url: str, options: CrawlOptions) -> Job:
+        """Let workers bring the pages of a site into the corpus.
+
+        Returns:
+            The job; the one that is not done yet when the same was asked for before.
+
+        Raises:
+            InputError: The URL or a pattern cannot be used.
+        """
+        return (await self._enqueue([site_request(url, options)]))[0]
+
+    async def enqueue_pages(self, urls: Sequence[str], *, refresh: bool = False) -> list[Job]:
+        """Let workers bring single pages into the corpus, before the pages of sites.
+
+        Returns:
+            A job for each page, as `enqueue_site`.
+
+        Raises:
+            InputError: A URL cannot be used.
+        """
+        wanted = dict.fromkeys(canonical_url(url) for url in urls)
+        return await self._enqueue([JobRequest(url=url, refresh=refresh) for url in wanted])
+
+    async def jobs(self, *, limit: int = 100, unfinished: bool = False) -> list[Job]:
+        """The jobs, newest first.
+
+        Args:
+            limit: At most so many.
+            unfinished: Only those that wait or run.
+        """
+        await self.prepare()
+
+        async def work(connection: _Connection) -> list[Job]:
+            condition = "j.ended_at is null" if unfinished else "true"
+            return await self._select(connection, f"{condition} order by j.id desc limit %s", limit)
+
+        return await self.database.run(work, snapshot=True)
+
+    async def job(self, number: int) -> Job:
+        """One job.
+
+        Raises:
+            InputError: There is none with this number.
+        """
+        await self.prepare()
+        found = await self.database.run(lambda c: self._select(c, "j.id = %s", number))
+        if not found:
+            raise InputError(f"There is no job {number}; `webrag jobs list` lists them.")
+        return found[0]
+
+    async def cancel(self, number: int) -> Job:
+        """Take a job out of the queue, or stop it; pages that are stored stay.
+
+        Raises:
+            InputError: There is none with this number, or it has ended.
+        """
+        job = await self.job(number)
+
+        async def work(connection: _Connection) -> bool:
+            await use_queue_schema(connection, self.collection, is_local=True)
+            ended = await connection.execute(
+                self._sql(
+                    "update {jobs} set outcome = 'cancelled', ended_at = now()"
+                    " where id = %s and ended_at is null returning id"
+                ),
+                (number,),
+            )
+            if await ended.fetchone() is None:
+                return False
+            await self._app.job_manager.cancel_job_by_id_async(
+                number, abort=True, connection=connection
+            )
+            return True
+
+        if not await self.database.run(work):
+            raise InputError(f"Job {number} has ended: it is {job.state}.")
+        return await self.job(number)
+
+    async def retry(self, number: int) -> Job:
+        """Enqueue a job that failed or was cancelled once more; it goes on where it was.
+
+        Raises:
+            InputError: There is none with this number, or it has not ended so.
+        """
+        job = await self.job(number)
+        if job.state not in ("failed", "cancelled"):
+            raise InputError(
+                f"Job {number} is {job.state}; only failed and cancelled jobs can be retried."
+            )
+        return (await self._enqueue([job.request]))[0]
+
+    async def begin_turn(self, number: int) -> Turn | None:
+        """Take a turn at a job; whoever had one before can write no more.
+
+        Returns:
+            None when there is nothing left to do: the job has ended, now at the latest.
+        """
+
+        async def work(connection: _Connection) -> Turn | None:
+            visited = await self._visited(connection, number)
+            row = await (
+                await connection.execute(
+                    self._sql(
+                        """
+                        update {jobs} set
+                          turn = greatest(turn, (extract(epoch from clock_timestamp()) * 1000
+                                                )::bigint) + 1,
+                          started_at = coalesce(started_at, now()), is_running = true,
+                          deaths = case when is_running and progress >= %(visited)s
+                                        then deaths + 1 else 0 end,
+                          progress = %(visited)s
+                        where id = %(job)s and ended_at is null
+                        returning turn, request, failures, report, deaths
+                        """
+                    ),
+                    {"job": number, "visited": visited},
+                )
+            ).fetchone()
+            if row is None:
+                return None
+            turn, request, failures, report, deaths = row
+            begun = Turn(
+                number,
+                turn,
+                JobRequest.model_validate(request),
+                visited,
+                failures,
+                JobReport.model_validate(report or {}),
+            )
+            if deaths < _MOST_DEATHS:
+                return begun
+            reason = f"{deaths} workers in a row ended while they worked on it."
+            await self._end(connection, begun, "failed", reason, begun.report)
+            return None
+
+        return await self.database.run(work)
+
+    async def end_turn(
+        self,
+        turn: Turn,
+        *,
+        outcome: Literal["done", "failed"] | None,
+        site: SiteReport | None = None,
+        page: str | None = None,
+        reason: str | None = None,
+        failures: int = 0,
+    ) -> bool:
+        """Write down what a turn came to.
+
+        Args:
+            turn: Which.
+            outcome: Of the job; None when another turn goes on with it.
+            site: What this turn did on the site.
+            page: What became of the page.
+            reason: Why the turn or the job failed.
+            failures: Turns in a row that ended in a failure worth another try.
+
+        Returns:
+            False when the turn was not the last one any more: nothing was written.
+        """
+
+        async def work(connection: _Connection) -> bool:
+            visited = await self._visited(connection, turn.job)
+            report = JobReport(
+                site=merged_report(turn.report.site, site, visited=visited)
+                if site
+                else turn.report.site,
+                outcome=page,
+            )
+            if outcome is not None:
+                return await self._end(connection, turn, outcome, reason, report)
+            cursor = await connection.execute(
+                self._sql(
+                    "update {jobs} set is_running = false, deaths = 0, report = %s, reason = %s,"
+                    " failures = %s where id = %s and turn = %s and ended_at is null"
+                ),
+                (
+                    Jsonb(report.model_dump(mode="json")),
+                    reason,
+                    failures,
+                    turn.job,
+                    turn.number,
+                ),
+            )
+            return cursor.rowcount > 0
+
+        return await self.database.run(work)
+
+    async def others_wait(self) -> bool:
+        """Whether a job waits for a worker now."""
+        statement = self._sql(
+            "select exists (select from {queue}.procrastinate_jobs where status = 'todo'"
+            " and (scheduled_at is null or scheduled_at <= now()))"
+        )
+
+        async def work(connection: _Connection) -> bool:
+            row = await (await connection.execute(statement)).fetchone()
+            return bool(row and row[0])
+
+        return await self.database.run(work)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[bool]:
+        """Whether no other worker is in such a block; it is kept so until the end of this one."""
+        async with self.database.session() as connection:
+            cursor = await connection.execute(
+                "select pg_try_advisory_xact_lock(hashtextextended(%s, 44))", (self.collection,)
+            )
+            row = await cursor.fetchone()
+            yield bool(row and row[0])
+
+    async def repair(self) -> None:
+        """End jobs whose place in the queue has ended, or is gone, without their knowing."""
+        statement = self._sql(
+            """
+            update {jobs} j set outcome = 'failed', ended_at = now(),
+              reason = coalesce(j.reason, 'Its place in the queue was lost.')
+            where j.ended_at is null and not exists (
+              select from {queue}.procrastinate_jobs p
+              where p.id = j.id and p.status in ('todo', 'doing'))
+            """
+        )
+
+        async def work(connection: _Connection) -> None:
+            await connection.execute(statement)
+
+        await self.database.run(work)
+
+    async def set_schedule(self, url: str, options: CrawlOptions, every: timedelta) -> Schedule:
+        """Visit a site again and again, for the first time as soon as a worker is free.
+
+        A schedule for the same pages is replaced.
+
+        Raises:
+            InputError: The URL, a pattern or the time span cannot be used.
+        """
+        if not timedelta(minutes=1) <= every <= _LONGEST_EVERY:
+            raise InputError(
+                f"The time between two visits is {every}; allowed are 1 minute to 10 years."
+            )
+        request = site_request(url, options)
+        await self.prepare()
+        statement = self._sql(
+            "insert into {schedules} as s (key, request, every_s, next_at)"
+            " values (%s, %s, %s, now())"
+            " on conflict (key) do update set request = excluded.request,"
+            " every_s = excluded.every_s,"
+            " next_at = least(s.next_at, now() + excluded.every_s * interval '1 s')"
+            " returning id"
+        )
+        values = (request.key, _json(request), round(every.total_seconds()))
+
+        async def work(connection: _Connection) -> int:
+            row = await (await connection.execute(statement, values)).fetchone()
+            assert row is not None
+            return int(row[0])
+
+        number = await self.database.run(work)
+        return next(each for each in await self.schedules() if each.id == number)
+
+    async def remove_schedule(self, number: int) -> None:
+        """Visit a site no more of itself; its pages and jobs stay.
+
+        Raises:
+            InputError: There is no schedule with this number.
+        """
+
+        async def work(connection: _Connection) -> int:
+            statement = self._sql("delete from {schedules} where id = %s")
+            return (await connection.execute(statement, (number,))).rowcount
+
+        if not await self.database.run(work):
+            raise InputError(f"There is no schedule {number}; `webrag schedule` lists them.")
+
+    async def schedules(self) -> list[Schedule]:
+        """The sites that are visited again and again, the one due next first."""
+        statement = self._sql(
+            "select s.id, s.request, s.every_s * interval '1 s' as every, s.next_at, s.failures,"
+            " greatest(now() - s.next_at, interval '0') as overdue,"
+            " (select max(j.id) from {jobs} j where j.schedule = s.id) as last_job"
+            " from {schedules} s order by s.next_at, s.id"
+        )
+
+        async def work(connection: _Connection) -> list[Schedule]:
+            async with connection.cursor(row_factory=dict_row) as cursor:
+                await cursor.execute(statement)
+                return [Schedule.model_validate(row) for row in await cursor.fetchall()]
+
+        return await self.database.run(work)
+
+    async def enqueue_due(self) -> int:
+        """Enqueue the visits that are due, each once however many workers ask; their number."""
+
+        async def work(connection: _Connection) -> int:
+            due = await connection.execute(
+                self._sql(
+                    "select id, request from {schedules} where next_at <= now()"
+                    " order by next_at for update skip locked"
+                )
+            )
+            rows = await due.fetchall()
+            for schedule, request in rows:
+                await self._enqueue_one(connection, JobRequest.model_validate(request), schedule)
+                await connection.execute(
+                    self._sql(
+                        # Visits that were missed are made up for once.
+                        "update {schedules} set next_at = greatest(next_at, now()"
+                        " - every_s * interval '1 s') + every_s * interval '1 s' where id = %s"
+                    ),
+                    (schedule,),
+                )
+            return len(rows)
+
+        return await self.database.run(work)
+
+    async def _enqueue(self, requests: Sequence[JobRequest]) -> list[Job]:
+        await self.prepare()
+
+        async def work(connection: _Connection) -> list[int]:
+            # In one order, so that nobody deadlocks.
+            ordered = sorted(requests, key=lambda request: request.key)
+            numbers = {
+                request.key: await self._enqueue_one(connection, request) for request in ordered
+            }
+            return [numbers[request.key] for request in requests]
+
+        return [await self.job(number) for number in await self.database.run(work)]
+
+    async def _enqueue_one(
+        self, connection: _Connection, request: JobRequest, schedule: int | None = None
+    ) -> int:
+        """Number of the job, in the caller's transaction."""
+        await connection.execute(
+            "select pg_advisory_xact_lock(hashtextextended(%s, 43))",
+            (f"{self.collection}\n{request.key}",),
+        )
+        cursor = await connection.execute(
+            self._sql("select id from {jobs} where key = %s and ended_at is null"), (request.key,)
+        )
+        row = await cursor.fetchone()
+        if row is not None:
+            return int(row[0])
+        await use_queue_schema(connection, self.collection, is_local=True)
+        number = await self._app.configure_task(
+            TASK,
+            lock=request.key,
+            priority=priority_of(request),
+            connection=connection,
+        ).defer_async()
+        await connection.execute(
+            self._sql(
+                "insert into {jobs} (id, kind, key, request, schedule) values (%s, %s, %s, %s, %s)"
+            ),
+            (number, request.kind, request.key, _json(request), schedule),
+        )
+        return number
+
+    async def _end(
+        self,
+        connection: _Connection,
+        turn: Turn,
+        outcome: str,
+        reason: str | None,
+        report: JobReport,
+    ) -> bool:
+        row = await (
+            await connection.execute(
+                self._sql(
+                    "update {jobs} set is_running = false, outcome = %s, reason = %s, report = %s,"
+                    " ended_at = now() where id = %s and turn = %s and ended_at is null"
+                    " returning key, schedule"
+                ),
+                (outcome, reason, Jsonb(report.model_dump(mode="json")), turn.job, turn.number),
+            )
+        ).fetchone()
+        if row is None:
+            return False
+        key, schedule = row
+        if outcome == "done":
+            await connection.execute(self._sql("delete from {crawls} where key = %s"), (key,))
+        await connection.execute(
+            self._sql(
+                "update {schedules} set failures = case when %s = 'done' then 0"
+                " else failures + 1 end where id = %s"
+            ),
+            (outcome, schedule),
+        )
+        return True
+
+    async def _visited(self, connection: _Connection, number: int) -> int:
+        cursor = await connection.execute(
+            self._sql(
+                "select count(*) from {crawl_urls} u join {crawls} c on c.id = u.crawl"
+                " join {jobs} j on j.key = c.key where j.id = %s and u.state in (1, 2)"
+            ),
+            (number,),
+        )
+        row = await cursor.fetchone()
+        return int(row[0]) if row else 0
+
+    async def _select(self, connection: _Connection, condition: str, value: int) -> list[Job]:
+        statement = self._sql(
+            """
+            select j.id, j.request, j.outcome, j.enqueued_at, j.started_at, j.ended_at, j.reason,
+              j.deaths, j.schedule, j.report, p.status::text as status, p.scheduled_at,
+              count(u.url) filter (where u.state in (1, 2)) as visited,
+              count(u.url) filter (where u.state = 0) as queued
+            from {jobs} j left join {queue}.procrastinate_jobs p on p.id = j.id
+            left join {crawls} c on c.key = j.key and j.ended_at is null
+            left join {crawl_urls} u on u.crawl = c.id
+            where j.id in (select j.id from {jobs} j where """
+            + condition
+            + ") group by j.id, p.id order by j.id desc"
+        )
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(statement, (value,))
+            return [_job(row) for row in await cursor.fetchall()]
+
+    async def _version(self, connection: _Connection) -> str | None:
+        cursor = await connection.execute(
+            self._sql(
+                "select value #>> '{{}}' from {corpus_meta} where key = %s and exists"
+                " (select from pg_namespace where nspname = %s)"
+            ),
+            (_VERSION_KEY, queue_schema(self.collection)),
+        )
+        row = await cursor.fetchone()
+        return None if row is None else str(row[0])
+
+    async def _install(self, connection: _Connection, version: str | None) -> None:
+        if version == procrastinate.__version__:
+            return
+        if version is None:
+            create = sql.SQL("create schema {}").format(
+                sql.Identifier(queue_schema(self.collection))
+            )
+            await connection.execute(create)
+        await use_queue_schema(connection, self.collection, is_local=True)
+        for script in _scripts(version):
+            await connection.execute(script.encode())
+        await connection.execute(
+            self._sql(
+                "insert into {corpus_meta} (key, value) values (%s, %s)"
+                " on conflict (key) do update set value = excluded.value"
+            ),
+            (_VERSION_KEY, Jsonb(procrastinate.__version__)),
+        )
+
+    def _sql(self, text: str) -> sql.Composed:
+        names = ("corpus_meta", "crawls", "crawl_urls", "jobs", "schedules")
+        tables = {name: table(self.collection, name) for name in names}
+        queue = sql.Identifier(queue_schema(self.collection))
+        return sql.SQL(text).format(queue=queue, **tables)
+
+
+def site_request(url: str, options: CrawlOptions) -> JobRequest:
+    """A request for the pages of a site.
+
+    Raises:
+        InputError: The URL or a pattern cannot be used.
+    """
+    start = canonical_url(url)
+    CrawlScope.of(options.scope, [start], options.include, options.exclude)
+    return JobRequest(url=start, options=options)
+
+
+def _json(request: JobRequest) -> Jsonb:
+    return Jsonb(request.model_dump(mode="json"))
+
+
+def _scripts(version: str | None) -> list[str]:
+    """What makes procrastinate's tables, or brings them from a version to the installed one."""
+    if version is None:
+        return [SchemaManager.get_schema()]
+    found = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
+    return [path.read_text("utf-8") for path in found if _numbers(path.name) > _numbers(version)]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.partition("_")[0].split(".")[:3]
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in parts)
+
+
+def _job(row: dict[str, Any]) -> Job:
+    state: JobState = row["outcome"] or ("running" if row["status"] == "doing" else "waiting")
+    retry_at: datetime | None = row["scheduled_at"]
+    is_later = state == "waiting" and retry_at is not None and retry_at > datetime.now(UTC)
+    names = ("id", "request", "enqueued_at", "started_at", "ended_at", "reason", "deaths")
+    return Job(
+        **{name: row[name] for name in (*names, "visited", "queued", "schedule")},
+        state=state,
+        retry_at=retry_at if is_later else None,
+        report=JobReport.model_validate(row["report"] or {}),
+    )

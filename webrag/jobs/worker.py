@@ -1,0 +1,381 @@
+"""Does jobs, turn by turn, until it is stopped; what pages and crawls need is others' business."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple
+
+import procrastinate
+from procrastinate.exceptions import ConnectorException, JobAborted
+from procrastinate.job_context import AbortReason, JobContext
+from procrastinate.jobs import Job as QueuedJob
+from procrastinate.jobs import Status
+from procrastinate.manager import JobManager
+from procrastinate.retry import BaseRetryStrategy, RetryDecision
+from psycopg import AsyncConnection
+
+from webrag.concurrency import ended, settled
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.crawling.crawl import CrawlTurn, SiteCrawler, is_no_answer
+from webrag.crawling.queue import TurnLostError
+from webrag.crawling.report import SiteReport
+from webrag.errors import ProviderError, StorageError, WebRAGError
+from webrag.jobs.models import WorkerOptions
+from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
+
+__all__ = ["JobWorker", "TurnEnd", "decide_after_failure", "decide_after_visit"]
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S: Final = 60
+
+_PAUSE_FACTOR: Final = 4
+
+_MOST_FAILURES: Final = 5
+
+_DEFECT_PAUSE_S: Final = 10
+
+_RESTART_PAUSE_S: Final = 3.0
+
+# Of a pool of its own: heartbeats, looks for jobs, and what becomes of them.
+_CONNECTIONS: Final = 3
+
+
+class TurnEnd(NamedTuple):
+    """What follows a turn.
+
+    Attributes:
+        outcome: Of the job; None when another turn goes on with it.
+        pause_s: Until then.
+        failures: Turns in a row that ended in a failure worth another try.
+        reason: Why the turn failed, if it did.
+    """
+
+    outcome: Any = None
+    pause_s: int = 0
+    failures: int = 0
+    reason: str | None = None
+
+
+def decide_after_visit(report: SiteReport, failures: int) -> TurnEnd:
+    """What follows a turn at a site that went as it should, or met a silent site.
+
+    Args:
+        report: Of the turn.
+        failures: Turns in a row that ended in a failure before it.
+    """
+    if report.ended == "paused":
+        return TurnEnd()
+    if report.ended != "unreachable":
+        return TurnEnd("done")
+    if report.obtained:
+        failures = 0
+    return _again_or_failed("The site stopped answering.", failures)
+
+
+def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
+    """What follows a turn that failed: another one after a pause where that may help.
+
+    Args:
+        error: Why.
+        failures: Turns in a row that ended in a failure before it.
+    """
+    is_passing = isinstance(error, ProviderError | StorageError) or is_no_answer(error)
+    if not is_passing:
+        return TurnEnd("failed", reason=str(error))
+    return _again_or_failed(str(error), failures)
+
+
+def _again_or_failed(reason: str, failures: int) -> TurnEnd:
+    failures += 1
+    if failures >= _MOST_FAILURES:
+        return TurnEnd("failed", failures=failures, reason=reason)
+    return TurnEnd(None, _FIRST_PAUSE_S * _PAUSE_FACTOR ** (failures - 1), failures, reason)
+
+
+class _AnotherTurn(Exception):
+    """Ends a turn of a job that goes on."""
+
+    def __init__(self, pause_s: int, priority: int) -> None:
+        super().__init__(f"another turn in {pause_s} s")
+        self.pause_s = pause_s
+        self.priority = priority
+
+
+class _JobFailedError(Exception):
+    """Ends a job whose own record says why."""
+
+
+class _Turns(BaseRetryStrategy):
+    """Puts a job back into the queue unless it has failed for good."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: QueuedJob) -> Any:
+        del job
+        if isinstance(exception, _JobFailedError):
+            return None
+        if isinstance(exception, _AnotherTurn):
+            return RetryDecision(
+                retry_in={"seconds": exception.pause_s}, priority=exception.priority
+            )
+        # A worker that stops, or a defect; one that comes back is counted as a death each time.
+        pause_s = 0 if isinstance(exception, asyncio.CancelledError) else _DEFECT_PAUSE_S
+        return RetryDecision(retry_in={"seconds": pause_s})
+
+
+_IF_MINE: Final = """
+with mine as (
+  select id from procrastinate_jobs
+  where id = %(job_id)s and worker_id = %(worker_id)s and status = 'doing' for update)
+"""
+
+_FINISH: Final = f"""{_IF_MINE}
+select procrastinate_finish_job_v1(mine.id, %(status)s, false) from mine"""
+
+_RETRY: Final = f"""{_IF_MINE}
+select procrastinate_retry_job_v2(mine.id, %(retry_at)s, %(priority)s, null, null) from mine"""
+
+
+class _OwnJobs(JobManager):
+    """Ends and retries only what this worker still has: others may have taken it over.
+
+    A lost connection is waited out: a job that is done and not told so would be done again.
+    """
+
+    async def finish_job(self, job: QueuedJob, status: Status, delete_job: bool) -> None:
+        del delete_job
+        await self._say(_FINISH, job, status=status.value)
+
+    async def retry_job(
+        self,
+        job: QueuedJob,
+        retry_at: Any = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
+        del queue, lock
+        await self._say(_RETRY, job, retry_at=retry_at, priority=priority)
+
+    async def _say(self, query: Any, job: QueuedJob, **values: Any) -> None:
+        for pause_s in (0.2, 1.0, 3.0, 10.0, None):
+            try:
+                await self.connector.execute_query_all_async(
+                    query, job_id=job.id, worker_id=job.worker_id, **values
+                )
+            except ConnectorException:
+                if pause_s is None:
+                    raise
+                await asyncio.sleep(pause_s)
+            else:
+                return
+
+
+class JobWorker:
+    """Works on the jobs of one collection, several at once.
+
+    Args:
+        queue: Where they are.
+        crawler: Brings in sites.
+        acquirer: Brings in pages.
+        options: How to work.
+        on_turn: Told of each turn that ended: what it was at and what follows.
+    """
+
+    def __init__(
+        self,
+        queue: JobQueue,
+        crawler: SiteCrawler,
+        acquirer: PageAcquirer,
+        options: WorkerOptions,
+        *,
+        on_turn: Callable[[Turn, TurnEnd], None] | None = None,
+    ) -> None:
+        self._queue = queue
+        self._crawler = crawler
+        self._acquirer = acquirer
+        self._options = options
+        self._on_turn = on_turn
+        self._is_stopping = False
+
+    async def run(self, *, until_empty: bool = False) -> None:
+        """Work until cancelled; the pages under way are finished first, within `grace_s`.
+
+        Args:
+            until_empty: End as soon as no job waits for a worker now.
+
+        Raises:
+            StorageError: The queue cannot be reached at the start.
+        """
+        await self._queue.prepare()
+        self._is_stopping = False
+        while True:
+            async with self._engine() as app:
+                await self._look_after(app)
+                await self._work(app, until_empty=until_empty)
+            if until_empty and not await self._queue.others_wait():
+                return
+            if until_empty:
+                # What waits may be for another worker to give up first.
+                await asyncio.sleep(min(self._options.poll_s, _RESTART_PAUSE_S))
+            else:
+                _log.warning("The connection to the job queue was lost; trying again.")
+                await asyncio.sleep(_RESTART_PAUSE_S)
+
+    @asynccontextmanager
+    async def _engine(self) -> AsyncIterator[procrastinate.App]:
+        collection = self._queue.collection
+
+        async def configure(connection: AsyncConnection[Any]) -> None:
+            await use_queue_schema(connection, collection, is_local=False)
+            await connection.commit()
+
+        pool = self._queue.database.make_pool(configure, max_size=_CONNECTIONS)
+        app = procrastinate.App(connector=procrastinate.PsycopgConnector())
+        app.job_manager = _OwnJobs(app.connector)
+        app.task(name=TASK, pass_context=True, retry=_Turns())(self._take_turn)
+        async with pool, app.open_async(pool):
+            yield app
+
+    async def _work(self, app: procrastinate.App, *, until_empty: bool) -> None:
+        options = self._options
+        working = asyncio.create_task(
+            app.run_worker_async(
+                concurrency=options.concurrency,
+                wait=not until_empty,
+                fetch_job_polling_interval=options.poll_s,
+                abort_job_polling_interval=options.poll_s,
+                shutdown_graceful_timeout=options.grace_s,
+                install_signal_handlers=False,
+                update_heartbeat_interval=options.heartbeat_s,
+                stalled_worker_timeout=options.stalled_s,
+            )
+        )
+        looking = asyncio.create_task(self._keep_looking_after(app))
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError:
+            self._is_stopping = True
+            raise
+        finally:
+            await ended([looking])
+            working.cancel()  # which lets the jobs under way come to their end
+            await settled([working])
+        error = None if working.cancelled() else working.exception()
+        if error is not None:
+            _log.warning("The worker was interrupted: %s", error)
+
+    async def _keep_looking_after(self, app: procrastinate.App) -> None:
+        while True:
+            await asyncio.sleep(self._options.stalled_s / 4)
+            try:
+                await self._look_after(app)
+            except (ConnectorException, StorageError) as error:
+                _log.warning("Jobs of workers that are gone could not be looked for: %s", error)
+
+    async def _look_after(self, app: procrastinate.App) -> None:
+        """Take jobs of dead workers back into the queue, and put in what is due."""
+        manager = JobManager(app.connector)
+        async with self._queue.alone() as is_alone:
+            if is_alone:
+                for job in await manager.get_stalled_jobs(
+                    seconds_since_heartbeat=self._options.stalled_s
+                ):
+                    _log.warning("Job %s is taken over: its worker is gone.", job.id)
+                    await manager.retry_job(job)
+        await self._queue.repair()
+        await self._queue.enqueue_due()
+
+    async def _take_turn(self, context: JobContext) -> None:
+        assert context.job.id is not None
+        turn = await self._queue.begin_turn(context.job.id)
+        if turn is None:
+            return
+        try:
+            end = await self._done(turn)
+        except TurnLostError:
+            _log.warning("Job %d was taken over by another worker.", turn.job)
+            return
+        except asyncio.CancelledError:
+            if context.abort_reason() is AbortReason.USER_REQUEST:
+                raise JobAborted from None
+            await asyncio.shield(self._queue.end_turn(turn, outcome=None, failures=turn.failures))
+            raise
+        if self._on_turn is not None:
+            self._on_turn(turn, end)
+        if end.outcome == "failed":
+            raise _JobFailedError(end.reason)
+        if end.outcome is None:
+            raise _AnotherTurn(end.pause_s, priority_of(turn.request))
+
+    async def _done(self, turn: Turn) -> TurnEnd:
+        """Take the turn, and write down what it came to."""
+        report: SiteReport | None = None
+        page: str | None = None
+        try:
+            if turn.request.options is None:
+                page = await self._visit_page(turn)
+                end = TurnEnd("done")
+            else:
+                report = await self._visit_site(turn)
+                end = decide_after_visit(report, turn.failures)
+        except TurnLostError:
+            raise
+        except WebRAGError as error:
+            end = decide_after_failure(error, turn.failures)
+        await self._queue.end_turn(
+            turn,
+            outcome=end.outcome,
+            site=report,
+            page=page,
+            reason=end.reason,
+            failures=end.failures,
+        )
+        return end
+
+    async def _visit_page(self, turn: Turn) -> str:
+        request, page_s = turn.request, self._options.page_s
+        limit = asyncio.timeout(page_s)
+        try:
+            async with limit:
+                page = await self._acquirer.acquire(request.url, refresh=request.refresh)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            why = f"it was not done within {page_s:g} seconds"
+            raise await self._acquirer.give_up(request.url, why) from None
+        return page.outcome
+
+    async def _visit_site(self, turn: Turn) -> SiteReport:
+        assert turn.request.options is not None
+        is_over = False
+
+        async def watch() -> None:
+            nonlocal is_over
+            pause_s = self._options.turn_s
+            while not is_over:
+                await asyncio.sleep(pause_s)
+                is_over = await self._queue.others_wait()
+                pause_s = self._options.poll_s
+
+        watching = asyncio.create_task(_unless_lost(watch))
+        try:
+            return await self._crawler.crawl(
+                turn.request.url,
+                turn.request.options,
+                turn=CrawlTurn(
+                    turn.number,
+                    lambda: is_over or self._is_stopping,
+                    page_s=self._options.page_s,
+                ),
+            )
+        finally:
+            await ended([watching])
+
+
+async def _unless_lost(work: Callable[[], Awaitable[None]]) -> None:
+    """Do what may as well be left undone while the database is away."""
+    try:
+        await work()
+    except StorageError as error:
+        _log.info("Nobody knows whether other jobs wait: %s", error)

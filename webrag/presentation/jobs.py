@@ -1,0 +1,94 @@
+"""Jobs and schedules as text."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from webrag.jobs.models import Job, Schedule
+from webrag.presentation.reports import counted, format_site
+from webrag.presentation.untrusted import one_line
+
+__all__ = ["format_job", "format_jobs", "format_schedules", "format_span"]
+
+
+def format_jobs(jobs: Sequence[Job]) -> str:
+    """One line for each job."""
+    if not jobs:
+        return "No job has been enqueued: `webrag ingest URL --queue` does that."
+    return "\n".join(["[JOBS]", *map(_line, jobs)])
+
+
+def format_job(job: Job) -> str:
+    """All about one job."""
+    lines = [
+        f"[JOB {job.id}]",
+        f"{'Page' if job.request.options is None else 'Site'}: {job.request.url}",
+        f"State: {_state(job)}",
+        f"Enqueued: {_time(job.enqueued_at)}",
+    ]
+    lines += [f"Begun: {_time(job.started_at)}"] if job.started_at else []
+    lines += [f"Ended: {_time(job.ended_at)}"] if job.ended_at else []
+    lines += [f"Schedule: {job.schedule}"] if job.schedule is not None else []
+    if job.deaths:
+        lines.append(f"Workers that ended while they worked on it: {job.deaths} in a row")
+    if job.report.outcome:
+        lines.append(f"The page was {job.report.outcome}.")
+    if job.report.site:
+        lines += ["", format_site(job.report.site)]
+    return "\n".join(lines)
+
+
+def format_schedules(schedules: Sequence[Schedule]) -> str:
+    """One line for each schedule: what is due, overdue and failing."""
+    if not schedules:
+        return "No site is visited again of itself: `webrag schedule SITE --every 7d` does that."
+    return "\n".join(["[SCHEDULES]", *map(_schedule, schedules)])
+
+
+def format_span(span: timedelta) -> str:
+    """A time span in its largest whole unit, as the command line takes it: `7d`."""
+    seconds = round(span.total_seconds())
+    for unit, size in (("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _line(job: Job) -> str:
+    return f"- {job.id}: {job.request.url}\n  ({_state(job)})"
+
+
+def _state(job: Job) -> str:
+    said: list[str] = [job.state]
+    if job.request.options is not None and not job.ended_at:
+        said.append(f"{counted(job.visited, 'page')} visited, {job.queued:,} known and waiting")
+    if job.report.site is not None and job.ended_at:
+        said.append(f"{counted(job.report.site.obtained + job.report.site.before, 'page')} visited")
+    if job.retry_at:
+        said.append(f"tried again at {_time(job.retry_at)}")
+    if job.reason:
+        said.append(one_line(job.reason))
+    return "; ".join(said)
+
+
+def _schedule(schedule: Schedule) -> str:
+    said = [f"every {format_span(schedule.every)}"]
+    if schedule.overdue > timedelta(minutes=5):
+        said.append(f"overdue for {_about(schedule.overdue)}: no worker has enqueued it")
+    elif schedule.overdue:
+        said.append("due now")
+    else:
+        said.append(f"due at {_time(schedule.next_at)}")
+    if schedule.failures:
+        said.append(f"failed {counted(schedule.failures, 'time')} in a row")
+    if schedule.last_job is not None:
+        said.append(f"last visit: job {schedule.last_job}")
+    return f"- {schedule.id}: {schedule.request.url}\n  ({'; '.join(said)})"
+
+
+def _about(span: timedelta) -> str:
+    minutes = span.total_seconds() / 60
+    return f"{minutes / 60:.0f} hours" if minutes >= 120 else f"{minutes:.0f} minutes"
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
