@@ -3,7 +3,7 @@
 import logging
 
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import is_file, page_address
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
@@ -16,7 +16,7 @@ from webrag.ingestion.models import (
 )
 from webrag.ingestion.notes import note
 
-__all__ = ["FallbackSource", "IngestionService"]
+__all__ = ["FallbackSource", "IngestionService", "SourceByAddress"]
 _log = logging.getLogger(__name__)
 
 
@@ -88,7 +88,7 @@ class IngestionService:
         # of another address.
         return document.model_copy(
             update={
-                "url": canonical_url(page.url),
+                "url": page_address(page.url),
                 "requested_url": page.requested_url,
                 "etag": None,
                 "last_modified": None,
@@ -122,6 +122,46 @@ def _as_version_of(
 
 
 _SPOKEN = {"builtin": "the built-in fetcher"}
+
+
+class SourceByAddress:
+    """Reads files of this machine from one source, and everything else from another.
+
+    Args:
+        web: Asked for pages of the web; never told of anything else.
+        files: Asked for files.
+    """
+
+    def __init__(self, web: PageSource, files: PageSource) -> None:
+        self._web = web
+        self._files = files
+
+    @property
+    def name(self) -> str:
+        """Of the source of web pages, which is what users choose."""
+        return self._web.name
+
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage | NotModified:
+        """Get one page.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: It could not be obtained, or is a program's own document.
+        """
+        if is_file(url):
+            return await self._files.fetch(url, validators=validators, fresh=fresh)
+        if not url.startswith("http"):
+            raise FetchError(f"{url} was brought by a program and cannot be asked for.", url=url)
+        return await self._web.fetch(url, validators=validators, fresh=fresh)
+
+    async def aclose(self) -> None:
+        """Close both sources."""
+        try:
+            await self._web.aclose()
+        finally:
+            await self._files.aclose()
 
 
 class FallbackSource:

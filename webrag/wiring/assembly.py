@@ -23,7 +23,9 @@ from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import Embedder
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.ingestion.extraction_pool import ExtractionPool
-from webrag.ingestion.service import IngestionService
+from webrag.ingestion.files.access import FileAccess
+from webrag.ingestion.files.source import FileSource
+from webrag.ingestion.service import IngestionService, SourceByAddress
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.discovery import LinkDiscovery
 from webrag.orchestration.links.site_maps import SiteMaps
@@ -103,10 +105,12 @@ async def assemble(
     page_source: "PageSource | BaseReader | None" = None,
     reranker: "tuple[BaseNodePostprocessor | None, ScoreProfile | str | None]" = (None, None),
     guardrails: "Sequence[Guardrail]" = (),
+    files: FileAccess,
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
-    The arguments are those of `WebRAG`, a reranker together with its score profile. The stack
+    The arguments are those of `WebRAG`, a reranker together with its score profile; `files` says
+    which files of this machine may be read. The stack
     closes everything, the page source included.
 
     Raises:
@@ -118,7 +122,7 @@ async def assemble(
     storage = await _storage(settings, stack, bundled)
     database, corpus, embedder = storage.database, storage.corpus, storage.embedder
     pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
-    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool)
+    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool, files)
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
@@ -267,13 +271,19 @@ def _ingestion(
     stack: AsyncExitStack,
     own: "PageSource | BaseReader | None",
     pool: ExtractionPool,
+    files: FileAccess,
 ) -> tuple[IngestionService, BuiltinSource, PageSourceChoice]:
     config = settings.fetch_config()
     fetcher = BuiltinSource(config)
     # What sites list of themselves is always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)
-    service = IngestionService(pages.source, pool, prefer_markdown=config.prefer_markdown)
+    local = FileSource(
+        files, max_bytes=config.max_decoded_bytes, max_document_bytes=config.max_pdf_bytes
+    )
+    service = IngestionService(
+        SourceByAddress(pages.source, local), pool, prefer_markdown=config.prefer_markdown
+    )
     stack.push_async_callback(service.aclose)
     return service, fetcher, pages
 
