@@ -20,6 +20,7 @@ __all__ = [
     "is_file",
     "page_address",
     "parent_urls",
+    "place_in_file",
     "site_of",
 ]
 
@@ -130,6 +131,19 @@ def file_path(url: str) -> Path:
     return Path(path[1:] if _DRIVE.match(path) else path)
 
 
+def place_in_file(link: str) -> str | None:
+    """The end of a file's path, with the line a link leads to; None for what is no file.
+
+    `docs/guide.md:42` for `file:///home/me/docs/guide.md#L42`.
+    """
+    if not is_file(link):
+        return None
+    path, _, fragment = link.partition("#")
+    name = "/".join(file_path(path).parts[-2:]).lstrip("/")
+    line = fragment.removeprefix("L")
+    return f"{name}:{line}" if line.isdecimal() else name
+
+
 _DOCUMENT = "document:"
 _DRIVE = re.compile(r"/[A-Za-z]:")
 
@@ -210,9 +224,8 @@ def _not_absolute(text: str) -> str:
     is_host_and_port = re.match(r"[\w.-]+:\d+(/|$)", text)
     if _LOCAL_PATH.match(text):
         return (
-            f"The URL {_shown(text)} is a path of this machine, and pages are read over HTTP only."
-            " Serve its folder with `python -m http.server --bind 127.0.0.1 8000`, set"
-            " WEBRAG_ALLOW_HOSTS=127.0.0.1:8000, and give http://127.0.0.1:8000/ with its name."
+            f"The URL {_shown(text)} is a path of this machine; files are named as"
+            " file:///folder/page.md, where they may be read, and only pages of the web are crawled."
         )
     if scheme and not is_host_and_port and not scheme.group().lower().startswith("http"):
         name = scheme.group()[:20]

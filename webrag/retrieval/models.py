@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.corpus.models import ParentChunk
+from webrag.ingestion.addresses import place_in_file
 from webrag.ingestion.models import Anchor
 
 __all__ = [
@@ -249,3 +250,8 @@ class CitationSpan(_Frozen):
     token_end: int
     title: str | None
     chunk_id: UUID
+
+    @property
+    def place(self) -> str | None:
+        """File and line as people write them, `docs/guide.md:42`; None for a page of the web."""
+        return place_in_file(self.link)

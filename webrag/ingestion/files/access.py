@@ -75,7 +75,7 @@ class FileAccess:
             UnusablePageError: It is no file, or longer than `at_most` bytes.
         """
         try:
-            with open(self._opened(path), "rb") as file:
+            with os.fdopen(self._opened(path), "rb") as file:
                 facts = os.fstat(file.fileno())
                 if not stat.S_ISREG(facts.st_mode):
                     raise UnusablePageError(f"{path} is not a file.", url=url, kind="not_text")

@@ -51,7 +51,12 @@ def named_address(given: str | Path) -> str:
     """
     text = os.fspath(given)
     if isinstance(given, str) and (not _is_path(text) or "\0" in text):
-        return page_address(text)
+        try:
+            return page_address(text)
+        except InputError as error:
+            if _SCHEME.match(text) or not text.strip():
+                raise
+            raise InputError(f"{error} Nor is there a file or folder of that name.") from error
     try:
         path = Path(text).expanduser()
     except RuntimeError as error:

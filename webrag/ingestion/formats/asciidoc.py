@@ -27,6 +27,7 @@ _MACRO = re.compile(r"\b(?:kbd|btn|menu|footnote|pass):[\w-]*\[([^\[\]]*)\]")
 _ANCHOR = re.compile(r"\[\[[^\[\]]*\]\]|\[#[^\[\]]*\](?=[#*_`])")
 _STRONG = re.compile(r"(?<![\w*])\*{1,2}(?=\S)([^*\n]+?)(?<=\S)\*{1,2}(?![\w*])")
 _CODE = re.compile(r"``?\+?([^`\n]+?)\+?``?")
+_CALLOUT = re.compile(r"[ \t]*(?:#|//|--|;;)?[ \t]*(?:<\d+>[ \t]*)+\Z")
 _CODE_STYLES = frozenset({"source", "listing", "literal", "console", "subs"})
 
 
@@ -101,7 +102,7 @@ class _Reader:
             self._until(delimiter)
         elif is_code:
             language = language or (style[1] if len(style) > 1 and style[0] == "source" else "")
-            body = [re.sub(r"[ \t]*<\d+>\Z", "", line) for line in self._until(delimiter)]
+            body = [_CALLOUT.sub("", line) for line in self._until(delimiter)]
             yield from ("", f"```{language if language.isalnum() else ''}", *body, "```", "")
         elif style and style[0] in ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"):
             inner = _Reader(self._until(delimiter))

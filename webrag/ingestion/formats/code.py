@@ -49,7 +49,9 @@ def read_code(source: str, language: str) -> CodeText:
     for start, end in blocks_of(lines):
         body = "\n".join(lines[start:end])
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", body)), default=0))
-        heading = _heading(lines[start:end])
+        heading, declared = _heading(lines, start, end)
+        if heading:
+            anchors.append(Anchor(char_start=length, fragment=f"L{declared + 1}"))
         head = f"## {heading}\n\n{fence}{language}\n" if heading else f"{fence}{language}\n"
         anchors.append(Anchor(char_start=length + len(head), fragment=f"L{start + 1}"))
         parts.append(f"{head}{body}\n{fence}")
@@ -115,14 +117,14 @@ def _is_small(lines: Sequence[str], start: int, end: int) -> bool:
     return len(told) < _SHORT_LINES
 
 
-def _heading(lines: Sequence[str]) -> str:
-    """The first line that declares something, as inline code; empty when there is none."""
-    for line in lines:
-        text = line.strip()
-        if text and not _COMMENT.match(line) and not _DECORATOR.match(line):
+def _heading(lines: Sequence[str], start: int, end: int) -> tuple[str, int]:
+    """The first line that declares something, as inline code, and which it is; "" for none."""
+    for at in range(start, end):
+        text = lines[at].strip()
+        if text and not _COMMENT.match(text) and not _DECORATOR.match(text):
             text = text.rstrip("{:( ").replace("`", "'")[:_HEADING_CHARS].rstrip()
-            return f"`{text}`" if any(map(str.isalnum, text)) else ""
-    return ""
+            return (f"`{text}`" if any(map(str.isalnum, text)) else ""), at
+    return "", start
 
 
 def _trimmed(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:

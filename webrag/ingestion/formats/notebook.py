@@ -48,7 +48,7 @@ def _cell(cell: dict[str, Any], language: str) -> list[str]:
             shown = "\n".join(filter(None, printed)).strip("\n")
             if len(shown) > _OUTPUT_CHARS:
                 shown = f"{shown[:_OUTPUT_CHARS].rstrip()}\n[...]"
-            return [*_fenced(text, language), *_fenced(shown, "text")]
+            return [*_fenced(text, language), *_fenced(shown, "")]
     return []
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from docutils import nodes
 from docutils.core import publish_doctree, publish_from_doctree
 from docutils.parsers.rst import Directive, directives, roles
+from docutils.statemachine import StringList
 
 __all__ = ["html_from_rst"]
 
@@ -53,9 +54,12 @@ class _Unknown(Directive):
             block = nodes.literal_block(text, text)
             block["classes"] += ["code", *self.arguments[:1]]
             return [block]
-        given = [nodes.paragraph("", "", nodes.strong("", each)) for each in self.arguments]
+        # A first paragraph right below belongs to the argument, as docutils sees it.
+        title, _, begun = (self.arguments[0] if self.arguments else "").partition("\n")
+        given = [nodes.paragraph("", "", nodes.strong("", title))] if title else []
         held = nodes.container()
-        self.state.nested_parse(self.content, self.content_offset, held)
+        lines = StringList([*begun.splitlines(), "", *self.content], source="")
+        self.state.nested_parse(lines, self.content_offset, held)
         return [*given, *held.children]
 
 
@@ -69,6 +73,9 @@ def html_from_rst(source: str) -> str:
     tree = publish_doctree(source, settings_overrides=_SETTINGS | {"warning_stream": io.StringIO()})
     for message in list(tree.findall(nodes.system_message)):
         message.parent.remove(message)
+    for literal in tree.findall(nodes.literal):
+        # Otherwise written as a span, which is no code to a reader.
+        literal["classes"] = ["code"]
     page = publish_from_doctree(
         tree,
         writer="html5",
