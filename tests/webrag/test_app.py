@@ -357,7 +357,7 @@ async def test_longest_question_is_answered(rag: WebRAG, site: Any) -> None:
     ],
 )
 async def test_answer_refuses_what_is_no_page_address(url: Any) -> None:
-    with pytest.raises(InputError, match="URL|another machine"):
+    with pytest.raises(InputError, match=r"URL|another machine"):
         await WebRAG(load_settings()).answer(url, "why?")
 
 

@@ -225,7 +225,7 @@ def _not_absolute(text: str) -> str:
     if _LOCAL_PATH.match(text):
         return (
             f"The URL {_shown(text)} is a path of this machine; files are named as"
-            " file:///folder/page.md, where they may be read, and only pages of the web are crawled."
+            " file:///folder/page.md where they may be read; only pages of the web are crawled."
         )
     if scheme and not is_host_and_port and not scheme.group().lower().startswith("http"):
         name = scheme.group()[:20]

@@ -353,10 +353,18 @@ _OF_LINES = frozenset({"html", "markdown", "text", "rst", "asciidoc"})
 
 
 def _from_rst(page: FetchedPage) -> _Content:
-    from webrag.ingestion.formats.rst import html_from_rst
+    from webrag.ingestion.formats.rst import read_rst
 
-    content = _from_html(page, html_from_rst(page.text))
-    return replace(content, signs=PageSigns(title=content.meta.title or ""))
+    document = read_rst(page.text)
+    content = _from_html(page, document.html)
+    # Otherwise the date is any that the text holds, and the title the name docutils gave it.
+    meta = replace(
+        content.meta,
+        title=document.title or _first_line(content.markdown),
+        published_at=parse_date(document.date),
+        modified_at=None,
+    )
+    return replace(content, meta=meta)
 
 
 def _from_asciidoc(page: FetchedPage) -> _Content:

@@ -1,6 +1,7 @@
 """reStructuredText to HTML by docutils; nothing that a text names is opened."""
 
 import io
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,7 @@ from docutils.core import publish_doctree, publish_from_doctree
 from docutils.parsers.rst import Directive, directives, roles
 from docutils.statemachine import StringList
 
-__all__ = ["html_from_rst"]
+__all__ = ["RstDocument", "read_rst"]
 
 _SETTINGS: dict[str, Any] = {
     "_disable_config": True,
@@ -63,8 +64,23 @@ class _Unknown(Directive):
         return [*given, *held.children]
 
 
-def html_from_rst(source: str) -> str:
-    """The document as a page, with its title and what its field list says of it.
+@dataclass(frozen=True)
+class RstDocument:
+    """A document as docutils reads it.
+
+    Attributes:
+        html: The whole page.
+        title: Of its only top heading; empty when there is none.
+        date: What its field list says, in any form.
+    """
+
+    html: str
+    title: str
+    date: str
+
+
+def read_rst(source: str) -> RstDocument:
+    """Read a document.
 
     What docutils does not know, such as Sphinx's directives and roles, is read as the text it
     holds. Includes and raw HTML are left out: neither may reach another file.
@@ -81,7 +97,8 @@ def html_from_rst(source: str) -> str:
         writer="html5",
         settings_overrides=_SETTINGS | {"warning_stream": io.StringIO()},
     )
-    return str(page)
+    dates = [node.astext() for node in tree.findall(nodes.date)]
+    return RstDocument(str(page), str(tree.get("title") or ""), dates[0] if dates else "")
 
 
 def _without_options(lines: list[str]) -> list[str]:
