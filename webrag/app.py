@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
+    from llama_index.core.schema import Document
 
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.models import EventListener, ManagerResult
@@ -524,6 +525,37 @@ class WebRAG:
             "left_out": dict(named.left_out),
         }
         return report.model_copy(update=update)
+
+    async def add_documents(self, documents: "Sequence[Document]") -> IngestReport:
+        """Index LlamaIndex documents, as pages that nobody has to be asked for.
+
+        A document whose metadata name an address of the web (`source_url`, `url`, `source`) is
+        stored under it, every other one under `document:` and its id: given again with the same
+        id, it replaces the version before. Text is read as Markdown. Chunks carry the metadata,
+        which the filters of `vector_store` see; title, description, language and date among them
+        are the page's, and a file's name stands for a title.
+
+        Args:
+            documents: From any reader.
+
+        Raises:
+            InputError: One of them is no document, or has no text; nothing was stored.
+            StorageError: The database failed.
+        """
+        from webrag.ingestion.given_documents import page_of_document
+
+        pages = [(each, page_of_document(each)) for each in documents]
+        parts = await self._current_parts()
+        stored: list[AcquiredPage] = []
+        failed: dict[str, str] = {}
+        for given, page in pages:
+            try:
+                document = await parts.ingestion.convert(page)
+                document = document.model_copy(update={"metadata": given.metadata})
+                stored.append(await parts.indexer.index(document))
+            except FetchError as error:
+                failed[page.url] = str(error)
+        return IngestReport(pages=tuple(stored), failed=failed)
 
     async def _named(self, given: Named | Sequence[Named]) -> NamedSources:
         """What a caller named, folders taken apart."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from llama_index.core.schema import Document
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from webrag import WebRAG
 from webrag.errors import RefusedAddressError
@@ -163,3 +165,30 @@ async def test_folder_without_a_file_to_read_says_what_it_holds(
         f"There is no file to read below {tmp_path} (1 of a kind that is not read)."
     ]
     assert json.loads(report.model_dump_json())["left_out"] == {"of a kind that is not read": 1}
+
+
+async def test_documents_of_a_program_are_answered_from(opened: Open) -> None:
+    given = [
+        Document(
+            text="The broker closes a connection that is idle for 95 seconds.",
+            doc_id="limits-1",
+            metadata={"file_name": "limits.pdf", "page_label": "3", "team": "core"},
+        ),
+        Document(text="# Else\n\nOther words.", metadata={"url": "https://example.com/else"}),
+    ]
+
+    async with opened() as rag:
+        report = await rag.add_documents(given)
+        again = await rag.add_documents(given)
+        result = await rag.search(QUESTION)
+        nodes = await rag.vector_store().aget_nodes(
+            filters=MetadataFilters(filters=[MetadataFilter(key="team", value="core")])
+        )
+
+    assert [page.url for page in report.pages] == [
+        "document:limits-1",
+        "https://example.com/else",
+    ]
+    assert {page.outcome for page in again.pages} == {"unchanged"}
+    assert result.chunks[0].chunk.title == "limits.pdf, page 3"
+    assert [node.metadata["page_label"] for node in nodes] == ["3"]

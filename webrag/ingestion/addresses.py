@@ -11,6 +11,7 @@ from ada_url import URL
 from webrag.errors import InputError
 
 __all__ = [
+    "DOCUMENTS",
     "FILES",
     "MAX_URL_CHARS",
     "canonical_url",
@@ -28,6 +29,9 @@ MAX_URL_CHARS = 2_000
 
 FILES = "file:"
 """What `site_of` gives for every file of this machine; no host has that name."""
+
+DOCUMENTS = "document:"
+"""The same for every document that a program brought."""
 
 _EXPECTED = "give a full web address such as https://example.com/page"
 _TRACKING_PREFIXES = ("utm_", "hsa_", "mtm_", "piwik_", "matomo_")
@@ -95,7 +99,7 @@ def page_address(address: str) -> str:
         InputError: No such address; the message names the value and what is allowed.
     """
     text = address.strip(" \t\n\r\f") if isinstance(address, str) else ""
-    if text.startswith(_DOCUMENT):
+    if text.startswith(DOCUMENTS):
         if _FORBIDDEN.search(text) or len(text) > MAX_URL_CHARS:
             raise InputError(
                 f"The address {_shown(text)} is too long or holds a control character."
@@ -144,7 +148,6 @@ def place_in_file(link: str) -> str | None:
     return f"{name}:{line}" if line.isdecimal() else name
 
 
-_DOCUMENT = "document:"
 _DRIVE = re.compile(r"/[A-Za-z]:")
 
 
@@ -167,9 +170,11 @@ def _file_address(url: URL) -> str:
 def site_of(url: str) -> str:
     """The `host` or `host:port` of a canonical URL, in lower case, without a leading `www.`.
 
-    `FILES` for a file of this machine; empty for a program's own document.
+    `FILES` for a file of this machine, `DOCUMENTS` for a program's own document.
     """
-    return FILES if is_file(url) else URL(url).host.removeprefix("www.")
+    if is_file(url):
+        return FILES
+    return DOCUMENTS if url.startswith(DOCUMENTS) else URL(url).host.removeprefix("www.")
 
 
 def parent_urls(url: str) -> list[str]:

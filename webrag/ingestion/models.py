@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -303,6 +303,7 @@ class NormalizedDocument(_Frozen):
         last_modified: Validator for the next conditional request.
         status: HTTP status.
         source: Name of the page source.
+        metadata: Of a program's own document; its chunks carry them.
     """
 
     url: str
@@ -325,6 +326,7 @@ class NormalizedDocument(_Frozen):
     last_modified: str | None = None
     status: int = 200
     source: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 def is_generic_anchor(anchor: str) -> bool:

@@ -70,6 +70,14 @@ class IngestionService:
             _log.info("the Markdown version of %s was not read: %s", url, error)
             return document
 
+    async def convert(self, page: FetchedPage) -> NormalizedDocument:
+        """Convert a page that is at hand.
+
+        Raises:
+            UnusablePageError: It holds nothing readable.
+        """
+        return await self._pool.extract(page)
+
     async def _fetch(
         self, url: str, validators: Validators | None, fresh: bool
     ) -> FetchedPage | NotModified:

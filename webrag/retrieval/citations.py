@@ -4,7 +4,6 @@ import re
 from itertools import takewhile
 from urllib.parse import quote
 
-from webrag.ingestion.addresses import is_file
 from webrag.retrieval.markup import plain_span, plain_text
 from webrag.retrieval.models import CitationSpan, RetrievedChunk
 from webrag.retrieval.quotes import finest_quote

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar, cast, get_args
 
 from webrag.argument_checks import check_text, shown_value
 from webrag.errors import InputError
-from webrag.ingestion.addresses import FILES, canonical_url, page_address, site_of
+from webrag.ingestion.addresses import DOCUMENTS, FILES, canonical_url, page_address, site_of
 
 __all__ = ["CONTENT_KINDS", "NO_FILTERS", "ContentKind", "SearchFilters"]
 
@@ -32,7 +32,8 @@ class SearchFilters:
 
     Attributes:
         source_urls: Canonical addresses, or others the pages are known by.
-        sites: Hosts, with a port or for every port; `file:` for files of this machine.
+        sites: Hosts, with a port or for every port; `file:` for files of this machine,
+                `document:` for documents of programs.
         years: Years of publication; a page without a date has none.
         fetched_since: The site delivered or confirmed the page at this moment or later.
         has: Kinds of content; a chunk must hold each of them. Empty does not restrict.
@@ -123,7 +124,7 @@ def _checked_kind(kind: ContentKind) -> ContentKind:
 
 def _host(site: str) -> str:
     """The site as pages are filed under it; the address of its root names it as well."""
-    if site == FILES:
+    if site in (FILES, DOCUMENTS):
         return site
     rooted = _ROOT.fullmatch(check_text("A site", site))
     try:

@@ -79,6 +79,7 @@ class Parts:
 
     database: Database
     corpus: Corpus
+    ingestion: IngestionService
     indexer: Indexer
     acquirer: PageAcquirer
     crawler: "Callable[[], SiteCrawler]"
@@ -180,6 +181,7 @@ async def assemble(
     return Parts(
         database=database,
         corpus=corpus,
+        ingestion=ingestion,
         indexer=indexer,
         acquirer=acquirer,
         crawler=crawler,

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from selectolax.lexbor import LexborHTMLParser
 
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, is_file, page_address, site_of
+from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.tree import attribute, inline_text
@@ -223,7 +223,7 @@ def _canonical(tree: LexborHTMLParser, page_url: str, base: str) -> str:
     own = page_address(page_url)
     link = tree.css_first('link[rel~="canonical"][href]')
     # One file cannot speak for another.
-    if link is None or is_file(own):
+    if link is None or not own.startswith("http"):
         return own
     try:
         named = canonical_url(attribute(link, "href"), base)
