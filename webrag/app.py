@@ -43,6 +43,7 @@ from webrag.errors import FetchError, InputError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import canonical_url, file_path, page_address
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, expand_named
+from webrag.ingestion.git.address import is_git
 from webrag.ingestion.notes import listening
 from webrag.orchestration.models import (
     MAX_QUESTION_CHARS,
@@ -273,7 +274,7 @@ class WebRAG:
         """
         check_question(question)
         named = await self._named(url)
-        if not named.urls and not named.folders:
+        if not (named.urls or named.folders or named.empty):
             raise InputError("No URL was given: name at least one page to start from.")
         if expansion_budget is not None:
             checked_count("expansion_budget", expansion_budget, minimum=0)
@@ -505,7 +506,8 @@ class WebRAG:
 
         Args:
             urls: Pages; a page named twice is fetched once. Paths of files and folders of this
-                machine as well: of a folder everything below it that is worth reading, changed
+                machine, and repositories (`git+https://host/owner/repository@ref#folder`): of a
+                folder everything below it that is worth reading, changed
                 files only when it was read before.
             refresh: Ask the site again even when the stored version is fresh.
             on_page: Told each URL and its outcome as soon as it is known.
@@ -559,9 +561,18 @@ class WebRAG:
 
     async def _named(self, given: Named | Sequence[Named]) -> NamedSources:
         """What a caller named, folders taken apart."""
-        several = [given] if isinstance(given, (str, Path)) else given
+        several = [given] if isinstance(given, (str, Path)) else list(given)
         limit = self.settings.fetch_max_decoded_bytes
-        return await expand_named(several, self._files, max_bytes=limit)
+        named = await expand_named(several, self._files, max_bytes=limit)
+        repositories = [url for url in named.urls if is_git(url) and url.endswith("/")]
+        for url in repositories:
+            try:
+                files, listing = await (await self._current_parts()).clones.files_of(url)
+            except FetchError as error:
+                named = named.without(url, str(error))
+            else:
+                named = named.with_folder(url, files, listing.left_out)
+        return named
 
     async def _stored_files(
         self, named: NamedSources, on_progress: ProgressCallback | None = None
@@ -571,7 +582,7 @@ class WebRAG:
         Raises:
             FetchError: There are folders, and none holds a file that can be read.
         """
-        if not named.folders:
+        if not (named.folders or named.empty):
             return ()
         if on_progress is not None:
             await on_progress("ingestion", f"reading {len(named.files):,} files")

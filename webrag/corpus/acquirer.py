@@ -24,7 +24,7 @@ from webrag.errors import (
     UnusablePageError,
     WebRAGError,
 )
-from webrag.ingestion.addresses import is_file, page_address
+from webrag.ingestion.addresses import is_file, is_local, page_address
 from webrag.ingestion.metering import PageLimitError, PageMeter, current_meter
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 from webrag.ingestion.notes import Relay
@@ -274,8 +274,8 @@ class PageAcquirer:
     def _is_fresh(self, page: StoredPage, request: _Request) -> bool:
         if page.gone_at is not None:
             return False
-        if is_file(page.url):
-            # Asking costs a look at the file's time.
+        if is_local(page.url):
+            # Asking costs a look at the file.
             return False
         if request.refresh:
             return request.since is not None and page.fetched_at >= request.since

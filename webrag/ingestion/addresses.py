@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 from ada_url import URL
 
 from webrag.errors import InputError
+from webrag.ingestion.git.address import is_git, parse_git
 
 __all__ = [
     "DOCUMENTS",
@@ -19,6 +20,7 @@ __all__ = [
     "file_path",
     "file_url",
     "is_file",
+    "is_local",
     "page_address",
     "parent_urls",
     "place_in_file",
@@ -74,6 +76,8 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
         raise InputError(f"The URL {_shown(href)} cannot be read; {_EXPECTED}.") from error
     if url.protocol == "file:" and base is not None and is_file(base):
         return _file_address(url)
+    if base is not None and is_git(base) and url.href.startswith(f"{_repository(base)}/"):
+        return parse_git(url.href.partition("#")[0].partition("?")[0]).url
     if url.protocol not in ("http:", "https:"):
         raise InputError(
             f"The URL {_shown(href)} uses '{url.protocol[:20]}'; only http and https are allowed."
@@ -105,6 +109,10 @@ def page_address(address: str) -> str:
                 f"The address {_shown(text)} is too long or holds a control character."
             )
         return text
+    if is_git(text):
+        if len(text) > MAX_URL_CHARS:
+            raise InputError(_too_long(text))
+        return parse_git(text).url
     if not text.lower().startswith("file:"):
         return canonical_url(address)
     if _FORBIDDEN.search(text):
@@ -118,6 +126,11 @@ def page_address(address: str) -> str:
 def is_file(url: str) -> bool:
     """Whether a canonical address is that of a file of this machine."""
     return url.startswith("file:")
+
+
+def is_local(url: str) -> bool:
+    """Whether a canonical address is that of a file, of this machine or of a clone on it."""
+    return is_file(url) or is_git(url)
 
 
 def file_url(path: Path) -> str:
@@ -135,17 +148,24 @@ def file_path(url: str) -> Path:
     return Path(path[1:] if _DRIVE.match(path) else path)
 
 
-def place_in_file(link: str) -> str | None:
-    """The end of a file's path, with the line a link leads to; None for what is no file.
+def place_in_file(url: str, link: str) -> str | None:
+    """The path of a file, with the line a link leads to; None for what is no file.
 
-    `docs/guide.md:42` for `file:///home/me/docs/guide.md#L42`.
+    `docs/guide.md:42` for `file:///home/me/docs/guide.md#L42`; of a path on this machine the last
+    two names, of one in a repository all.
     """
-    if not is_file(link):
+    if not is_local(url):
         return None
-    path, _, fragment = link.partition("#")
-    name = "/".join(file_path(path).parts[-2:]).lstrip("/")
-    line = fragment.removeprefix("L")
-    return f"{name}:{line}" if line.isdecimal() else name
+    name = parse_git(url).name if is_git(url) else "/".join(file_path(url).parts[-2:]).lstrip("/")
+    found = _LINE.fullmatch(link.rpartition("#")[2])
+    return f"{name}:{found[1]}" if found else name
+
+
+_LINE = re.compile(r"(?:L|lines-)(\d+)")
+
+
+def _repository(url: str) -> str:
+    return url[: url.index("/", url.index(".git@"))]
 
 
 _DRIVE = re.compile(r"/[A-Za-z]:")
@@ -170,10 +190,13 @@ def _file_address(url: URL) -> str:
 def site_of(url: str) -> str:
     """The `host` or `host:port` of a canonical URL, in lower case, without a leading `www.`.
 
-    `FILES` for a file of this machine, `DOCUMENTS` for a program's own document.
+    `FILES` for a file of this machine, `host/owner/repository@ref` for one of a repository,
+    `DOCUMENTS` for a program's own document.
     """
     if is_file(url):
         return FILES
+    if is_git(url):
+        return parse_git(url).site
     return DOCUMENTS if url.startswith(DOCUMENTS) else URL(url).host.removeprefix("www.")
 
 

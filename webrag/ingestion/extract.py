@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url, content_hash, is_file, page_address
+from webrag.ingestion.addresses import canonical_url, content_hash, is_local, page_address
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.lines import line_anchors
@@ -177,7 +177,7 @@ def extract(page: FetchedPage) -> NormalizedDocument:
     content = _READERS[page.kind](page)
     alternates = (*page.alternates, *content.meta.alternates)
     try:
-        if is_file(page.url):
+        if is_local(page.url):
             content = _as_file(page, content)
         else:
             check_quality(page.url, page.status, content.signs, content.markdown)

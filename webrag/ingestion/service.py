@@ -5,6 +5,7 @@ import logging
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
 from webrag.ingestion.addresses import is_file, page_address
 from webrag.ingestion.extraction_pool import ExtractionPool
+from webrag.ingestion.git.address import is_git
 from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
     FetchedPage,
@@ -137,12 +138,14 @@ class SourceByAddress:
 
     Args:
         web: Asked for pages of the web; never told of anything else.
-        files: Asked for files.
+        files: Asked for files of this machine.
+        clones: Asked for files of repositories.
     """
 
-    def __init__(self, web: PageSource, files: PageSource) -> None:
+    def __init__(self, web: PageSource, files: PageSource, clones: PageSource) -> None:
         self._web = web
         self._files = files
+        self._clones = clones
 
     @property
     def name(self) -> str:
@@ -160,16 +163,19 @@ class SourceByAddress:
         """
         if is_file(url):
             return await self._files.fetch(url, validators=validators, fresh=fresh)
+        if is_git(url):
+            return await self._clones.fetch(url, validators=validators, fresh=fresh)
         if not url.startswith("http"):
             raise FetchError(f"{url} was brought by a program and cannot be asked for.", url=url)
         return await self._web.fetch(url, validators=validators, fresh=fresh)
 
     async def aclose(self) -> None:
-        """Close both sources."""
+        """Close every source."""
         try:
             await self._web.aclose()
         finally:
             await self._files.aclose()
+            await self._clones.aclose()
 
 
 class FallbackSource:

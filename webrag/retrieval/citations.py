@@ -4,6 +4,7 @@ import re
 from itertools import takewhile
 from urllib.parse import quote
 
+from webrag.ingestion.git.address import is_git, parse_git, web_link
 from webrag.retrieval.markup import plain_span, plain_text
 from webrag.retrieval.models import CitationSpan, RetrievedChunk
 from webrag.retrieval.quotes import finest_quote
@@ -61,6 +62,8 @@ def extract_citation(
 def _link(chunk: RetrievedChunk, offset: int, plain: str) -> str:
     """Viewers of PDFs know no text fragments, but pages; editors know lines."""
     before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
+    if is_git(chunk.source_url) and chunk.commit:
+        return web_link(parse_git(chunk.source_url), chunk.commit, cited_line(chunk, offset))
     if not before:
         is_web = chunk.source_url.startswith("http")
         return passage_link(chunk.source_url, plain) if is_web else chunk.source_url

@@ -18,6 +18,7 @@ CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
 """Every kind of rich content that chunks are marked with."""
 
 _MAX_YEAR = 9999
+_REPOSITORY: Final = re.compile(r"[\w.:-]+/[\w.~/+-]+@[\w.+/-]+")
 _ROOT: Final = re.compile(r"(https?://)?([^/?#]+)/?", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -124,7 +125,7 @@ def _checked_kind(kind: ContentKind) -> ContentKind:
 
 def _host(site: str) -> str:
     """The site as pages are filed under it; the address of its root names it as well."""
-    if site in (FILES, DOCUMENTS):
+    if site in (FILES, DOCUMENTS) or _REPOSITORY.fullmatch(check_text("A site", site)):
         return site
     rooted = _ROOT.fullmatch(check_text("A site", site))
     try:

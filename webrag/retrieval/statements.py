@@ -290,6 +290,7 @@ PARENT_COLUMNS = {
         "d", "document_id", "site", "title", "depth", "published_at", "fetched_at"
     ),
     "anchors": _ANCHORS,
+    "commit": "case when starts_with(d.url, 'git+') then d.last_modified end",
 }
 
 """Names of what is read of a parent, and the columns of `parents p` and `documents d`."""

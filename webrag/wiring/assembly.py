@@ -25,6 +25,8 @@ from webrag.embedding.known_models import EmbeddingChoice
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.source import FileSource
+from webrag.ingestion.git.clone import GitClones
+from webrag.ingestion.git.source import GitSource
 from webrag.ingestion.service import IngestionService, SourceByAddress
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.discovery import LinkDiscovery
@@ -80,6 +82,7 @@ class Parts:
     database: Database
     corpus: Corpus
     ingestion: IngestionService
+    clones: GitSource
     indexer: Indexer
     acquirer: PageAcquirer
     crawler: "Callable[[], SiteCrawler]"
@@ -123,7 +126,8 @@ async def assemble(
     storage = await _storage(settings, stack, bundled)
     database, corpus, embedder = storage.database, storage.corpus, storage.embedder
     pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
-    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool, files)
+    clones = _clones(settings)
+    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool, files, clones)
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
@@ -182,6 +186,7 @@ async def assemble(
         database=database,
         corpus=corpus,
         ingestion=ingestion,
+        clones=clones,
         indexer=indexer,
         acquirer=acquirer,
         crawler=crawler,
@@ -274,6 +279,7 @@ def _ingestion(
     own: "PageSource | BaseReader | None",
     pool: ExtractionPool,
     files: FileAccess,
+    clones: GitSource,
 ) -> tuple[IngestionService, BuiltinSource, PageSourceChoice]:
     config = settings.fetch_config()
     fetcher = BuiltinSource(config)
@@ -284,10 +290,18 @@ def _ingestion(
         files, max_bytes=config.max_decoded_bytes, max_document_bytes=config.max_pdf_bytes
     )
     service = IngestionService(
-        SourceByAddress(pages.source, local), pool, prefer_markdown=config.prefer_markdown
+        SourceByAddress(pages.source, local, clones), pool, prefer_markdown=config.prefer_markdown
     )
     stack.push_async_callback(service.aclose)
     return service, fetcher, pages
+
+
+def _clones(settings: Settings) -> GitSource:
+    config = settings.fetch_config()
+    clones = GitClones(settings.data_dir / "repositories", allowed_hosts=config.allowed_hosts)
+    return GitSource(
+        clones, max_bytes=config.max_decoded_bytes, max_document_bytes=config.max_pdf_bytes
+    )
 
 
 def _analyzer(settings: Settings) -> QueryAnalyzer:

@@ -4,8 +4,8 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from webrag.errors import InputError, RefusedAddressError
@@ -36,6 +36,22 @@ class NamedSources:
     folders: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     empty: Mapping[str, str] = field(default_factory=dict)
+
+    def with_folder(
+        self, address: str, files: Sequence[str], left_out: Mapping[str, int]
+    ) -> "NamedSources":
+        """The same with one of `urls` taken apart."""
+        counted = Counter(self.left_out)
+        counted.update(left_out)
+        known = replace(self.without(address, ""), empty=self.empty, left_out=dict(counted))
+        if not files:
+            return known.without(address, f"There is no file to read in {address}.")
+        return replace(known, files=(*known.files, *files), folders=(*known.folders, address))
+
+    def without(self, address: str, reason: str) -> "NamedSources":
+        """The same with one of `urls` that cannot be had."""
+        urls = tuple(url for url in self.urls if url != address)
+        return replace(self, urls=urls, empty={**self.empty, address: reason})
 
     @property
     def every(self) -> tuple[str, ...]:
