@@ -30,6 +30,7 @@ OTHERS = {
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
     'pip install "webrag[': "a test below looks for the extra",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
+    "webrag ingest git+": "test_app_git.py clones one",
     "git clone": "the continuous integration begins with it",
     "pip install uv": "the continuous integration begins with it",
     "python3 -m venv": "the continuous integration begins with it",
@@ -158,6 +159,9 @@ def questions(corpus: str) -> None:
     Path("questions.jsonl").write_text(json.dumps(QUESTION), encoding="utf-8")
     wordings = {"id": QUESTION["id"], "phrasings": ["asyncio.timeout limits the time"]}
     Path("wordings.jsonl").write_text(json.dumps(wordings), encoding="utf-8")
+    Path("docs").mkdir()
+    Path("docs/limits.md").write_text(f"# Limits\n\n{TOPICS}", encoding="utf-8")
+    Path("notes.md").write_text("# Notes\n\nSome words to be read.", encoding="utf-8")
     Path("build/sites/docs").mkdir(parents=True)
     text = f"<title>Docs</title><main><h1>Docs</h1><p>{TOPICS}</p></main>"
     Path("build/sites/docs/index.html").write_text(text, encoding="utf-8")
@@ -167,7 +171,7 @@ def questions(corpus: str) -> None:
 @pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
 @pytest.mark.parametrize("path", pages_with("python"))
 async def test_the_python_of_a_page_runs(
-    path: Path, corpus: str, here: Callable[[str], str], netloc: str
+    path: Path, corpus: str, questions: None, here: Callable[[str], str], netloc: str
 ) -> None:
     names: dict[str, Any] = {"URL": f"http://{netloc}/"}
     for block in blocks(path, "python"):

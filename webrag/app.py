@@ -39,8 +39,11 @@ from webrag.corpus.texts import (
     read_passage,
     site_sizes,
 )
-from webrag.errors import InputError, WebRAGError
-from webrag.ingestion.addresses import canonical_url
+from webrag.errors import FetchError, InputError, PageGoneError, WebRAGError
+from webrag.ingestion.addresses import canonical_url, file_path, page_address
+from webrag.ingestion.files.access import FileAccess
+from webrag.ingestion.files.naming import NamedSources, expand_named
+from webrag.ingestion.git.address import is_git
 from webrag.ingestion.notes import listening
 from webrag.orchestration.models import (
     MAX_QUESTION_CHARS,
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
+    from llama_index.core.schema import Document
 
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.models import EventListener, ManagerResult
@@ -87,6 +91,9 @@ __all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
 
 logger = logging.getLogger(__name__)
 
+Named = str | Path
+"""A URL, or the path of a file or folder of this machine."""
+
 _INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
 
 
@@ -96,6 +103,9 @@ class IngestReport(BaseModel):
     Attributes:
         pages: Pages that are in the corpus now, in the order they were asked for.
         failed: URL to the reason it was not obtained.
+        gone: Files stored before, below a folder that was named, that are there no more; they are
+            no longer retrieved.
+        left_out: What lies below the folders that were named and is not read, counted by reason.
         degraded: Sentences about page sources that did not work as configured.
     """
 
@@ -103,6 +113,8 @@ class IngestReport(BaseModel):
 
     pages: tuple[AcquiredPage, ...] = ()
     failed: dict[str, str] = Field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    left_out: dict[str, int] = Field(default_factory=dict)
     degraded: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -112,7 +124,13 @@ class IngestReport(BaseModel):
         """What became of each page, as `webrag ingest` prints it."""
         from webrag.presentation.reports import format_ingest
 
-        return format_ingest(self.pages, self.failed, degraded=self.degraded)
+        return format_ingest(
+            self.pages,
+            self.failed,
+            degraded=self.degraded,
+            gone=self.gone,
+            left_out=self.left_out,
+        )
 
     def _repr_html_(self) -> str:
         """What notebooks show: a table of the pages and what became of each."""
@@ -142,6 +160,8 @@ class WebRAG:
             settings name.
         score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
             those of cross-encoders. Thresholds that the settings name replace them.
+        reads_named_files: Whether naming a file or folder allows it to be read, with all below it;
+            a server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
         guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
             or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
     """
@@ -155,11 +175,13 @@ class WebRAG:
         reranker: "BaseNodePostprocessor | None" = None,
         score_profile: "ScoreProfile | str | None" = None,
         guardrails: "Sequence[Guardrail]" = (),
+        reads_named_files: bool = True,
     ) -> None:
         self.settings = settings or load_settings()
         self._page_source = page_source
         self._reranker = (reranker, score_profile)
         self._guardrails = tuple(guardrails)
+        self._files = FileAccess(map(Path, self.settings.allow_dirs), takes_names=reads_named_files)
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
@@ -196,6 +218,7 @@ class WebRAG:
                 page_source=self._page_source,
                 reranker=self._reranker,
                 guardrails=self._guardrails,
+                files=self._files,
             )
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:
@@ -212,7 +235,7 @@ class WebRAG:
 
     async def answer(
         self,
-        url: str | Sequence[str],
+        url: Named | Sequence[Named],
         question: str,
         *,
         wordings: str | Sequence[str] | None = None,
@@ -228,7 +251,8 @@ class WebRAG:
         """Find evidence for a question, starting from one or more pages.
 
         Args:
-            url: Page, or pages, to start from; fetched and indexed when the corpus lacks them.
+            url: Page, or pages, to start from; fetched and indexed when the corpus lacks them. A
+                file or folder of this machine, by its path, is read with all below it.
             question: At most `MAX_QUESTION_CHARS` characters.
             wordings: At most 5 other wordings, each of at most 500 characters: words that
                 the page may use, names of options or functions, a sentence one expects there.
@@ -252,16 +276,18 @@ class WebRAG:
             StorageError: The database failed.
         """
         check_question(question)
-        urls = [canonical_url(each) for each in ([url] if isinstance(url, str) else url)]
-        if not urls:
+        named = await self._named(url)
+        if not (named.urls or named.folders or named.empty):
             raise InputError("No URL was given: name at least one page to start from.")
         if expansion_budget is not None:
             checked_count("expansion_budget", expansion_budget, minimum=0)
         _check_words(known_context, constraints)
         parts = await self._current_parts()
+        stored = await self._stored_files(named, on_progress)
         return await parts.engine.run(
-            urls,
+            named.urls,
             question,
+            stored=stored,
             wordings=wordings,
             intent=intent,
             known_context=known_context,
@@ -340,7 +366,7 @@ class WebRAG:
         question: str,
         *,
         wordings: str | Sequence[str] | None = None,
-        url: str | Sequence[str] = (),
+        url: Named | Sequence[Named] = (),
         sites: str | Sequence[str] = (),
         years: Sequence[int] = (),
         deep: bool = False,
@@ -356,7 +382,7 @@ class WebRAG:
             question: At most `MAX_QUESTION_CHARS` characters.
             wordings: As for `answer`.
             url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
-                stored when there is none.
+                stored when there is none. Files and folders of this machine as for `answer`.
             sites: Only pages of these hosts (`host` or `host:port`); any when there are none.
             years: Only pages published in these years; any when there are none.
             deep: Follow the links of `url` where the evidence is too thin.
@@ -370,8 +396,16 @@ class WebRAG:
         """
         from webrag.answering.planning import answer_request
 
+        named = await self._named(url)
+        stored = await self._stored_files(named)
         request = answer_request(
-            question, wordings=wordings, url=url, sites=sites, years=years, deep=deep
+            question,
+            wordings=wordings,
+            url=named.urls,
+            sites=sites,
+            years=years,
+            deep=deep,
+            stored=stored,
         )
         manager = await asyncio.to_thread((await self._current_parts()).manager)
         return await manager.run(request, on_event=on_event)
@@ -465,23 +499,124 @@ class WebRAG:
 
     async def ingest(
         self,
-        urls: str | Sequence[str],
+        urls: Named | Sequence[Named],
         *,
         refresh: bool = False,
         on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+        on_found: Callable[[int], None] | None = None,
     ) -> IngestReport:
         """Fetch and index pages; each is stored completely or not at all.
 
         Args:
-            urls: Pages; a page named twice is fetched once.
+            urls: Pages; a page named twice is fetched once. Paths of files and folders of this
+                machine, and repositories (`git+https://host/owner/repository@ref#folder`): of a
+                folder everything below it that is worth reading, changed
+                files only when it was read before.
             refresh: Ask the site again even when the stored version is fresh.
             on_page: Told each URL and its outcome as soon as it is known.
+            on_found: Told how many pages there are, before the first.
 
         Raises:
             InputError: A URL cannot be used; nothing was fetched.
         """
-        wanted = [urls] if isinstance(urls, str) else list(urls)
-        wanted = list(dict.fromkeys(canonical_url(url) for url in wanted))
+        named = await self._named(urls)
+        if on_found is not None:
+            on_found(len(named.every))
+        report = await self._ingested(named.every, refresh=refresh, on_page=on_page)
+        gone = await self._gone_files(named)
+        update = {
+            "failed": {**report.failed, **named.empty},
+            "gone": gone,
+            "left_out": dict(named.left_out),
+        }
+        return report.model_copy(update=update)
+
+    async def add_documents(self, documents: "Sequence[Document]") -> IngestReport:
+        """Index LlamaIndex documents, as pages that nobody has to be asked for.
+
+        A document whose metadata name an address of the web (`source_url`, `url`, `source`) is
+        stored under it, every other one under `document:` and its id: given again with the same
+        id, it replaces the version before. Text is read as Markdown. Chunks carry the metadata,
+        which the filters of `vector_store` see; title, description, language and date among them
+        are the page's, and a file's name stands for a title.
+
+        Args:
+            documents: From any reader.
+
+        Raises:
+            InputError: One of them is no document, or has no text; nothing was stored.
+            StorageError: The database failed.
+        """
+        from webrag.ingestion.given_documents import page_of_document
+
+        pages = [(each, page_of_document(each)) for each in documents]
+        parts = await self._current_parts()
+        stored: list[AcquiredPage] = []
+        failed: dict[str, str] = {}
+        for given, page in pages:
+            try:
+                document = await parts.ingestion.convert(page)
+                document = document.model_copy(update={"metadata": given.metadata})
+                stored.append(await parts.indexer.index(document))
+            except FetchError as error:
+                failed[page.url] = str(error)
+        return IngestReport(pages=tuple(stored), failed=failed)
+
+    async def _named(self, given: Named | Sequence[Named]) -> NamedSources:
+        """What a caller named, folders taken apart."""
+        several = [given] if isinstance(given, (str, Path)) else list(given)
+        limit = self.settings.fetch_max_decoded_bytes
+        named = await expand_named(several, self._files, max_bytes=limit)
+        repositories = [url for url in named.urls if is_git(url) and url.endswith("/")]
+        for url in repositories:
+            try:
+                files, listing = await (await self._current_parts()).clones.files_of(url)
+            except FetchError as error:
+                named = named.without(url, str(error))
+            else:
+                named = named.with_folder(url, files, listing.left_out)
+        return named
+
+    async def _stored_files(
+        self, named: NamedSources, on_progress: ProgressCallback | None = None
+    ) -> tuple[str, ...]:
+        """The files of the folders that were named, brought up to date.
+
+        Raises:
+            FetchError: There are folders, and none holds a file that can be read.
+        """
+        if not (named.folders or named.empty):
+            return ()
+        if on_progress is not None:
+            await on_progress("ingestion", f"reading {len(named.files):,} files")
+        report = await self._ingested(named.files)
+        await self._gone_files(named)
+        if not report.pages and not named.urls:
+            url, reason = next(iter({**report.failed, **named.empty}.items()))
+            raise FetchError(reason, url=url)
+        return tuple(dict.fromkeys(page.url for page in report.pages))
+
+    async def _gone_files(self, named: NamedSources) -> tuple[str, ...]:
+        """Mark what was stored of the folders and is there no more as gone."""
+        acquirer, corpus = self._open_parts.acquirer, self._open_parts.corpus
+        gone: list[str] = []
+        for folder in named.folders:
+            for url in set(await corpus.urls_below(folder)).difference(named.every):
+                try:
+                    await acquirer.acquire(url, refresh=True)
+                except PageGoneError:
+                    gone.append(url)
+                except FetchError as error:
+                    logger.info("%s stays as it is: %s", url, error)
+        return tuple(sorted(gone))
+
+    async def _ingested(
+        self,
+        wanted: Sequence[str],
+        *,
+        refresh: bool = False,
+        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+    ) -> IngestReport:
         acquirer = (await self._current_parts()).acquirer
         slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
 
@@ -623,7 +758,7 @@ class WebRAG:
         Raises:
             InputError: The URL cannot be used.
         """
-        url = None if source_url is None else canonical_url(source_url)
+        url = None if source_url is None else page_address(source_url)
         parts = self._open_parts
         status = await parts.corpus.status(url, include_urls=include_urls)
         others = await self.collections()
@@ -664,6 +799,10 @@ class WebRAG:
             raise InputError("No citation was given: name at least one.")
         if deadline_s is not None:
             checked_seconds("deadline_s", deadline_s)
+        for citation in given:
+            # Naming a file in a citation is naming it; elsewhere only allowed folders are read.
+            if live and citation.url and citation.url.startswith("file:"):
+                self._files.name(file_path(page_address(citation.url)))
         verifier = (await self._current_parts()).verifier
         return await verifier.verify(given, live=live, deadline_s=deadline_s, on_checked=on_checked)
 
@@ -729,11 +868,11 @@ class WebRAG:
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Links of stored pages, in page order."""
-        return await self._open_parts.corpus.links([canonical_url(url) for url in urls])
+        return await self._open_parts.corpus.links([page_address(url) for url in urls])
 
     async def markdown(self, url: str) -> str | None:
         """Stored text of a page, the string citation offsets refer to; None if not stored."""
-        return await self._open_parts.corpus.markdown(canonical_url(url))
+        return await self._open_parts.corpus.markdown(page_address(url))
 
     # Looking after what is stored. Only `import_corpus` and `clear` need an open WebRAG; the others
     # also work on one that is not open, or cannot be, as the settings do not fit the collection.
@@ -1004,6 +1143,7 @@ class WebRAG:
                     soft_deadline_s=self._soft_deadline_s,
                     page_source=self._page_source,
                     reranker=self._reranker,
+                    files=self._files,
                 )
         return self._open_parts
 

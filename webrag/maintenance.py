@@ -32,7 +32,7 @@ from webrag.corpus.schema import (
 from webrag.corpus.schema import drop_collection as drop_tables
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, site_of
+from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
 from webrag.settings import Settings
@@ -76,7 +76,7 @@ async def forget(
             would go unconfirmed; nothing was deleted.
     """
     wanted = [urls] if isinstance(urls, str) else list(urls or ())
-    wanted = list(dict.fromkeys(canonical_url(url) for url in wanted))
+    wanted = list(dict.fromkeys(page_address(url) for url in wanted))
     if bool(wanted) == (site is not None or older_than is not None):
         raise InputError(
             "Name the pages to forget: URLs, or a site, an age, or both of the latter."

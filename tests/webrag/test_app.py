@@ -350,15 +350,14 @@ async def test_longest_question_is_answered(rag: WebRAG, site: Any) -> None:
     [
         pytest.param("", id="empty"),
         pytest.param("no address", id="words"),
-        pytest.param("/docs/index.html", id="relative"),
         pytest.param("ftp://a.test/", id="other-scheme"),
-        pytest.param("file:///etc/hosts", id="file"),
+        pytest.param("file://host/etc/hosts", id="other-machine"),
         pytest.param("http://", id="no-host"),
         pytest.param([], id="none-named"),
     ],
 )
 async def test_answer_refuses_what_is_no_page_address(url: Any) -> None:
-    with pytest.raises(InputError, match="URL"):
+    with pytest.raises(InputError, match=r"URL|another machine"):
         await WebRAG(load_settings()).answer(url, "why?")
 
 

@@ -34,6 +34,8 @@ from webrag.cli.options import with_settings
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
 from webrag.ingestion.browser.renderer import BrowserRenderer
+from webrag.ingestion.addresses import file_url
+from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
@@ -239,6 +241,15 @@ async def map_limits(lab: Lab, settings: Settings) -> Any:
     async with lab.empty(settings.model_copy(update=CURIOUS), site) as rag:
         await rag.answer(START, CELADON, research_mode="deep")
     return site.limits
+
+
+async def readable_file(_: Lab, settings: Settings) -> Any:
+    """Whether a server, which takes no names, may read this file."""
+    access = FileAccess(map(Path, settings.allow_dirs), takes_names=False)
+    try:
+        return str(access.resolve(file_url(Path(__file__))))
+    except WebRAGError as error:
+        return type(error).__name__
 
 
 def fetched(path: str = "/", *, look: str = "outcome", local: bool = True) -> Observe:
@@ -626,6 +637,7 @@ ROWS = (
     Row("expansion_iteration_timeout", (1.0, 30.0), config("expansion", "iteration_timeout_s")),
     # Fetching.
     Row("allow_hosts", ((), ("127.0.0.1",)), fetched(local=False)),
+    Row("allow_dirs", ((), (str(Path(__file__).parent),)), readable_file),
     Row("user_agent", ("One/1", "Two/2"), fetched(look="user-agent")),
     Row("fetch_timeout", (0.1, 20.0), fetched("/slow")),
     Row("fetch_max_bytes", (1_024, 5_000_000), fetched("/long")),

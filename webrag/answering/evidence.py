@@ -295,7 +295,10 @@ class NamedPages:
             StorageError: The database failed.
         """
         if not request.urls:
-            return None, ()
+            if request.stored and not request.deep:
+                return request.stored, ()
+            if not request.stored:
+                return None, ()
         if request.deep:
             return await self._deep(request)
         notes: dict[str, None] = {}
@@ -305,7 +308,10 @@ class NamedPages:
         failures = [each for each in outcomes if isinstance(each, FetchError)]
         if not pages:
             raise failures[0]
-        return pages, (*notes, *(f"{each.url} could not be read: {each}" for each in failures))
+        return [*pages, *request.stored], (
+            *notes,
+            *(f"{each.url} could not be read: {each}" for each in failures),
+        )
 
     async def _one(self, url: str) -> AcquiredPage | FetchError:
         try:
@@ -315,8 +321,12 @@ class NamedPages:
 
     async def _deep(self, request: AnswerRequest) -> tuple[Sequence[str], tuple[str, ...]]:
         found = await self._engine.run(
-            request.urls, request.query, wordings=request.wordings, research_mode="deep"
+            request.urls,
+            request.query,
+            wordings=request.wordings,
+            research_mode="deep",
+            stored=request.stored,
         )
         matched = [ranked.chunk.source_url for ranked in found.chunks]
-        urls = dict.fromkeys((*found.seed_urls, *found.urls_fetched, *matched))
+        urls = dict.fromkeys((*found.seed_urls, *request.stored, *found.urls_fetched, *matched))
         return list(urls), found.degraded

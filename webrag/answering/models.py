@@ -80,6 +80,7 @@ class AnswerRequest(_Frozen):
     Attributes:
         wordings: Other wordings of the question, to search with.
         urls: Canonical addresses of the pages to answer from; empty for all that is stored.
+        stored: Those of stored pages that count as named and are not asked for again.
         sites: Hosts to answer from; empty for any.
         requested_years: Publication years to answer from; empty for any.
         deep: Follow links of `urls` where the evidence is too thin.
@@ -88,6 +89,7 @@ class AnswerRequest(_Frozen):
     query: str
     wordings: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
     sites: tuple[str, ...] = ()
     requested_years: tuple[int, ...] = ()
     deep: bool = False

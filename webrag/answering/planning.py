@@ -9,7 +9,7 @@ from webrag.answering.english.coherence import incoherence
 from webrag.answering.models import AnswerRequest, ExecutionPlan
 from webrag.argument_checks import check_text, checked_wordings, shown_value
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import page_address
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.retrieval.filters import SearchFilters
 
@@ -96,6 +96,7 @@ def answer_request(
     sites: str | Sequence[str] = (),
     years: int | Sequence[int] = (),
     deep: bool = False,
+    stored: Sequence[str] = (),
 ) -> AnswerRequest:
     """The request, with canonical addresses, and with each year once, in order.
 
@@ -107,10 +108,10 @@ def answer_request(
     """
     check_text("The question", question)
     named = [url] if isinstance(url, str) else list(url)
-    urls = tuple(dict.fromkeys(canonical_url(each) for each in named))
+    urls = tuple(dict.fromkeys(page_address(each) for each in named))
     if len(urls) > _MAX_URLS:
         raise InputError(f"{len(urls)} URLs were given; at most {_MAX_URLS} are allowed.")
-    if deep and not urls:
+    if deep and not (urls or stored):
         raise InputError("deep follows the links of a page: give a URL to start from.")
     wanted = [years] if isinstance(years, int) else list(years)
     latest = datetime.now(UTC).year + 1
@@ -123,6 +124,7 @@ def answer_request(
         query=question,
         wordings=checked_wordings(question, wordings),
         urls=urls,
+        stored=tuple(stored),
         sites=SearchFilters.of(sites=sites or None).sites or (),
         requested_years=tuple(sorted(set(wanted))),
         deep=deep,

@@ -44,7 +44,7 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 
 
 @with_settings
-@click.command("answer", short_help="Answer a question from a web page.")
+@click.command("answer", short_help="Answer a question from a web page, file or folder.")
 @click.argument("url")
 @click.argument("question")
 @wordings_option
@@ -69,6 +69,8 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 @click.pass_context
 def answer_command(ctx: click.Context, /, url: str, question: str, **options: Any) -> None:
     """Fetch URL, index it, and print what answers QUESTION: the best quotation, then passages.
+
+    URL may be the path of a file or folder; with --deep links from file to file are followed.
 
     \b
     webrag answer https://docs.python.org/3/library/asyncio.html "How is a task cancelled?"
@@ -221,10 +223,10 @@ async def _search(
 def _check(question: str, wordings: "Sequence[str]", urls: "Sequence[str]") -> None:
     """Refuse what cannot be used before anything is started for it."""
     from webrag.argument_checks import checked_wordings
-    from webrag.ingestion.addresses import canonical_url
+    from webrag.ingestion.files.naming import named_address
 
     for url in urls:
-        canonical_url(url)
+        named_address(url)
     from webrag.app import check_question
 
     check_question(question)

@@ -63,8 +63,8 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @with_settings
-@click.command("ingest", short_help="Fetch and store pages, or a whole site.")
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@click.command("ingest", short_help="Fetch and store pages, a site, files, folders.")
+@click.argument("urls", metavar="URL|PATH...", nargs=-1, required=True)
 @crawl_options
 @click.option("--refresh", is_flag=True, help="Ask the site again even about fresh pages.")
 @click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
@@ -73,7 +73,10 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
 def ingest_command(
     ctx: click.Context, /, urls: tuple[str, ...], refresh: bool, queue: bool, **crawl: Any
 ) -> None:
-    """Fetch and index every URL; each page is stored completely or not at all.
+    """Fetch and index every URL, file, and file of a folder, each completely or not at all.
+
+    Of a folder what .gitignore names, hidden files and kinds that hold no text are left out; the
+    next time only files that were changed are read.
 
     With --max-pages, --depth, --scope, --include or --exclude, URL is where a crawl of its site
     starts. Repeat an interrupted crawl to go on where it was. In a PATTERN, * stands for any
@@ -82,10 +85,10 @@ def ingest_command(
     Exit code 1 when a named page could not be obtained, or when a crawl obtained nothing or its
     site stopped answering.
     """
-    from webrag.ingestion.addresses import canonical_url
+    from webrag.ingestion.files.naming import named_address
 
     for url in urls:
-        canonical_url(url)  # refused before anything is started for it
+        named_address(url)  # refused before anything is started for it
     chosen = given_crawl_options(crawl)
     if chosen and len(urls) > 1:
         raise InputError(
@@ -166,13 +169,13 @@ async def _fetch_pages(
     from webrag.app import WebRAG
     from webrag.errors import WebRAGError
 
-    with page_progress(len(set(urls)), quiet=options.quiet) as advance:
+    with page_progress(quiet=options.quiet) as (begin, advance):
 
         def on_page(_url: str, outcome: "AcquiredPage | WebRAGError") -> None:
             advance(not isinstance(outcome, WebRAGError))
 
         async with WebRAG(settings) as rag:
-            return await rag.ingest(urls, refresh=refresh, on_page=on_page)
+            return await rag.ingest(urls, refresh=refresh, on_page=on_page, on_found=begin)
 
 
 async def _crawl(
@@ -186,10 +189,8 @@ async def _crawl(
 
 
 def _print_report(report: "IngestReport") -> None:
-    from webrag.presentation.reports import format_ingest
-
-    if report.pages:
-        print_brief(format_ingest(report.pages, report.failed, degraded=report.degraded))
+    if report.pages or report.gone:
+        print_brief(str(report))
     if report.failed:
         # The report has named them.
         said = _count(report) if report.pages else _failure(report)
@@ -198,7 +199,8 @@ def _print_report(report: "IngestReport") -> None:
 
 def _suggest_crawl(report: "IngestReport", options: RunOptions) -> None:
     """A start page alone is seldom what somebody who names one wants."""
-    if len(report.pages) == 1 and not report.failed and not options.quiet:
+    is_page = len(report.pages) == 1 and report.pages[0].url.startswith("http")
+    if is_page and not report.failed and not options.quiet:
         click.echo("Only this page was stored; add --max-pages N to follow its links.", err=True)
 
 

@@ -47,14 +47,22 @@ def run_progress(*, quiet: bool, verbose: bool) -> "AbstractContextManager[Progr
 
 
 @contextmanager
-def page_progress(total: int, *, quiet: bool) -> "Iterator[Callable[[bool], None]]":
-    """Progress of fetching pages; tell it whether each one was obtained."""
-    done = failed = 0
+def page_progress(
+    *, quiet: bool
+) -> "Iterator[tuple[Callable[[int], None], Callable[[bool], None]]]":
+    """Progress of fetching pages; tell it how many there are, then whether each was obtained."""
+    done = failed = wanted = 0
+    advance: Callable[[str, int], None] = lambda _text, _done: None  # noqa: E731 - until it begins
 
     def text() -> str:
-        return f"{done} of {total} pages, {failed} failed"
+        return f"{done} of {wanted} pages, {failed} failed"
 
-    with _bar(total, text(), quiet=quiet) as advance:
+    with ExitStack() as stack:
+
+        def begin(total: int) -> None:
+            nonlocal advance, wanted
+            wanted = total
+            advance = stack.enter_context(_bar(total, text(), quiet=quiet))
 
         def report(obtained: bool) -> None:
             nonlocal done, failed
@@ -62,7 +70,7 @@ def page_progress(total: int, *, quiet: bool) -> "Iterator[Callable[[bool], None
             failed += not obtained
             advance(text(), done)
 
-        yield report
+        yield begin, report
 
 
 @contextmanager

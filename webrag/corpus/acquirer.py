@@ -19,11 +19,12 @@ from webrag.errors import (
     InputError,
     PageGoneError,
     ProviderError,
+    RefusedAddressError,
     StorageError,
     UnusablePageError,
     WebRAGError,
 )
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import is_file, is_local, page_address
 from webrag.ingestion.metering import PageLimitError, PageMeter, current_meter
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 from webrag.ingestion.notes import Relay
@@ -140,7 +141,7 @@ class PageAcquirer:
             StorageError: It could not be stored.
         """
         request = _Request(
-            canonical_url(url),
+            page_address(url),
             refresh,
             since,
             admits,
@@ -211,6 +212,8 @@ class PageAcquirer:
                 url, validators=_validators(stored, url), fresh=request.fresh
             )
         except FetchError as error:
+            if stored is not None and not request.refresh and _is_refused_file(error):
+                return acquired_page(stored, url, "stored")
             await self._note_failure(error, url, stored, asked_at)
             gone = isinstance(error, PageGoneError)
             if stored is None or gone or request.refresh or stored.gone_at is not None:
@@ -285,6 +288,9 @@ class PageAcquirer:
     def _is_fresh(self, page: StoredPage, request: _Request) -> bool:
         if page.gone_at is not None:
             return False
+        if is_local(page.url):
+            # Asking costs a look at the file.
+            return False
         if request.refresh:
             return request.since is not None and page.fetched_at >= request.since
         return page.fetched_at > self.due_before(datetime.now(UTC))
@@ -303,6 +309,11 @@ def unexpected_failure(url: str, error: Exception) -> UnusablePageError:
         hint="The log has the whole of it; please report it.",
         kind="unexpected",
     )
+
+
+def _is_refused_file(error: FetchError) -> bool:
+    """A file that may not be read here was stored where it may; nothing new is known of it."""
+    return isinstance(error, RefusedAddressError) and is_file(error.url)
 
 
 def _validators(stored: StoredPage | None, url: str) -> Validators | None:

@@ -118,6 +118,12 @@ class CorpusReader:
             lambda connection: queries.read_urls(connection, self._collection, sites, limit)
         )
 
+    async def urls_below(self, folder: str) -> list[str]:
+        """Give URLs of retrievable pages whose canonical address begins with `folder`."""
+        return await self._database.run(
+            lambda connection: queries.read_below(connection, self._collection, folder)
+        )
+
     async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
         """Tell what the collection holds.
 

@@ -247,6 +247,14 @@ async def read_urls(
     return [row[0] for row in rows], rows[0][1] if rows else 0
 
 
+async def read_below(connection: AsyncConnection[Any], collection: str, folder: str) -> list[str]:
+    """Give URLs of the pages whose address begins with a folder's, and that have not gone."""
+    statement = sql.SQL(
+        "select url from {} where starts_with(url, %s) and gone_at is null order by url"
+    ).format(table(collection, "documents"))
+    return [url for (url,) in await (await connection.execute(statement, (folder,))).fetchall()]
+
+
 _MOST_TWINS = 5
 
 

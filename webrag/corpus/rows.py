@@ -4,7 +4,7 @@ Every row is checked: its offsets cut exactly its text out of the page's markdow
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -141,6 +141,7 @@ def rows_without_postings(
 
     for node in nodes:
         _check_offsets(document, node)
+        _take_over(document.metadata, node)
     parent_nodes = [node for node in nodes if NodeRelationship.CHILD in node.relationships]
     leaves = [node for node in nodes if NodeRelationship.CHILD not in node.relationships]
     known = {node.node_id for node in parent_nodes}
@@ -160,6 +161,14 @@ def rows_without_postings(
         postings=[],
         links=link_rows(document.url, document.links),
     )
+
+
+def _take_over(given: Mapping[str, Any], node: "BaseNode") -> None:
+    """Give a node its document's own metadata, which are filtered by and neither read nor shown."""
+    added = {key: value for key, value in given.items() if key not in node.metadata}
+    node.metadata.update(added)
+    node.excluded_embed_metadata_keys += list(added)
+    node.excluded_llm_metadata_keys += list(added)
 
 
 def parent_row(node: "BaseNode", index: int) -> ParentRow:

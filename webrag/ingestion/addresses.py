@@ -1,16 +1,39 @@
 """URL identity: one canonical form per page; it fetches nothing and judges no address."""
 
 import hashlib
+import os
 import re
-from urllib.parse import unquote
+from pathlib import Path
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from ada_url import URL
 
 from webrag.errors import InputError
+from webrag.ingestion.git.address import is_git, parse_git
 
-__all__ = ["MAX_URL_CHARS", "canonical_url", "content_hash", "parent_urls", "site_of"]
+__all__ = [
+    "DOCUMENTS",
+    "FILES",
+    "MAX_URL_CHARS",
+    "canonical_url",
+    "content_hash",
+    "file_path",
+    "file_url",
+    "is_file",
+    "is_local",
+    "page_address",
+    "parent_urls",
+    "place_in_file",
+    "site_of",
+]
 
 MAX_URL_CHARS = 2_000
+
+FILES = "file:"
+"""What `site_of` gives for every file of this machine; no host has that name."""
+
+DOCUMENTS = "document:"
+"""The same for every document that a program brought."""
 
 _EXPECTED = "give a full web address such as https://example.com/page"
 _TRACKING_PREFIXES = ("utm_", "hsa_", "mtm_", "piwik_", "matomo_")
@@ -40,7 +63,7 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
 
     Args:
         href: An absolute address, or with `base` also a relative one.
-        base: Address of the page that holds the link.
+        base: Address of the page that holds the link. Only a file may link to files.
         keep_tracking: Leave tracking parameters in place, as following a redirect needs.
 
     Raises:
@@ -51,6 +74,10 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
         url = URL(text, base)
     except ValueError as error:
         raise InputError(f"The URL {_shown(href)} cannot be read; {_EXPECTED}.") from error
+    if url.protocol == "file:" and base is not None and is_file(base):
+        return _file_address(url)
+    if base is not None and is_git(base) and url.href.startswith(f"{_repository(base)}/"):
+        return parse_git(url.href.partition("#")[0].partition("?")[0]).url
     if url.protocol not in ("http:", "https:"):
         raise InputError(
             f"The URL {_shown(href)} uses '{url.protocol[:20]}'; only http and https are allowed."
@@ -66,9 +93,111 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
     return result
 
 
+def page_address(address: str) -> str:
+    """Return the canonical form of any address a page can be stored under.
+
+    Beside what is on the web these are files of this machine, as `file:///folder/page.md`, and
+    documents that a program brought, as `document:name`. Naming a file allows nobody to read it.
+
+    Raises:
+        InputError: No such address; the message names the value and what is allowed.
+    """
+    text = address.strip(" \t\n\r\f") if isinstance(address, str) else ""
+    if text.startswith(DOCUMENTS):
+        if _FORBIDDEN.search(text) or len(text) > MAX_URL_CHARS:
+            raise InputError(
+                f"The address {_shown(text)} is too long or holds a control character."
+            )
+        return text
+    if is_git(text):
+        if len(text) > MAX_URL_CHARS:
+            raise InputError(_too_long(text))
+        return parse_git(text).url
+    if not text.lower().startswith("file:"):
+        return canonical_url(address)
+    if _FORBIDDEN.search(text):
+        raise InputError(f"The address {_shown(text)} holds a control character.")
+    try:
+        return _file_address(URL(text))
+    except ValueError as error:
+        raise InputError(f"The address {_shown(text)} cannot be read.") from error
+
+
+def is_file(url: str) -> bool:
+    """Whether a canonical address is that of a file of this machine."""
+    return url.startswith("file:")
+
+
+def is_local(url: str) -> bool:
+    """Whether a canonical address is that of a file, of this machine or of a clone on it."""
+    return is_file(url) or is_git(url)
+
+
+def file_url(path: Path) -> str:
+    """Return the canonical address of a file, given its absolute path.
+
+    Raises:
+        InputError: The path is too long to be an address.
+    """
+    return page_address(path.as_uri())
+
+
+def file_path(url: str) -> Path:
+    """Return the path that a canonical `file:` address names; it need not exist."""
+    path = os.fsdecode(unquote_to_bytes(url.removeprefix("file://")))
+    return Path(path[1:] if _DRIVE.match(path) else path)
+
+
+def place_in_file(url: str, link: str) -> str | None:
+    """The path of a file, with the line a link leads to; None for what is no file.
+
+    `docs/guide.md:42` for `file:///home/me/docs/guide.md#L42`; of a path on this machine the last
+    two names, of one in a repository all.
+    """
+    if not is_local(url):
+        return None
+    name = parse_git(url).name if is_git(url) else "/".join(file_path(url).parts[-2:]).lstrip("/")
+    found = _LINE.fullmatch(link.rpartition("#")[2])
+    return f"{name}:{found[1]}" if found else name
+
+
+_LINE = re.compile(r"(?:L|lines-)(\d+)")
+
+
+def _repository(url: str) -> str:
+    return url[: url.index("/", url.index(".git@"))]
+
+
+_DRIVE = re.compile(r"/[A-Za-z]:")
+
+
+def _file_address(url: URL) -> str:
+    if url.host:
+        raise InputError(
+            f"The address {_shown(url.href)} names a file of another machine, '{url.host[:80]}';"
+            " only those of this one are read."
+        )
+    name = unquote_to_bytes(url.pathname)
+    if b"\x00" in name:
+        raise InputError(f"The address {_shown(url.href)} holds a NUL character.")
+    # Encoded one way, whoever wrote it: an index may say `%28` where a link says `(`.
+    result = f"file://{quote(name, safe='/~:@!$&()*+,;=')}"
+    if len(result) > MAX_URL_CHARS:
+        raise InputError(_too_long(result))
+    return result
+
+
 def site_of(url: str) -> str:
-    """The `host` or `host:port` of a canonical URL, in lower case, without a leading `www.`."""
-    return URL(url).host.removeprefix("www.")
+    """The `host` or `host:port` of a canonical URL, in lower case, without a leading `www.`.
+
+    `FILES` for a file of this machine, `host/owner/repository@ref` for one of a repository,
+    `DOCUMENTS` for a program's own document.
+    """
+    if is_file(url):
+        return FILES
+    if is_git(url):
+        return parse_git(url).site
+    return DOCUMENTS if url.startswith(DOCUMENTS) else URL(url).host.removeprefix("www.")
 
 
 def parent_urls(url: str) -> list[str]:
@@ -77,6 +206,8 @@ def parent_urls(url: str) -> list[str]:
     Args:
         url: A canonical URL; its query is ignored.
     """
+    if not url.startswith("http"):
+        return []
     parsed = URL(url)
     segments = [part for part in parsed.pathname.split("/") if part][:-1]
     origin = f"{parsed.protocol}//{parsed.host}"
@@ -121,9 +252,8 @@ def _not_absolute(text: str) -> str:
     is_host_and_port = re.match(r"[\w.-]+:\d+(/|$)", text)
     if _LOCAL_PATH.match(text):
         return (
-            f"The URL {_shown(text)} is a path of this machine, and pages are read over HTTP only."
-            " Serve its folder with `python -m http.server --bind 127.0.0.1 8000`, set"
-            " WEBRAG_ALLOW_HOSTS=127.0.0.1:8000, and give http://127.0.0.1:8000/ with its name."
+            f"The URL {_shown(text)} is a path of this machine; files are named as"
+            " file:///folder/page.md where they may be read; only pages of the web are crawled."
         )
     if scheme and not is_host_and_port and not scheme.group().lower().startswith("http"):
         name = scheme.group()[:20]

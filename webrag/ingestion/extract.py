@@ -4,13 +4,16 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
 
 from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url, content_hash
+from webrag.ingestion.addresses import canonical_url, content_hash, is_local, page_address
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
+from webrag.ingestion.formats.lines import line_anchors
+from webrag.ingestion.formats.mdx import without_components
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
 from webrag.ingestion.html.layouts import rewrite_layouts
 from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
@@ -143,9 +146,9 @@ def _main_script(text: str) -> str | None:
     return script if count >= len(letters) * _MAJORITY and script in _SCRIPT_LANGUAGE else None
 
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.{0,20000}?)\n(?:\1|\.\.\.)[ \t]*\n", re.DOTALL)
 
-_FRONT_MATTER_FIELD = re.compile(r"^(\w++):([^\n]*+)$", re.MULTILINE)
+_FRONT_MATTER_FIELD = re.compile(r"^(\w++)[ \t]*+[:=]([^\n]*+)$", re.MULTILINE)
 
 _BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 
@@ -174,7 +177,10 @@ def extract(page: FetchedPage) -> NormalizedDocument:
     content = _READERS[page.kind](page)
     alternates = (*page.alternates, *content.meta.alternates)
     try:
-        check_quality(page.url, page.status, content.signs, content.markdown)
+        if is_local(page.url):
+            content = _as_file(page, content)
+        else:
+            check_quality(page.url, page.status, content.signs, content.markdown)
     except UnusablePageError as error:
         error.alternative_url = markdown_version(alternates, page.url)
         raise
@@ -234,7 +240,7 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     body = tree.body
     if body is None:
         return _Content(meta, "", "", (), signs, map_marks=map_marks)
-    found = collect_links(tree, meta.base_url, canonical_url(page.url))
+    found = collect_links(tree, meta.base_url, page_address(page.url))
     unveil_formulas(body)
     remove_hidden(tree)
     remove_machinery(tree)
@@ -254,12 +260,17 @@ def _converted(page: FetchedPage, html: str) -> _Content:
 
 
 def _from_markdown(page: FetchedPage) -> _Content:
-    source = page.text
-    fields: dict[str, str] = {}
+    source = without_components(page.text) if page.url.endswith(".mdx") else page.text
+    return _described(page, source)
+
+
+def _described(page: FetchedPage, source: str, given: Mapping[str, str] | None = None) -> _Content:
+    """Markdown with what its front matter says of it, or what was `given` in its place."""
+    fields = dict(given or {})
     front = _FRONT_MATTER.match(source.replace("\r\n", "\n")[:25_000])
     if front:
-        found = _FRONT_MATTER_FIELD.findall(front.group(1))
-        fields = {name.lower(): _unquoted(value.strip(" \t")) for name, value in found}
+        found = _FRONT_MATTER_FIELD.findall(front.group(2))
+        fields |= {name.lower(): _unquoted(value.strip(" \t")) for name, value in found}
     content = _from_html(page, f"<body>{html_from_markdown(source)}</body>")
     meta = replace(
         content.meta,
@@ -275,7 +286,7 @@ def _from_markdown(page: FetchedPage) -> _Content:
 
 def _from_text(page: FetchedPage) -> _Content:
     text = normalize_characters(strip_private_use(page.text)).strip("\n").rstrip()
-    own = canonical_url(page.url)
+    own = page_address(page.url)
     passages = Passages(text, [])
     links: list[OutgoingLink] = []
     for match in itertools.islice(_BARE_URL.finditer(text), MAX_LINKS):
@@ -325,6 +336,82 @@ def _first_line(text: str) -> str | None:
     return None
 
 
+def _as_file(page: FetchedPage, content: _Content) -> _Content:
+    """A file needs no wall to be looked for, leads to its lines, and belongs to no site's map."""
+    if not any(map(str.isalnum, content.markdown)):
+        raise UnusablePageError(
+            f"{page.url} holds no readable text.", url=page.url, status=page.status, kind="empty"
+        )
+    anchors = content.anchors
+    if not anchors and page.kind in _OF_LINES:
+        anchors = line_anchors(page.text, content.markdown)
+    return replace(content, anchors=anchors[:MAX_LINKS], map_marks=())
+
+
+# Of other kinds the reader itself names pages, or there is no line to lead to.
+_OF_LINES = frozenset({"html", "markdown", "text", "rst", "asciidoc"})
+
+
+def _from_rst(page: FetchedPage) -> _Content:
+    from webrag.ingestion.formats.rst import read_rst
+
+    document = read_rst(page.text)
+    content = _from_html(page, document.html)
+    # Otherwise the date is any that the text holds, and the title the name docutils gave it.
+    meta = replace(
+        content.meta,
+        title=document.title or _first_line(content.markdown),
+        published_at=parse_date(document.date),
+        modified_at=None,
+    )
+    return replace(content, meta=meta)
+
+
+def _from_asciidoc(page: FetchedPage) -> _Content:
+    from webrag.ingestion.formats.asciidoc import read_asciidoc
+
+    document = read_asciidoc(page.text)
+    said = document.attributes
+    fields = {"title": document.title, "description": said.get("description", "")}
+    dates = {"date": said.get("revdate", ""), "language": said.get("lang", "")}
+    return _described(page, document.markdown, fields | dates)
+
+
+def _from_notebook(page: FetchedPage) -> _Content:
+    from webrag.ingestion.formats.notebook import markdown_from_notebook
+
+    try:
+        return _described(page, markdown_from_notebook(page.text))
+    except ValueError as error:
+        raise UnusablePageError(
+            f"{page.url} cannot be read as a notebook: {error}.", url=page.url, kind="damaged"
+        ) from error
+
+
+def _from_code(page: FetchedPage) -> _Content:
+    from webrag.ingestion.formats.code import read_code
+    from webrag.ingestion.formats.kinds import code_language
+
+    path = unquote(page.url).split("/")
+    code = read_code(normalize_characters(strip_private_use(page.text)), code_language(path[-1]))
+    own = page_address(page.url)
+    meta = PageMetadata(base_url=page.url, url=own, title="/".join(path[-2:]))
+    return _Content(meta, code.markdown, "", (), anchors=code.anchors)
+
+
+def _from_mail(page: FetchedPage) -> _Content:
+    from webrag.ingestion.formats.office import markdown_from_mail
+
+    return _described(page, markdown_from_mail(page.body))
+
+
+def _from_office(page: FetchedPage) -> _Content:
+    from webrag.ingestion.formats.office import markdown_from_office
+
+    ending = page.url.rpartition(".")[2].lower()
+    return _described(page, markdown_from_office(page.body, ending, page.url))
+
+
 def _from_pdf(page: FetchedPage) -> _Content:
     # Loading the library takes longer than converting a page; few pages are PDFs.
     from webrag.ingestion.pdf.reader import read_pdf
@@ -332,7 +419,7 @@ def _from_pdf(page: FetchedPage) -> _Content:
     pdf = read_pdf(page.body, page.url)
     meta = PageMetadata(
         base_url=page.url,
-        url=canonical_url(page.url),
+        url=page_address(page.url),
         title=pdf.title,
         description=pdf.description,
         languages=(pdf.language,),
@@ -347,4 +434,10 @@ _READERS = {
     "markdown": _from_markdown,
     "text": _from_text,
     "pdf": _from_pdf,
+    "rst": _from_rst,
+    "asciidoc": _from_asciidoc,
+    "notebook": _from_notebook,
+    "code": _from_code,
+    "mail": _from_mail,
+    "office": _from_office,
 }

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.ingestion.addresses import site_of
+from webrag.ingestion.formats.kinds import FileKind
 
 __all__ = [
     "Alternate",
@@ -125,8 +126,8 @@ class FetchedPage(_Frozen):
         url: Address of the final answer, after redirects.
         status: HTTP status of the final answer.
         kind: How `text` is to be read.
-        text: Decoded body; free of NUL and lone surrogates. Empty for a PDF.
-        body: The bytes of a PDF; empty for everything else.
+        text: Decoded body; free of NUL and lone surrogates. Empty where `body` is not.
+        body: The bytes of a PDF, an office document or a mail; empty for everything else.
         etag: Validator for the next conditional request.
         last_modified: Validator for the next conditional request.
         fetched_at: UTC.
@@ -143,7 +144,7 @@ class FetchedPage(_Frozen):
     requested_url: str
     url: str
     status: int
-    kind: Literal["html", "markdown", "text", "pdf"]
+    kind: FileKind
     text: str
     body: bytes = b""
     etag: str | None = None
@@ -168,7 +169,7 @@ class PageSource(Protocol):
         """Get one page.
 
         Args:
-            url: Absolute http(s) address.
+            url: Canonical address, of the kind that the source reads.
             validators: Of the stored version; a source may answer that it is current.
             fresh: Take no copy that the source or a service behind it keeps.
 
@@ -319,7 +320,8 @@ class NormalizedDocument(_Frozen):
         links: Every link of the page, in page order. `nofollow` is among a link's `rel` also when
             the whole page asks for it; `alternate` marks a version in another language.
         alternates: Other versions of the page: languages, Markdown.
-        anchors: Where the pages of a PDF begin, in order.
+        anchors: Where the pages of a PDF begin, in order; of a file the lines it was made of, each
+            counted on from the anchor before it.
         map_marks: Where the page says that its site's own map is.
         robots: Directives of the page's robots meta tag and X-Robots-Tag header. `nofollow` is
             honoured. `noindex` is recorded only: it is addressed to public search engines, and
@@ -329,6 +331,7 @@ class NormalizedDocument(_Frozen):
         last_modified: Validator for the next conditional request.
         status: HTTP status.
         source: Name of the page source.
+        metadata: Of a program's own document; its chunks carry them.
     """
 
     url: str
@@ -351,6 +354,7 @@ class NormalizedDocument(_Frozen):
     last_modified: str | None = None
     status: int = 200
     source: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 def is_generic_anchor(anchor: str) -> bool:

@@ -3,8 +3,9 @@
 import logging
 
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import is_file, page_address
 from webrag.ingestion.extraction_pool import ExtractionPool
+from webrag.ingestion.git.address import is_git
 from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
     FetchedPage,
@@ -17,7 +18,7 @@ from webrag.ingestion.models import (
 )
 from webrag.ingestion.notes import note
 
-__all__ = ["FallbackSource", "IngestionService"]
+__all__ = ["FallbackSource", "IngestionService", "SourceByAddress"]
 _log = logging.getLogger(__name__)
 
 # A drawn page has no scripts left to excuse its emptiness.
@@ -68,18 +69,19 @@ class IngestionService:
         fetched = await self._fetch(url, validators, fresh)
         if isinstance(fetched, NotModified):
             return fetched
-        if self._render_always and self._renderer is not None and fetched.kind == "html":
-            return await self._drawn(fetched, self._renderer)
+        renderer = self._renderer if _is_drawable(fetched) else None
+        if self._render_always and renderer is not None:
+            return await self._drawn(fetched, renderer)
         try:
             document = await self._pool.extract(fetched)
         except UnusablePageError as error:
             if error.alternative_url is not None:
                 _log.info("%s; reading its Markdown version %s", error, error.alternative_url)
                 return await self._markdown_version(fetched, error.alternative_url, fresh)
-            if self._renderer is None or error.kind != "script_shell":
+            if renderer is None or error.kind != "script_shell":
                 raise
             _log.info("%s Drawing it in a browser.", error)
-            return await self._drawn(fetched, self._renderer)
+            return await self._drawn(fetched, renderer)
         other = markdown_version(document.alternates, fetched.url)
         if not self._prefer_markdown or other is None or fetched.kind != "html":
             return document
@@ -88,6 +90,14 @@ class IngestionService:
         except FetchError as error:
             _log.info("the Markdown version of %s was not read: %s", url, error)
             return document
+
+    async def convert(self, page: FetchedPage) -> NormalizedDocument:
+        """Convert a page that is at hand.
+
+        Raises:
+            UnusablePageError: It holds nothing readable.
+        """
+        return await self._pool.extract(page)
 
     async def _fetch(
         self, url: str, validators: Validators | None, fresh: bool
@@ -107,7 +117,7 @@ class IngestionService:
         # of another address.
         return document.model_copy(
             update={
-                "url": canonical_url(page.url),
+                "url": page_address(page.url),
                 "requested_url": page.requested_url,
                 "etag": None,
                 "last_modified": None,
@@ -144,6 +154,11 @@ class IngestionService:
                 await self._pool.aclose()
 
 
+def _is_drawable(page: FetchedPage) -> bool:
+    """A browser would read other files beside a file of this machine."""
+    return page.kind == "html" and page.url.startswith(("http://", "https://"))
+
+
 def _still_empty(page: FetchedPage) -> UnusablePageError:
     return UnusablePageError(
         f"The page {page.url} cannot be read: a browser draws no text on it either.",
@@ -173,6 +188,51 @@ def _as_version_of(
 
 
 _SPOKEN = {"builtin": "the built-in fetcher"}
+
+
+class SourceByAddress:
+    """Reads files of this machine from one source, and everything else from another.
+
+    Args:
+        web: Asked for pages of the web; never told of anything else.
+        files: Asked for files of this machine.
+        clones: Asked for files of repositories.
+    """
+
+    def __init__(self, web: PageSource, files: PageSource, clones: PageSource) -> None:
+        self._web = web
+        self._files = files
+        self._clones = clones
+
+    @property
+    def name(self) -> str:
+        """Of the source of web pages, which is what users choose."""
+        return self._web.name
+
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage | NotModified:
+        """Get one page.
+
+        Raises:
+            InputError: Not an address that can be fetched.
+            FetchError: It could not be obtained, or is a program's own document.
+        """
+        if is_file(url):
+            return await self._files.fetch(url, validators=validators, fresh=fresh)
+        if is_git(url):
+            return await self._clones.fetch(url, validators=validators, fresh=fresh)
+        if not url.startswith("http"):
+            raise FetchError(f"{url} was brought by a program and cannot be asked for.", url=url)
+        return await self._web.fetch(url, validators=validators, fresh=fresh)
+
+    async def aclose(self) -> None:
+        """Close every source."""
+        try:
+            await self._web.aclose()
+        finally:
+            await self._files.aclose()
+            await self._clones.aclose()
 
 
 class FallbackSource:

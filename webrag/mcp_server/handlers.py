@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import ValidationError
 
@@ -15,7 +15,7 @@ from webrag.concurrency import in_background
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import CrawlOptions, CrawlProgress
 from webrag.errors import InputError, WebRAGError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import page_address
 from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, within_budget
@@ -46,7 +46,7 @@ from webrag.retrieval.citation_checks import Citation, CitationCheck, check_cita
 from webrag.retrieval.filters import CONTENT_KINDS
 
 if TYPE_CHECKING:
-    from webrag.app import WebRAG
+    from webrag.app import IngestReport, WebRAG
     from webrag.retrieval.reading import PageExcerpt
 
 __all__ = ["SEARCHES_AT_ONCE", "AskUser", "Handlers"]
@@ -210,24 +210,30 @@ class Handlers:
         if crawl is not None:
             return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
-        degraded: Sequence[str] = ()
+        report: IngestReport | None = None
+        found = len(urls)
+
+        def on_found(count: int) -> None:
+            nonlocal found
+            found = count
 
         def on_page(url: str, outcome: AcquiredPage | WebRAGError) -> None:
             outcomes[url] = outcome
-            progress.note(_page_progress(url, outcome, len(outcomes), len(urls)))
+            progress.note(_page_progress(url, outcome, len(outcomes), found))
 
         await progress("ingest", f"Fetching and indexing {len(urls)} pages...")
         limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
         try:
             async with limit:
-                report = await memory.ingest(urls, refresh=refresh, on_page=on_page)
-                degraded = report.degraded
+                report = await memory.ingest(
+                    urls, refresh=refresh, on_page=on_page, on_found=on_found
+                )
         except TimeoutError:
             if not limit.expired():
                 raise
-            logger.warning("Time ran out after %d of %d pages", len(outcomes), len(urls))
+            logger.warning("Time ran out after %d of %d pages", len(outcomes), found)
         await progress.flush()
-        reply = _ingest_reply(urls, outcomes, refused, degraded)
+        reply = _ingest_reply(urls, outcomes, refused, report)
         text = within_budget(
             reply.text, self._token_budget, memory.count_tokens, hint="`status` lists the pages"
         )
@@ -391,7 +397,7 @@ def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], d
     refused: dict[str, str] = {}
     for each in named:
         try:
-            urls[canonical_url(each)] = None
+            urls[page_address(each)] = None
         except InputError as error:
             refused[each] = str(error)
     if len(urls) > at_most:
@@ -460,19 +466,25 @@ def _ingest_reply(
     urls: Sequence[str],
     outcomes: Mapping[str, AcquiredPage | WebRAGError],
     refused: Mapping[str, str],
-    degraded: Sequence[str],
+    report: "IngestReport | None",
 ) -> Reply:
-    known = [(url, outcomes[url]) for url in urls if url in outcomes]
+    """Of what was done, `report` tells more; None when time ran out before all was."""
+    asked = (*urls, *(url for url in outcomes if url not in urls))
+    known = [(url, outcomes[url]) for url in asked if url in outcomes]
     pages = [outcome for _, outcome in known if isinstance(outcome, AcquiredPage)]
     failed = {url: str(outcome) for url, outcome in known if isinstance(outcome, WebRAGError)}
     failed = {one_line(url): reason for url, reason in refused.items()} | failed
-    unfinished = [url for url in urls if url not in outcomes]
+    failed |= {} if report is None else report.failed
+    unfinished = [url for url in urls if url not in outcomes] if report is None else []
+    more: dict[str, Any] = {"degraded": [], "gone": [], "left_out": {}}
+    if report is not None:
+        more = report.model_dump(mode="json", include=set(more))
     data = {
         "pages": [page.model_dump(mode="json") for page in pages],
         "failed": failed,
         "unfinished": unfinished,
-        "degraded": list(degraded),
+        **more,
     }
-    text = format_ingest(pages, failed, unfinished, degraded)
+    text = format_ingest(pages, failed, unfinished, **more)
     is_new = any(page.outcome in ("indexed", "updated") for page in pages)
     return Reply(text, is_error=not pages and not unfinished, data=data, changes_pages=is_new)

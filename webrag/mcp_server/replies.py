@@ -237,6 +237,7 @@ def _evidence_data(block: "EvidenceBlock") -> dict[str, Any]:
             "char_start": block.citation.char_start,
             "char_end": block.citation.char_end,
             "link": block.citation.link,
+            "place": block.citation.place,
         },
     }
 
@@ -250,6 +251,7 @@ def _quote_data(quote: "Quote") -> dict[str, Any]:
         "char_end": quote.citation.char_end,
         "passage_id": str(quote.citation.chunk_id),
         "link": quote.citation.link,
+        "place": quote.citation.place,
     }
 
 

@@ -8,7 +8,7 @@ from typing_extensions import Unpack
 
 from webrag.argument_checks import check_choice, checked_wordings
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import page_address
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
@@ -35,6 +35,8 @@ class AnswerOptions(TypedDict, total=False):
         retrieval_mode: `chunk`, the default, selects passages, `full_context` returns everything
             stored for the pages up to the budget, `auto` decides by size.
         max_pages: Pages obtained after the named ones, 0 to 25; None for the configured number.
+        stored: Canonical addresses of stored pages that count as named, as many as there are,
+            and are not asked for again.
     """
 
     wordings: str | Sequence[str] | None
@@ -45,6 +47,7 @@ class AnswerOptions(TypedDict, total=False):
     research_mode: Literal["fast", "deep"]
     retrieval_mode: RetrievalMode
     max_pages: int | None
+    stored: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class RunRequest:
 
     Attributes:
         urls: Canonical addresses to start from; empty for a search of what is stored.
+        stored: Those of stored pages that count as named and are not asked for again.
         wordings: Other wordings of the question.
         max_iterations: Rounds of expansion; 0 for none.
         max_pages: Pages that may be obtained after the named ones.
@@ -64,6 +68,7 @@ class RunRequest:
 
     query: str
     urls: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
     wordings: tuple[str, ...] = ()
     intent: QueryType | None = None
     known_context: str | None = None
@@ -92,8 +97,9 @@ class RunRequest:
             InputError: A value cannot be used.
         """
         named = [urls] if isinstance(urls, str) else list(urls)
-        seeds = tuple(dict.fromkeys(canonical_url(url) for url in named))
-        if not 1 <= len(seeds) <= _MAX_SEEDS:
+        seeds = tuple(dict.fromkeys(page_address(url) for url in named))
+        stored = tuple(options.get("stored") or ())
+        if len(seeds) > _MAX_SEEDS or not (seeds or stored):
             raise InputError(f"{len(seeds)} URLs were given; allowed are 1 to {_MAX_SEEDS}.")
         research_mode = options.get("research_mode", "fast")
         retrieval_mode = options.get("retrieval_mode", "chunk")
@@ -104,6 +110,7 @@ class RunRequest:
         return cls(
             query=_checked_query(query),
             urls=seeds,
+            stored=stored,
             wordings=checked_wordings(query, options.get("wordings")),
             intent=intent,
             known_context=options.get("known_context"),

@@ -224,7 +224,9 @@ class RunState:
         return cls(
             request=request,
             clock=RunClock(started=now, work_until=now + work_s),
-            scope=LinkScope.of(expansion.scope, request.urls, expansion.allowed_domains),
+            scope=LinkScope.of(
+                expansion.scope, (*request.urls, *request.stored), expansion.allowed_domains
+            ),
             budget=PageBudget.of(request.max_pages, expansion.max_bytes_per_run),
         )
 

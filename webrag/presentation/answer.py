@@ -61,7 +61,8 @@ def _place(citation: AnswerCitation) -> list[str]:
     title = one_line(citation.title or "", max_chars=120) or "Untitled"
     heading = one_line(citation.section_heading or "", max_chars=120)
     named = f"{title} § {heading}" if heading and heading != title else title
-    return [f"[{citation.number}] {named}", f"    {citation.link}"]
+    place = f" ({one_line(citation.place)})" if citation.place else ""
+    return [f"[{citation.number}] {named}{place}", f"    {citation.link}"]
 
 
 def format_rest(result: ManagerResult) -> str:

@@ -75,6 +75,8 @@ def format_ingest(
     failed: Mapping[str, str],
     unfinished: Sequence[str] = (),
     degraded: Sequence[str] = (),
+    gone: Sequence[str] = (),
+    left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
     """One entry per page asked for: what happened to it, or why it failed.
 
@@ -83,15 +85,21 @@ def format_ingest(
         failed: URL to reason.
         unfinished: URLs that time did not suffice for.
         degraded: Sentences about page sources that failed, so that another one was used.
+        gone: Files that are there no more.
+        left_out: What of folders is not read, counted by reason.
     """
     total = len(pages) + len(failed) + len(unfinished)
     lines = ["[INGEST REPORT]", f"{len(pages):,} of {total:,} pages are in the corpus.", ""]
     lines += map(_ingest_line, pages)
+    lines += [f"- {url}\n  (gone: there is no such file any more)" for url in gone]
     lines += [
         f"- {url}\n  (failed: {one_line(reason.removeprefix(f'{url} '))})"
         for url, reason in failed.items()
     ]
     lines += [f"- {url}\n  (not finished)" for url in unfinished]
+    if left_out:
+        counted_out = ", ".join(f"{count:,} {why}" for why, count in sorted(left_out.items()))
+        lines += ["", f"Left out: {counted_out}."]
     lines += _notes(degraded)
     if unfinished:
         lines += [

@@ -54,12 +54,14 @@ class ResultQuotation(_Frozen):
 
     Attributes:
         link: Address that opens the page at it.
+        place: File and line, such as `docs/guide.md:42`; None for a page of the web.
     """
 
     text: str
     char_start: int
     char_end: int
     link: str
+    place: str | None = None
 
 
 class ResultPassage(_Frozen):
@@ -251,6 +253,8 @@ def _wrapped(line: str) -> list[str]:
 def _name(block: EvidenceBlock) -> str:
     heading = one_line(block.heading or "", max_chars=_NAME_CHARS)
     title = one_line(block.title or "", max_chars=_NAME_CHARS) or "Untitled"
+    place = block.citation.place if block.citation else None
+    title = f"{title} ({one_line(place)})" if place else title
     return f"{title} § {heading}" if heading and heading != title else title
 
 
@@ -333,6 +337,7 @@ def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> Resul
                 char_start=quote.citation.char_start,
                 char_end=quote.citation.char_end,
                 link=quote.citation.link,
+                place=quote.citation.place,
             )
             for quote in (block.quotes if block else ())
         ),

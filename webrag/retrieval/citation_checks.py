@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from webrag.argument_checks import check_text
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import page_address
 
 __all__ = [
     "MAX_QUOTE_CHARS",
@@ -114,7 +114,7 @@ def check_citation(citation: Citation) -> None:
         )
     quoted_place(citation)
     if citation.url:
-        canonical_url(citation.url)
+        page_address(citation.url)
     elif citation.passage_id is None:
         raise InputError("A citation names no page: give its url, or the id of a passage.")
 

@@ -4,12 +4,14 @@ import re
 from itertools import takewhile
 from urllib.parse import quote
 
+from webrag.ingestion.git.address import is_git, parse_git, web_link
 from webrag.retrieval.markup import plain_span, plain_text
 from webrag.retrieval.models import CitationSpan, RetrievedChunk
 from webrag.retrieval.quotes import finest_quote
 
 __all__ = ["extract_citation", "finest_quote", "passage_link", "plain_text"]
 
+_LINE = re.compile(r"L(\d+)")
 # A long text is named by its first and last words, which survive a difference in between.
 _MAX_WHOLE_WORDS = 20
 _EDGE_WORDS = 5
@@ -58,11 +60,32 @@ def extract_citation(
 
 
 def _link(chunk: RetrievedChunk, offset: int, plain: str) -> str:
-    """Viewers of PDFs know no text fragments, but pages."""
+    """Viewers of PDFs know no text fragments, but pages; editors know lines."""
     before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
+    if is_git(chunk.source_url) and chunk.commit:
+        return web_link(parse_git(chunk.source_url), chunk.commit, cited_line(chunk, offset))
     if not before:
-        return passage_link(chunk.source_url, plain)
-    return f"{chunk.source_url.partition('#')[0]}#{before[-1].fragment}"
+        is_web = chunk.source_url.startswith("http")
+        return passage_link(chunk.source_url, plain) if is_web else chunk.source_url
+    fragment = before[-1].fragment
+    line = cited_line(chunk, offset)
+    fragment = fragment if line is None else f"L{line}"
+    return f"{chunk.source_url.partition('#')[0]}#{fragment}"
+
+
+def cited_line(chunk: RetrievedChunk, offset: int) -> int | None:
+    """The line of its file that a place in a chunk stands in, from 1; None where there is none.
+
+    Args:
+        chunk: A chunk of the file.
+        offset: A place in the page's markdown, inside the chunk.
+    """
+    before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
+    found = _LINE.fullmatch(before[-1].fragment) if before else None
+    if found is None:
+        return None
+    start = before[-1].char_start - chunk.char_start
+    return int(found[1]) + chunk.text.count("\n", start, offset - chunk.char_start)
 
 
 def passage_link(url: str, plain: str) -> str:

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar, cast, get_args
 
 from webrag.argument_checks import check_text, shown_value
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, site_of
+from webrag.ingestion.addresses import DOCUMENTS, FILES, canonical_url, page_address, site_of
 
 __all__ = ["CONTENT_KINDS", "NO_FILTERS", "ContentKind", "SearchFilters"]
 
@@ -18,6 +18,7 @@ CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
 """Every kind of rich content that chunks are marked with."""
 
 _MAX_YEAR = 9999
+_REPOSITORY: Final = re.compile(r"[\w.:-]+/[\w.~/+-]+@[\w.+/-]+")
 _ROOT: Final = re.compile(r"(https?://)?([^/?#]+)/?", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -32,7 +33,8 @@ class SearchFilters:
 
     Attributes:
         source_urls: Canonical addresses, or others the pages are known by.
-        sites: Hosts, with a port or for every port.
+        sites: Hosts, with a port or for every port; `file:` for files of this machine,
+                `document:` for documents of programs.
         years: Years of publication; a page without a date has none.
         fetched_since: The site delivered or confirmed the page at this moment or later.
         has: Kinds of content; a chunk must hold each of them. Empty does not restrict.
@@ -75,7 +77,7 @@ class SearchFilters:
         if fetched_since is not None and fetched_since.tzinfo is None:
             fetched_since = fetched_since.replace(tzinfo=UTC)
         return cls(
-            source_urls=_each_once(canonical_url, source_urls),
+            source_urls=_each_once(page_address, source_urls),
             sites=_each_once(_host, sites),
             years=_each_once(_checked_year, years),
             fetched_since=fetched_since,
@@ -123,6 +125,8 @@ def _checked_kind(kind: ContentKind) -> ContentKind:
 
 def _host(site: str) -> str:
     """The site as pages are filed under it; the address of its root names it as well."""
+    if site in (FILES, DOCUMENTS) or _REPOSITORY.fullmatch(check_text("A site", site)):
+        return site
     rooted = _ROOT.fullmatch(check_text("A site", site))
     try:
         found = site_of(canonical_url(f"{rooted[1] or 'http://'}{rooted[2]}/")) if rooted else ""

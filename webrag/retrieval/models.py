@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.corpus.models import ParentChunk
+from webrag.ingestion.addresses import place_in_file
 from webrag.ingestion.models import Anchor
 
 __all__ = [
@@ -116,7 +117,8 @@ class RetrievedChunk(ParentChunk):
         matches: Children that matched, best first; empty in full-context mode.
         site: Host of the page.
         anchors: Places a URL can point to that lead to some part of the chunk, in order; only
-            PDFs have them.
+            PDFs and files have them.
+        commit: Of a repository's file, which it was read at.
     """
 
     document_id: UUID
@@ -130,6 +132,7 @@ class RetrievedChunk(ParentChunk):
     raw_similarity: float | None
     depth: int
     anchors: tuple[Anchor, ...] = ()
+    commit: str | None = None
     published_at: datetime | None = None
     fetched_at: datetime
     matches: tuple[ChildMatch, ...] = ()
@@ -249,3 +252,8 @@ class CitationSpan(_Frozen):
     token_end: int
     title: str | None
     chunk_id: UUID
+
+    @property
+    def place(self) -> str | None:
+        """File and line as people write them, `docs/guide.md:42`; None for a page of the web."""
+        return place_in_file(self.source_url, self.link)

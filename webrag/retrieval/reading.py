@@ -15,7 +15,7 @@ from webrag.concurrency import in_background
 from webrag.corpus.pages import Corpus
 from webrag.corpus.texts import PageText, read_page, read_passage
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import page_address
 from webrag.postgres.database import Database
 from webrag.retrieval.markup import plain_text
 from webrag.retrieval.verification import find_quote
@@ -203,7 +203,7 @@ async def _located(
         return page, passage.char_start
     if url is None:
         raise InputError("No page was named: give its URL or the id of a passage.")
-    address = canonical_url(url)
+    address = page_address(url)
     stored = await corpus.page(address)
     page = None if stored is None else await read_page(database, UUID(stored.document_id))
     if page is None:

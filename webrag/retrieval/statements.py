@@ -263,11 +263,16 @@ def _places(children: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
     }
 
 
-# The anchors of `documents d` that lead to some part of `parents p`, as JSON.
+# The anchors of `documents d` that lead to some part of `parents p`, as JSON. One of a line before
+# the parent is given the line that the parent begins with: only its text is at hand later.
 _ANCHORS = """(
     select coalesce(
-        jsonb_agg(jsonb_build_object('char_start', a.char_start, 'fragment', a.fragment)
-                  order by a.number), '[]')
+        jsonb_agg(case when a.char_start < p.char_start and a.fragment ~ '^L[0-9]+$'
+            then jsonb_build_object('char_start', p.char_start, 'fragment', 'L' ||
+                substr(a.fragment, 2)::int + regexp_count(
+                    substr(d.markdown, a.char_start + 1, p.char_start - a.char_start), E'\\n'))
+            else jsonb_build_object('char_start', a.char_start, 'fragment', a.fragment) end
+            order by a.number), '[]')
     from (
         select *, lead(char_start) over (order by number) as next_start
         from rows from (jsonb_to_recordset(d.anchors) as (char_start int, fragment text))
@@ -285,6 +290,7 @@ PARENT_COLUMNS = {
         "d", "document_id", "site", "title", "depth", "published_at", "fetched_at"
     ),
     "anchors": _ANCHORS,
+    "commit": "case when starts_with(d.url, 'git+') then d.last_modified end",
 }
 
 """Names of what is read of a parent, and the columns of `parents p` and `documents d`."""

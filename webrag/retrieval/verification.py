@@ -19,7 +19,7 @@ from webrag.corpus.models import StoredPage
 from webrag.corpus.pages import Corpus
 from webrag.corpus.texts import read_passage
 from webrag.errors import InputError, PageGoneError, WebRAGError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import page_address
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.service import IngestionService
@@ -327,7 +327,7 @@ class Verifier:
                     "that is quoted."
                 )
         assert url  # checked: a passage or a page is named
-        return _Claim(citation, canonical_url(url), place, None, Finding(state="not_stored"))
+        return _Claim(citation, page_address(url), place, None, Finding(state="not_stored"))
 
     async def _with_stored(self, claim: _Claim) -> _Claim:
         page = await self._corpus.page(claim.url)

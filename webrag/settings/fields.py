@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pydantic.config import JsonDict
 
 __all__ = [
+    "DIRECTORIES_TEXT",
     "HOSTS_TEXT",
     "HTTP_URL_TEXT",
     "KEY_TEXT",
@@ -21,6 +22,7 @@ __all__ = [
     "SECURE_URL_TEXT",
     "AbsolutePath",
     "CommaList",
+    "DirectoryList",
     "HostList",
     "HttpUrl",
     "LogLevel",
@@ -40,6 +42,7 @@ __all__ = [
     "setting",
 ]
 
+DIRECTORIES_TEXT = "comma-separated absolute paths of folders, other than `/`"
 HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
 HTTP_URL_TEXT = "an http:// or https:// URL without a user name or password"
 KEY_TEXT = "printable ASCII characters without spaces"
@@ -279,8 +282,19 @@ def _never(value: Any) -> Any:
     return None if isinstance(value, str) and value.strip().lower() == "never" else value
 
 
+def _directories(paths: Sequence[str]) -> tuple[str, ...]:
+    folders = [Path(path).expanduser() for path in paths]
+    for given, folder in zip(paths, folders, strict=True):
+        if not folder.is_absolute() or "\0" in given:
+            raise ValueError(f"{given!r} is not an absolute path")
+        if folder == Path(folder.anchor):
+            raise ValueError(f"{given!r} is the whole machine")
+    return tuple(dict.fromkeys(map(str, folders)))
+
+
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 CommaList = Annotated[tuple[str, ...], BeforeValidator(_split)]
+DirectoryList = Annotated[CommaList, AfterValidator(_directories)]
 HostList = Annotated[CommaList, AfterValidator(checked_hosts)]
 HttpUrl = Annotated[str, AfterValidator(checked_http_url)]
 LogLevel = Annotated[str, BeforeValidator(_level)]

@@ -18,6 +18,7 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.fields import (
+    DIRECTORIES_TEXT,
     HOSTS_TEXT,
     HTTP_URL_TEXT,
     KEY_TEXT,
@@ -25,6 +26,7 @@ from webrag.settings.fields import (
     SECURE_URL_TEXT,
     AbsolutePath,
     CommaList,
+    DirectoryList,
     HostList,
     HttpUrl,
     LogLevel,
@@ -144,6 +146,13 @@ class Values(BaseSettings):
         begins="Fetching",
         read_by="fetcher",
         allowed=HOSTS_TEXT,
+    )
+    allow_dirs: DirectoryList = setting(
+        (),
+        "Folders whose files may be read without being named by the user, as over MCP.",
+        env="WEBRAG_ALLOW_DIRS",
+        read_by="file source",
+        allowed=DIRECTORIES_TEXT,
     )
     recrawl_after: SecondsOrNever = setting(
         _FIRECRAWL.max_age_s,

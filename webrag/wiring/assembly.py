@@ -23,7 +23,11 @@ from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import Embedder
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.ingestion.extraction_pool import ExtractionPool
-from webrag.ingestion.service import IngestionService
+from webrag.ingestion.files.access import FileAccess
+from webrag.ingestion.files.source import FileSource
+from webrag.ingestion.git.clone import GitClones
+from webrag.ingestion.git.source import GitSource
+from webrag.ingestion.service import IngestionService, SourceByAddress
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.discovery import LinkDiscovery
 from webrag.orchestration.links.site_maps import SiteMaps
@@ -83,6 +87,8 @@ class Parts:
 
     database: Database
     corpus: Corpus
+    ingestion: IngestionService
+    clones: GitSource
     indexer: Indexer
     acquirer: PageAcquirer
     crawler: "Callable[[], SiteCrawler]"
@@ -109,10 +115,12 @@ async def assemble(
     page_source: "PageSource | BaseReader | None" = None,
     reranker: "tuple[BaseNodePostprocessor | None, ScoreProfile | str | None]" = (None, None),
     guardrails: "Sequence[Guardrail]" = (),
+    files: FileAccess,
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
-    The arguments are those of `WebRAG`, a reranker together with its score profile. The stack
+    The arguments are those of `WebRAG`, a reranker together with its score profile; `files` says
+    which files of this machine may be read. The stack
     closes everything, the page source included.
 
     Raises:
@@ -124,7 +132,10 @@ async def assemble(
     storage = await _storage(settings, stack, bundled)
     database, corpus, embedder = storage.database, storage.corpus, storage.embedder
     pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
-    ingestion, fetcher, pages = _ingestion(settings, stack, page_source, pool, database)
+    clones = _clones(settings)
+    ingestion, fetcher, pages = _ingestion(
+        settings, stack, page_source, pool, database, files, clones
+    )
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
@@ -182,6 +193,8 @@ async def assemble(
     return Parts(
         database=database,
         corpus=corpus,
+        ingestion=ingestion,
+        clones=clones,
         indexer=indexer,
         acquirer=acquirer,
         crawler=crawler,
@@ -274,6 +287,8 @@ def _ingestion(
     own: "PageSource | BaseReader | None",
     pool: ExtractionPool,
     database: Database,
+    files: FileAccess,
+    clones: GitSource,
 ) -> tuple[IngestionService, BuiltinSource, PageSourceChoice]:
     config = settings.fetch_config()
 
@@ -286,8 +301,11 @@ def _ingestion(
     # What sites list of themselves is always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)
+    local = FileSource(
+        files, max_bytes=config.max_decoded_bytes, max_document_bytes=config.max_pdf_bytes
+    )
     service = IngestionService(
-        pages.source,
+        SourceByAddress(pages.source, local, clones),
         pool,
         prefer_markdown=config.prefer_markdown,
         renderer=choose_renderer(settings, fetcher),
@@ -295,6 +313,14 @@ def _ingestion(
     )
     stack.push_async_callback(service.aclose)
     return service, fetcher, pages
+
+
+def _clones(settings: Settings) -> GitSource:
+    config = settings.fetch_config()
+    clones = GitClones(settings.data_dir / "repositories", allowed_hosts=config.allowed_hosts)
+    return GitSource(
+        clones, max_bytes=config.max_decoded_bytes, max_document_bytes=config.max_pdf_bytes
+    )
 
 
 def _analyzer(settings: Settings) -> QueryAnalyzer:

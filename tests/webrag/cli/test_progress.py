@@ -73,7 +73,8 @@ async def test_phases_are_live_on_a_terminal(
 
 
 def test_pages_are_counted_with_failures(capsys: pytest.CaptureFixture[str]) -> None:
-    with page_progress(2, quiet=False) as report:
+    with page_progress(quiet=False) as (begin, report):
+        begin(2)
         report(True)
         report(False)
 
@@ -83,7 +84,8 @@ def test_pages_are_counted_with_failures(capsys: pytest.CaptureFixture[str]) -> 
 def test_plain_progress_of_many_pages_is_told_in_tenths(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with page_progress(1000, quiet=False) as report:
+    with page_progress(quiet=False) as (begin, report):
+        begin(1000)
         for _ in range(1000):
             report(True)
 

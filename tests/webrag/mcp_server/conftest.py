@@ -34,6 +34,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from webrag.app import IngestReport
 from webrag.corpus.maintenance.forgetting import ForgetReport
 from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
 from webrag.corpus.texts import PageName, PageText, PassageText
@@ -136,15 +137,18 @@ class ScriptedMemory:
             count_tokens=self.count_tokens,
         )
 
-    async def ingest(self, urls: list[str], *, refresh: bool = False, on_page: Any = None) -> Any:
+    async def ingest(
+        self, urls: list[str], *, refresh: bool = False, on_page: Any = None, on_found: Any = None
+    ) -> Any:
+        on_found(len(urls))
         await self._work("ingest", None, urls=urls, refresh=refresh)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
         for url in urls:
             await asyncio.sleep(self.page_delay_s)
             outcomes[url] = _outcome(url)
             on_page(url, outcomes[url])
-        return SimpleNamespace(
-            pages=[each for each in outcomes.values() if isinstance(each, AcquiredPage)],
+        return IngestReport(
+            pages=tuple(each for each in outcomes.values() if isinstance(each, AcquiredPage)),
             failed={u: str(e) for u, e in outcomes.items() if isinstance(e, WebRAGError)},
             degraded=self.degraded,
         )

@@ -16,7 +16,7 @@ from typing import IO, Annotated, Any, Literal, cast
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import InputError
-from webrag.ingestion.addresses import MAX_URL_CHARS, canonical_url, content_hash
+from webrag.ingestion.addresses import MAX_URL_CHARS, content_hash, page_address
 from webrag.ingestion.html.marks import MAX_LINKS
 from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
 from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
@@ -300,8 +300,8 @@ def _check(page: PortablePage) -> None:
     if not all(map(_is_storable, _strings(page.model_dump(mode="python")))):
         raise InputError("It holds a NUL or half a surrogate pair, which no text may contain.")
     for url in (page.url, page.requested_url, *page.aliases):
-        if canonical_url(url) != url:
-            raise InputError(f"{url} is not in canonical form, {canonical_url(url)}.")
+        if page_address(url) != url:
+            raise InputError(f"{url} is not in canonical form, {page_address(url)}.")
     if content_hash(page.markdown) != page.content_hash:
         raise InputError("The text does not have the content_hash the line names: it was changed.")
 

@@ -39,6 +39,7 @@ _EXTENSIONS = (
     | pyromark.Options.ENABLE_GFM
     | pyromark.Options.ENABLE_HEADING_ATTRIBUTES
     | pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
+    | pyromark.Options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
 )
 
 _PREFORMATTED = re.compile(r"(<(pre|textarea)\b.*?(?:</\2\s*+>|\Z))", re.DOTALL | re.IGNORECASE)

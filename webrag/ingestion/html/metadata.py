@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from selectolax.lexbor import LexborHTMLParser
 
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, site_of
+from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.tree import attribute, inline_text
@@ -220,9 +220,10 @@ def _base_url(tree: LexborHTMLParser, page_url: str) -> str:
 
 
 def _canonical(tree: LexborHTMLParser, page_url: str, base: str) -> str:
-    own = canonical_url(page_url)
+    own = page_address(page_url)
     link = tree.css_first('link[rel~="canonical"][href]')
-    if link is None:
+    # One file cannot speak for another.
+    if link is None or not own.startswith("http"):
         return own
     try:
         named = canonical_url(attribute(link, "href"), base)

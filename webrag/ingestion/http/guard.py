@@ -295,11 +295,21 @@ class AddressCheck:
             RefusedAddressError: An address or the port is private, special or unusual.
             FetchError: The name has no address, or the name service does not answer.
         """
+        await self.pinned(url)
+
+    async def pinned(self, url: str) -> str:
+        """The addresses that may be contacted for a URL, as curl takes them: `host:port:address`.
+
+        Raises:
+            RefusedAddressError: An address or the port is private, special or unusual.
+            FetchError: The name has no address, or the name service does not answer.
+        """
         target = URL(url)
         port = int(target.port) if target.port else (443 if target.protocol == "https:" else 80)
+        host = target.hostname.strip("[]")
         try:
             async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
-                await self._guard.checked_addresses(target.hostname.strip("[]"), port)
+                addresses = await self._guard.checked_addresses(host, port)
         except AddressRefused as error:
             raise RefusedAddressError(
                 # In the message, as reports of several pages keep only that.
@@ -316,3 +326,5 @@ class AddressCheck:
             raise FetchError(
                 f"The name '{target.hostname}' was not found in time.", url=url
             ) from error
+        shown = (f"[{address}]" if ":" in address else address for address in addresses)
+        return f"{target.hostname}:{port}:{','.join(shown)}"

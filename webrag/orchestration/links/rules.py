@@ -120,7 +120,7 @@ def skip_reason(url: str, *, reads_pdf: bool = False) -> str | None:
             whole manual.
     """
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https"):
+    if parts.scheme not in ("http", "https", "file", "git+https", "git+http"):
         return f"a {parts.scheme} address is not a page"
     name, ending = _last_segment(parts.path)
     if ending in _NOT_PAGES and not (reads_pdf and ending == "pdf"):

@@ -191,14 +191,16 @@ class ResearchRun:
 
         for url in request.urls:
             report("ingestion", f"Checking if {url} is indexed...")
-        with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
-            seeds = await acquire_seeds(
-                self.components.acquirer,
-                request.urls,
-                timeout_s=state.clock.left_s,
-                on_page=on_page,
-            )
-        state.pages = {page.url: None for page in seeds.pages}
+        seeds = Seeds((), (), is_complete=True)
+        if request.urls:
+            with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
+                seeds = await acquire_seeds(
+                    self.components.acquirer,
+                    request.urls,
+                    timeout_s=state.clock.left_s,
+                    on_page=on_page,
+                )
+        state.pages = dict.fromkeys((*(page.url for page in seeds.pages), *request.stored))
         # A named page may have moved to another site.
         expansion = self.components.config.expansion
         state.scope = LinkScope.of(

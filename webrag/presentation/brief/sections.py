@@ -225,6 +225,7 @@ def _citation_entry(number: int, quote: Quote, block: EvidenceBlock) -> str:
         + (f"    Below: {lead}\n" if lead else "")
         + f"    — {section}Source [{block.source_number}], "
         f"chars {span.char_start}-{span.char_end}, passage: {span.link}"
+        + (f" ({one_line(span.place)})" if span.place else "")
         + (f"\n    {_QUOTE_WARNING}" if addresses_reader(span.verbatim_text) else "")
     )
 

@@ -1,0 +1,92 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from webrag.errors import PageGoneError, RefusedAddressError, UnusablePageError
+from webrag.ingestion.addresses import file_url
+from webrag.ingestion.files.access import FileAccess
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder with a page, beside a file with a secret."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "page.md").write_text("A page.")
+    (tmp_path / "secret.txt").write_text("A secret.")
+    return folder
+
+
+def test_what_the_user_named_is_read_with_all_below_it(docs: Path) -> None:
+    access = FileAccess()
+    access.name(docs)
+
+    url = file_url(docs / "page.md")
+
+    assert access.read(url, access.resolve(url), at_most=100)[0] == b"A page."
+
+
+@pytest.mark.parametrize("address", ["secret.txt", "docs/../secret.txt", "docs2/page.md"])
+def test_what_lies_outside_is_refused(docs: Path, address: str) -> None:
+    access = FileAccess([docs])
+
+    with pytest.raises(RefusedAddressError):
+        access.resolve(f"file://{docs.parent}/{address}")
+
+
+def test_naming_allows_nothing_where_names_are_not_taken(docs: Path) -> None:
+    access = FileAccess(takes_names=False)
+    access.name(docs)
+
+    with pytest.raises(RefusedAddressError, match="WEBRAG_ALLOW_DIRS"):
+        access.resolve(file_url(docs / "page.md"))
+
+
+def test_a_link_that_leads_outside_is_refused(docs: Path) -> None:
+    (docs / "link.txt").symlink_to(docs.parent / "secret.txt")
+
+    with pytest.raises(RefusedAddressError):
+        FileAccess([docs]).resolve(file_url(docs / "link.txt"))
+
+
+def test_refusal_is_the_same_whether_the_file_exists(docs: Path) -> None:
+    access = FileAccess([docs], takes_names=False)
+
+    said = []
+    for name in ("secret.txt", "missing.txt"):
+        with pytest.raises(RefusedAddressError) as refused:
+            access.resolve(f"file://{docs.parent}/{name}")
+        said.append(str(refused.value).replace(name, "NAME"))
+
+    assert said[0] == said[1]
+
+
+def test_a_folder_exchanged_for_a_link_after_it_was_judged_leads_nowhere(docs: Path) -> None:
+    access = FileAccess([docs.parent / "open"])
+    folder = docs.parent / "open" / "inner"
+    folder.mkdir(parents=True)
+    (folder / "secret.txt").write_text("Harmless.")
+    url = file_url(folder / "secret.txt")
+    path = access.resolve(url)
+    (folder / "secret.txt").unlink()
+    folder.rmdir()
+    folder.symlink_to(docs.parent)
+
+    with pytest.raises((RefusedAddressError, PageGoneError)):
+        access.read(url, path, at_most=100)
+
+
+def test_a_pipe_is_not_waited_for(docs: Path) -> None:
+    os.mkfifo(docs / "pipe.md")
+    access = FileAccess([docs])
+
+    with pytest.raises(UnusablePageError, match="is not a file"):
+        access.read(file_url(docs / "pipe.md"), docs / "pipe.md", at_most=100)
+
+
+def test_a_file_above_the_limit_is_named_too_large(docs: Path) -> None:
+    with pytest.raises(UnusablePageError, match="at most 3") as refused:
+        FileAccess([docs]).read(file_url(docs / "page.md"), docs / "page.md", at_most=3)
+
+    assert refused.value.kind == "too_large"

@@ -1,0 +1,76 @@
+from pathlib import Path
+
+from webrag.ingestion.files.folder import list_files
+
+
+def written(folder: Path, **files: str) -> Path:
+    """Files by their names, in which `__` stands for a slash and `_dot_` for a dot."""
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def names(folder: Path, **limits: int) -> list[str]:
+    listing = list_files(folder, max_bytes=limits.get("max_bytes", 1_000))
+    return [path.relative_to(folder).as_posix() for path in listing.files]
+
+
+def test_files_are_listed_folder_by_folder_in_order(tmp_path: Path) -> None:
+    written(tmp_path, b_dot_md="b", a__z_dot_rst="z", a__c_dot_py="c = 1")
+
+    assert names(tmp_path) == ["a/c.py", "a/z.rst", "b.md"]
+
+
+def test_what_gitignore_names_is_left_out_and_counted(tmp_path: Path) -> None:
+    written(tmp_path, _dot_gitignore="build/\n*.txt\n", build__x_dot_md="x", y_dot_txt="y")
+    written(tmp_path, z_dot_md="z")
+
+    assert names(tmp_path) == ["z.md"]
+    assert list_files(tmp_path, max_bytes=100).left_out["named by .gitignore"] == 2
+
+
+def test_the_nearest_gitignore_decides(tmp_path: Path) -> None:
+    written(tmp_path, _dot_gitignore="*.md\n", keep___dot_gitignore="!*.md\n")
+    written(tmp_path, keep__a_dot_md="a", b_dot_md="b")
+
+    assert names(tmp_path) == ["keep/a.md"]
+
+
+def test_gitignore_of_the_repository_counts_below_it(tmp_path: Path) -> None:
+    written(tmp_path, _dot_git__HEAD="ref", _dot_gitignore="drafts/\n")
+    written(tmp_path, docs__drafts__a_dot_md="a", docs__b_dot_md="b")
+
+    assert names(tmp_path / "docs") == ["b.md"]
+
+
+def test_symbolic_links_are_not_followed(tmp_path: Path) -> None:
+    outside = written(tmp_path / "outside", a_dot_md="a")
+    inside = written(tmp_path / "inside", b_dot_md="b")
+    (inside / "link").symlink_to(outside)
+
+    assert names(inside) == ["b.md"]
+    assert list_files(inside, max_bytes=100).left_out == {"symbolic links": 1}
+
+
+def test_each_reason_has_its_count(tmp_path: Path) -> None:
+    written(tmp_path, _dot_env="k", a_dot_png="p", b_dot_md="", c_dot_md="x" * 50, d_dot_md="d")
+    written(tmp_path, package_dash_lock_dot_json="{}", node_modules__e_dot_md="e")
+    (tmp_path / "package_dash_lock.json").rename(tmp_path / "package-lock.json")
+
+    assert list_files(tmp_path, max_bytes=20).left_out == {
+        "hidden": 1,
+        "of a kind that is not read": 1,
+        "empty": 1,
+        "too large": 1,
+        "generated": 1,
+        "folders of installed packages": 1,
+    }
+
+
+def test_a_pattern_that_would_take_forever_is_passed_over(tmp_path: Path) -> None:
+    written(tmp_path, _dot_gitignore="a*a*a*a*a*a*a*a*a*a*a*a*a*a*b\n", b_dot_md="b")
+    written(tmp_path, **{f"{'a' * 200}_dot_md": "a"})
+
+    assert names(tmp_path) == [f"{'a' * 200}.md", "b.md"]

@@ -1,0 +1,114 @@
+"""Which files of this machine may be read, and by what way; nothing else opens one."""
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+from webrag.errors import PageGoneError, RefusedAddressError, UnusablePageError
+from webrag.ingestion.addresses import file_path
+
+__all__ = ["FileAccess"]
+
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = getattr(os, "O_DIRECTORY", 0)
+
+
+class FileAccess:
+    """The folders and files that may be read: some always, others once the user names them.
+
+    Symbolic links are resolved first, and the way is then walked without following any, so that
+    one put there in between leads nowhere. Names and contents of what lies outside are never
+    looked at.
+
+    Args:
+        allowed: Folders that may be read without being named.
+        takes_names: Whether naming a path makes it readable, as at a terminal; a server whose
+            callers are programs says no.
+    """
+
+    def __init__(self, allowed: Iterable[Path] = (), *, takes_names: bool = True) -> None:
+        self._roots = dict.fromkeys(each.resolve() for each in allowed)
+        self._takes_names = takes_names
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether naming a path makes it readable."""
+        return self._takes_names
+
+    def name(self, path: Path) -> None:
+        """Note that the user named a file or folder: it may be read from now on."""
+        if self._takes_names:
+            self._roots[path.resolve()] = None
+
+    def allows(self, path: Path) -> bool:
+        """Whether a path, its symbolic links resolved, is below what may be read."""
+        return any(path == root or root in path.parents for root in self._roots)
+
+    def resolve(self, url: str) -> Path:
+        """The file or folder an address stands for.
+
+        Raises:
+            RefusedAddressError: It may not be read.
+        """
+        path = file_path(url)
+        # Not even asked about when it is elsewhere: that would tell what there is.
+        named = Path(os.path.normpath(path))
+        if not (self.allows(named) or self._takes_names):
+            raise self._refused(url)
+        try:
+            found = path.resolve()
+        except (OSError, RuntimeError) as error:
+            raise self._refused(url) from error
+        if not self.allows(found):
+            raise self._refused(url)
+        return found
+
+    def read(self, url: str, path: Path, *, at_most: int) -> tuple[bytes, os.stat_result]:
+        """The bytes of a file that `resolve` gave, and what the system says of it.
+
+        Raises:
+            PageGoneError: There is no such file.
+            RefusedAddressError: A symbolic link was put in its way, or its rights forbid it.
+            UnusablePageError: It is no file, or longer than `at_most` bytes.
+        """
+        try:
+            with os.fdopen(self._opened(path), "rb") as file:
+                facts = os.fstat(file.fileno())
+                if not stat.S_ISREG(facts.st_mode):
+                    raise UnusablePageError(f"{path} is not a file.", url=url, kind="not_text")
+                if facts.st_size > at_most:
+                    raise UnusablePageError(
+                        f"{path} has {facts.st_size:,} bytes; at most {at_most:,} are read.",
+                        url=url,
+                        kind="too_large",
+                    )
+                return file.read(at_most + 1), facts
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise PageGoneError(f"There is no file {path}.", url=url) from error
+        except OSError as error:
+            raise RefusedAddressError(
+                f"{path} cannot be read ({error.strerror or type(error).__name__}).", url=url
+            ) from error
+
+    def _opened(self, path: Path) -> int:
+        if not _NO_LINK or os.open not in os.supports_dir_fd:
+            return os.open(path, _OPEN)
+        with ExitStack() as stack:
+            folder = os.open(path.anchor, _OPEN | _FOLDER)
+            stack.callback(os.close, folder)
+            for part in path.parts[1:-1]:
+                folder = os.open(part, _OPEN | _FOLDER | _NO_LINK, dir_fd=folder)
+                stack.callback(os.close, folder)
+            return os.open(path.name or ".", _OPEN | _NO_LINK, dir_fd=folder)
+
+    def _refused(self, url: str) -> RefusedAddressError:
+        if self._takes_names:
+            said = "it is not below a file or folder that was named"
+            hint = None
+        else:
+            said = "here only files below the folders of WEBRAG_ALLOW_DIRS are read"
+            hint = "Whoever runs this server can add its folder to WEBRAG_ALLOW_DIRS."
+        return RefusedAddressError(f"{url} is refused: {said}.", url=url, hint=hint)

@@ -1,0 +1,153 @@
+"""Lists the files of a folder that are worth reading; reads none but `.gitignore`."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from webrag.ingestion.formats.kinds import why_left_out
+
+__all__ = ["FolderListing", "list_files"]
+
+_MAX_FILES = 20_000
+_MAX_DEPTH = 40
+_NOT_READ = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+_IGNORE_BYTES = 100_000
+# A pattern is matched by going back and forth, as often as its stars can share out a name.
+_TOO_MANY_STARS = re.compile(r"(?:\*[^/*]+){3}\*|(?:\*\*/.*){4}")
+
+
+@dataclass(frozen=True)
+class FolderListing:
+    """What a folder holds.
+
+    Attributes:
+        files: Absolute paths, folder by folder, in alphabetical order.
+        left_out: Files and folders that are not read, counted by reason.
+    """
+
+    files: tuple[Path, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """The `.gitignore` of a folder."""
+
+    folder: Path
+    spec: GitIgnoreSpec
+
+    def judge(self, path: Path, *, is_folder: bool) -> bool | None:
+        name = path.relative_to(self.folder).as_posix()
+        return self.spec.check_file(f"{name}/" if is_folder else name).include
+
+
+def list_files(root: Path, *, max_bytes: int) -> FolderListing:
+    """List a folder with all below it.
+
+    Left out are hidden files and folders, what `.gitignore` names (those above the folder within
+    its repository count as well), symbolic links, what is installed or generated, files of kinds
+    that are not read, and empty and oversized ones.
+
+    Args:
+        root: A folder, symbolic links resolved.
+        max_bytes: Of a file.
+    """
+    left_out: Counter[str] = Counter()
+    files = list(_walk(root, _rules_above(root), max_bytes, left_out, 0))
+    if len(files) > _MAX_FILES:
+        left_out["more than are read of one folder"] += len(files) - _MAX_FILES
+    return FolderListing(tuple(files[:_MAX_FILES]), dict(left_out))
+
+
+def _walk(
+    folder: Path, rules: list[_Rules], max_bytes: int, left_out: Counter[str], depth: int
+) -> Iterator[Path]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        left_out["folders that cannot be opened"] += 1
+        return
+    rules = [*_rules_of(folder), *rules]
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.is_symlink():
+            left_out["symbolic links"] += 1
+        elif entry.is_dir():
+            reason = _why_not_entered(path, rules, depth)
+            if reason is None:
+                yield from _walk(path, rules, max_bytes, left_out, depth + 1)
+            elif reason:
+                left_out[reason] += 1
+        elif reason := _why_not_read(entry, path, rules, max_bytes):
+            left_out[reason] += 1
+        else:
+            yield path
+
+
+def _why_not_entered(path: Path, rules: list[_Rules], depth: int) -> str | None:
+    """Why a folder is left out, "" for one not worth telling of; None to enter it."""
+    if path.name == ".git":
+        return ""
+    if path.name.startswith("."):
+        return "hidden"
+    if path.name in _NOT_READ:
+        return "folders of installed packages"
+    if depth >= _MAX_DEPTH:
+        return "nested too deeply"
+    return "named by .gitignore" if _is_ignored(path, rules, is_folder=True) else None
+
+
+def _why_not_read(
+    entry: "os.DirEntry[str]", path: Path, rules: list[_Rules], max_bytes: int
+) -> str | None:
+    if entry.name == ".gitignore":
+        return "hidden"
+    if _is_ignored(path, rules, is_folder=False):
+        return "named by .gitignore"
+    if reason := why_left_out(entry.name):
+        return reason
+    try:
+        size = entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return "files that cannot be opened"
+    if not entry.is_file(follow_symlinks=False):
+        return "of a kind that is not read"
+    return "too large" if size > max_bytes else None if size else "empty"
+
+
+def _is_ignored(path: Path, rules: list[_Rules], *, is_folder: bool) -> bool:
+    """Judged by the nearest `.gitignore` that says anything."""
+    verdicts = (each.judge(path, is_folder=is_folder) for each in rules)
+    return next((verdict for verdict in verdicts if verdict is not None), False)
+
+
+def _rules_above(root: Path) -> list[_Rules]:
+    """Those of the repository that the folder is in; none when it is in no repository."""
+    above: list[_Rules] = []
+    for folder in (root, *root.parents):
+        if folder != root:
+            above += _rules_of(folder)
+        if (folder / ".git").exists():
+            return above
+    return []
+
+
+def _rules_of(folder: Path) -> list[_Rules]:
+    file = folder / ".gitignore"
+    if file.is_symlink() or not file.is_file():
+        return []
+    try:
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            text = lines.read(_IGNORE_BYTES)
+    except OSError:
+        return []
+    usable = [line for line in text.splitlines() if not _TOO_MANY_STARS.search(line)]
+    try:
+        return [_Rules(folder, GitIgnoreSpec.from_lines(usable))]
+    except ValueError:
+        return []

@@ -1,0 +1,146 @@
+"""What a user names, a page, a file or a folder, as addresses of pages; it reads no file."""
+
+import asyncio
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from webrag.errors import InputError, RefusedAddressError
+from webrag.ingestion.addresses import file_path, file_url, is_file, page_address
+from webrag.ingestion.files.access import FileAccess
+from webrag.ingestion.files.folder import list_files
+
+__all__ = ["NamedSources", "expand_named", "named_address"]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
+
+
+@dataclass(frozen=True)
+class NamedSources:
+    """What was named, folders taken apart.
+
+    Attributes:
+        urls: Canonical addresses of the pages and files that were named themselves.
+        files: Those of the files below the folders that were named.
+        folders: The folders' addresses, each with a slash at its end.
+        left_out: What lies below them and is not read, counted by reason.
+        empty: Folders without a file to read, each with the reason.
+    """
+
+    urls: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    empty: Mapping[str, str] = field(default_factory=dict)
+
+    def with_folder(
+        self, address: str, files: Sequence[str], left_out: Mapping[str, int]
+    ) -> "NamedSources":
+        """The same with one of `urls` taken apart."""
+        counted = Counter(self.left_out)
+        counted.update(left_out)
+        known = replace(self.without(address, ""), empty=self.empty, left_out=dict(counted))
+        if not files:
+            return known.without(address, f"There is no file to read in {address}.")
+        return replace(known, files=(*known.files, *files), folders=(*known.folders, address))
+
+    def without(self, address: str, reason: str) -> "NamedSources":
+        """The same with one of `urls` that cannot be had."""
+        urls = tuple(url for url in self.urls if url != address)
+        return replace(self, urls=urls, empty={**self.empty, address: reason})
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """Each address once, in the order given."""
+        return tuple(dict.fromkeys((*self.urls, *self.files)))
+
+
+def named_address(given: str | Path) -> str:
+    """The canonical address of what a user of this machine named: a URL, or the path of a file.
+
+    Raises:
+        InputError: It is neither.
+    """
+    text = os.fspath(given)
+    if isinstance(given, str) and (not _is_path(text) or "\0" in text):
+        try:
+            return page_address(text)
+        except InputError as error:
+            if _SCHEME.match(text) or not text.strip():
+                raise
+            raise InputError(f"{error} Nor is there a file or folder of that name.") from error
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise InputError(f"The path {text!r} names a user that there is not.") from error
+    return file_url(Path(os.path.abspath(path)))  # noqa: PTH100 - links are resolved when read
+
+
+def _is_path(text: str) -> bool:
+    if _PATH.match(text):
+        return True
+    return not _SCHEME.match(text) and bool(text.strip()) and os.path.lexists(text)
+
+
+async def expand_named(
+    given: Iterable[str | Path], access: FileAccess, *, max_bytes: int
+) -> NamedSources:
+    """Take apart what was named; what is named may be read from now on, where names are taken.
+
+    Args:
+        given: URLs, `file:` addresses and, where names are taken, paths of this machine.
+        access: What may be read.
+        max_bytes: Of a file in a folder.
+
+    Raises:
+        InputError: An address cannot be used.
+    """
+    read = named_address if access.takes_names else _address
+    addresses = list(dict.fromkeys(map(read, given)))
+    if not any(map(is_file, addresses)):
+        return NamedSources(urls=tuple(addresses))
+    for address in filter(is_file, addresses):
+        access.name(file_path(address))
+    return await asyncio.to_thread(_expanded, addresses, access, max_bytes)
+
+
+def _address(given: str | Path) -> str:
+    return page_address(given if isinstance(given, str) else file_url(given))
+
+
+def _expanded(addresses: list[str], access: FileAccess, max_bytes: int) -> NamedSources:
+    urls: list[str] = []
+    files: dict[str, None] = {}
+    folders: list[str] = []
+    left_out: Counter[str] = Counter()
+    empty: dict[str, str] = {}
+    for address in addresses:
+        folder = _folder(address, access)
+        if folder is None:
+            urls.append(address)
+            continue
+        listing = list_files(folder, max_bytes=max_bytes)
+        folders.append(f"{file_url(folder).rstrip('/')}/")
+        left_out.update(listing.left_out)
+        files.update(dict.fromkeys(map(file_url, listing.files)))
+        if not listing.files:
+            counted = ", ".join(f"{count} {why}" for why, count in listing.left_out.items())
+            empty[address] = (
+                f"There is no file to read below {folder} ({counted or 'it is empty'})."
+            )
+    return NamedSources(tuple(urls), tuple(files), tuple(folders), dict(left_out), empty)
+
+
+def _folder(address: str, access: FileAccess) -> Path | None:
+    """The folder an address stands for; None for everything else, which says itself what it is."""
+    if not is_file(address):
+        return None
+    try:
+        path = access.resolve(address)
+    except RefusedAddressError:
+        return None
+    return path if path.is_dir() else None

@@ -1,0 +1,113 @@
+"""Files of this machine as pages, following `webrag.ingestion.models.PageSource`."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from webrag.concurrency import Threads
+from webrag.errors import UnusablePageError
+from webrag.ingestion.addresses import file_url
+from webrag.ingestion.files.access import FileAccess
+from webrag.ingestion.formats.kinds import FileKind, kind_of_name
+from webrag.ingestion.http.decode import UnreadableContent, decode, page_kind
+from webrag.ingestion.models import FetchedPage, NotModified, Validators
+
+__all__ = ["FileSource"]
+
+# A network drive that does not answer keeps its thread.
+_DISK = Threads("webrag-files", 4)
+_BYTES_KINDS = frozenset({"pdf", "mail", "office"})
+
+
+class FileSource:
+    """Reads files that the user named, or that lie below a folder that may be read.
+
+    A file that is as it was when it was stored, by its size and the time it was changed, is not
+    read again.
+
+    Args:
+        access: What may be read.
+        max_bytes: Of a file of text.
+        max_document_bytes: Of a PDF, an office document or a book.
+    """
+
+    name = "files"
+
+    def __init__(
+        self,
+        access: FileAccess,
+        *,
+        max_bytes: int = 10_000_000,
+        max_document_bytes: int = 20_000_000,
+    ) -> None:
+        self._access = access
+        self._max_bytes = max_bytes
+        self._max_document_bytes = max_document_bytes
+
+    async def fetch(
+        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+    ) -> FetchedPage | NotModified:
+        """Read one file.
+
+        Args:
+            url: Its canonical address.
+            validators: Of the stored version.
+            fresh: Not used: nothing keeps copies of files.
+
+        Raises:
+            RefusedAddressError: It may not be read.
+            PageGoneError: There is no such file.
+            UnusablePageError: It is a folder, too large, or holds no text.
+        """
+        del fresh
+        return await _DISK.run(self._read, url, validators)
+
+    async def aclose(self) -> None:
+        """Do nothing: no file stays open."""
+
+    def _read(self, url: str, validators: Validators | None) -> FetchedPage | NotModified:
+        now = datetime.now(UTC)
+        path = self._access.resolve(url)
+        if path.is_dir():
+            raise UnusablePageError(
+                f"{path} is a folder; `ingest` reads the files below it.", url=url, kind="not_text"
+            )
+        named = kind_of_name(path.name)
+        limit = self._max_document_bytes if named in _BYTES_KINDS else self._max_bytes
+        known = None if validators is None else validators.etag
+        if known is not None and known == _version(path):
+            return NotModified(url=url, fetched_at=now)
+        body, facts = self._access.read(url, path, at_most=limit)
+        kind = named if named in _BYTES_KINDS else _text_kind(url, path, body, named)
+        return FetchedPage(
+            requested_url=url,
+            url=file_url(path),
+            status=200,
+            kind=kind,
+            text="" if kind in _BYTES_KINDS else decode(body),
+            body=body if kind in _BYTES_KINDS else b"",
+            etag=_etag(facts),
+            fetched_at=now,
+            source=self.name,
+        )
+
+
+def _text_kind(url: str, path: Path, body: bytes, named: FileKind | None) -> FileKind:
+    try:
+        seen = page_kind("", body, path.name)
+    except UnreadableContent as error:
+        raise UnusablePageError(
+            f"{path} holds no text but {error}.", url=url, kind="not_text"
+        ) from error
+    return "pdf" if seen == "pdf" else named or seen
+
+
+def _version(path: Path) -> str | None:
+    try:
+        return _etag(path.stat())
+    except OSError:
+        return None
+
+
+def _etag(facts: os.stat_result) -> str:
+    return f"{facts.st_mtime_ns:x}-{facts.st_size:x}"

@@ -1,0 +1,182 @@
+"""AsciiDoc as Markdown, read line by line; no converter in Python is maintained.
+
+What it does not know stays as it is written. Includes are never opened, conditions never judged.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["AsciiDoc", "read_asciidoc"]
+
+_ATTRIBUTE = re.compile(r":(!?[\w-]+)!?:(?:[ \t]+(.*))?\Z")
+_HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
+_DELIMITER = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3,})[ \t]*(\w*)\Z")
+_BLOCK_ATTRIBUTES = re.compile(r"\[([^\[\]]*)\]\Z")
+_TABLE = re.compile(r"[|,:!]={3,}\Z")
+_LIST_ITEM = re.compile(r"[ \t]*(\*{1,5}|-|\.{1,5}|\d+\.)[ \t]+(\S.*)\Z")
+_TERM = re.compile(r"([^\s/][^:]*?)(:{2,4}|;;)(?:[ \t]+(.*))?\Z")
+_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t]+(.*)\Z")
+_DROPPED = re.compile(r"(?:include|ifdef|ifndef|ifeval|endif|toc|image|video|audio)::.*\Z")
+_REFERENCE = re.compile(r"\{([\w-]{1,60})\}")
+_LINK = re.compile(r"(?:link:)?(https?://[^\s\[\]<>]+|(?<=link:)[^\s\[\]<>]+)\[([^\[\]]*)\]")
+_XREF = re.compile(r"xref:([^\s\[\]]+)\[([^\[\]]*)\]")
+_CROSS = re.compile(r"<<([^<>,\s]+)(?:,[ \t]*([^<>]*))?>>")
+_INLINE_IMAGE = re.compile(r"\bimage:[^\s\[\]:]+\[([^\[\]]*)\]")
+_MACRO = re.compile(r"\b(?:kbd|btn|menu|footnote|pass):[\w-]*\[([^\[\]]*)\]")
+_ANCHOR = re.compile(r"\[\[[^\[\]]*\]\]|\[#[^\[\]]*\](?=[#*_`])")
+_STRONG = re.compile(r"(?<![\w*])\*{1,2}(?=\S)([^*\n]+?)(?<=\S)\*{1,2}(?![\w*])")
+_CODE = re.compile(r"``?\+?([^`\n]+?)\+?``?")
+_CALLOUT = re.compile(r"[ \t]*(?:#|//|--|;;)?[ \t]*(?:<\d+>[ \t]*)+\Z")
+_CODE_STYLES = frozenset({"source", "listing", "literal", "console", "subs"})
+
+
+@dataclass(frozen=True)
+class AsciiDoc:
+    """A document as it is stored.
+
+    Attributes:
+        markdown: Its text.
+        title: Of its first heading; empty when it has none.
+        attributes: What its header says, such as `revdate` and `description`.
+    """
+
+    markdown: str
+    title: str
+    attributes: dict[str, str]
+
+
+def read_asciidoc(source: str) -> AsciiDoc:
+    """Read a document."""
+    reader = _Reader(source.expandtabs(4).splitlines())
+    markdown = "\n".join(reader.lines())
+    return AsciiDoc(
+        re.sub(r"\n{3,}", "\n\n", markdown).strip("\n"), reader.title, reader.attributes
+    )
+
+
+class _Reader:
+    def __init__(self, lines: list[str]) -> None:
+        self.attributes: dict[str, str] = {}
+        self.title = ""
+        self._lines = lines
+        self._at = 0
+        self._style: list[str] = []
+
+    def lines(self) -> Iterator[str]:
+        while self._at < len(self._lines):
+            line = self._lines[self._at].rstrip()
+            self._at += 1
+            yield from self._line(line)
+
+    def _line(self, line: str) -> Iterator[str]:
+        if line.startswith("//") and not line.startswith("///"):
+            return
+        if found := _ATTRIBUTE.match(line):
+            self.attributes[found[1].lower()] = (found[2] or "").strip()
+        elif found := _HEADING.match(line):
+            yield from self._heading(found)
+        elif found := _BLOCK_ATTRIBUTES.match(line):
+            self._style = [part.strip() for part in found[1].split(",")]
+        elif _DROPPED.match(line):
+            return
+        elif _TABLE.match(line):
+            yield from self._table(line)
+        elif found := _DELIMITER.match(line):
+            yield from self._block(line.split()[0], found[2])
+        else:
+            yield from self._prose(line)
+
+    def _heading(self, found: re.Match[str]) -> Iterator[str]:
+        text = self._inline(found[2].rstrip("= "))
+        if not self.title and len(found[1]) == 1:
+            self.title = text
+        self._style = []
+        yield from ("", f"{'#' * len(found[1])} {text}", "")
+
+    def _block(self, delimiter: str, language: str) -> Iterator[str]:
+        style, self._style = self._style, []
+        is_code = delimiter[0] in "-.+`" and delimiter != "--"
+        is_code = is_code or bool(_CODE_STYLES.intersection(style[:1]))
+        if delimiter[0] == "/":
+            self._until(delimiter)
+        elif is_code:
+            language = language or (style[1] if len(style) > 1 and style[0] == "source" else "")
+            body = [_CALLOUT.sub("", line) for line in self._until(delimiter)]
+            yield from ("", f"```{language if language.isalnum() else ''}", *body, "```", "")
+        elif style and style[0] in ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"):
+            inner = _Reader(self._until(delimiter))
+            inner.attributes = self.attributes
+            yield from ("", f"> **{style[0].capitalize()}**", ">")
+            yield from (f"> {line}".rstrip() for line in inner.lines())
+            yield ""
+        # The delimiters of examples, quotations and sidebars go; what they hold is read on.
+
+    def _until(self, delimiter: str) -> list[str]:
+        begin = self._at
+        for at in range(begin, len(self._lines)):
+            if self._lines[at].rstrip() == delimiter:
+                self._at = at + 1
+                return [line.rstrip() for line in self._lines[begin:at]]
+        self._at = len(self._lines)
+        return [line.rstrip() for line in self._lines[begin:]]
+
+    def _table(self, delimiter: str) -> Iterator[str]:
+        rows = [line for line in self._until(delimiter) if line.strip()]
+        self._style = []
+        cells = [self._cells(row, delimiter[0]) for row in rows]
+        width = max((len(row) for row in cells), default=0)
+        if width > 1 and all(len(row) == 1 for row in cells[1:]):
+            # One cell on each line: as many as the first line has make a row.
+            flat = [cell for row in cells[1:] for cell in row]
+            cells = [cells[0], *(flat[at : at + width] for at in range(0, len(flat), width))]
+        yield ""
+        for number, row in enumerate(cells):
+            yield f"| {' | '.join(row + [''] * (width - len(row)))} |"
+            if number == 0:
+                yield f"|{' --- |' * width}"
+        yield ""
+
+    def _cells(self, row: str, separator: str) -> list[str]:
+        mark = "|" if separator in "|!" else separator
+        given = re.split(rf"(?:(?<=\s)[\d.+*<^>a-z]{{1,6}})?{re.escape(mark)}", row.lstrip())
+        cells = given[1:] if mark == "|" and len(given) > 1 else given
+        return [self._inline(cell.strip()).replace("|", r"\|") for cell in cells]
+
+    def _prose(self, line: str) -> Iterator[str]:
+        self._style = [] if line.strip() else self._style
+        if line == "+":
+            yield ""
+        elif re.fullmatch(r"\.[^\s.].*", line):
+            yield from ("", f"**{self._inline(line[1:])}**", "")
+        elif found := _LIST_ITEM.match(line):
+            depth = len(found[1]) - 1 if found[1][0] in "*." else 0
+            bullet = "1." if found[1][0] == "." or found[1][0].isdigit() else "-"
+            yield f"{'   ' * depth}{bullet} {self._inline(found[2])}"
+        elif found := _ADMONITION.match(line):
+            yield from ("", f"> **{found[1].capitalize()}:** {self._inline(found[2])}", "")
+        elif (found := _TERM.match(line)) and "://" not in line:
+            yield from ("", f"**{self._inline(found[1])}**", "")
+            if found[3]:
+                yield self._inline(found[3])
+        else:
+            yield self._inline(line)
+
+    def _inline(self, text: str) -> str:
+        text = _REFERENCE.sub(lambda found: self.attributes.get(found[1], found[0]), text)
+        text = _LINK.sub(lambda found: _link(found[1], found[2].rstrip("^")), text)
+        text = _XREF.sub(lambda found: _link(found[1].partition("#")[0], found[2]), text)
+        text = _CROSS.sub(lambda found: found[2] or found[1].lstrip("_#").replace("_", " "), text)
+        for pattern in (_INLINE_IMAGE, _MACRO):
+            text = pattern.sub(r"\1", text)
+        text = _CODE.sub(r"`\1`", _ANCHOR.sub("", text))
+        return _outside_code(text, lambda part: _STRONG.sub(r"**\1**", part))
+
+
+def _link(target: str, text: str) -> str:
+    return f"[{text.partition(',')[0].strip(chr(34)) or target}]({target})"
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    parts = text.split("`")
+    return "`".join(change(part) if at % 2 == 0 else part for at, part in enumerate(parts))

@@ -1,0 +1,82 @@
+"""Jupyter notebooks as Markdown: their prose, their code, and what it printed."""
+
+import json
+import re
+from typing import Any
+
+__all__ = ["markdown_from_notebook"]
+
+_OUTPUT_CHARS = 2_000
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def markdown_from_notebook(source: str) -> str:
+    """The cells in their order; an output of more than 2,000 characters is cut.
+
+    Pictures and HTML of outputs are left out, as is everything in a cell's metadata.
+
+    Raises:
+        ValueError: It is no notebook.
+    """
+    try:
+        notebook = json.loads(source)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(notebook, dict):
+        raise ValueError("it is no notebook")  # noqa: TRY004 - as what is no JSON
+    cells = notebook.get("cells")
+    if not isinstance(cells, list):
+        sheets = notebook.get("worksheets") or [{}]
+        cells = sheets[0].get("cells") if isinstance(sheets[0], dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("it has no cells")  # noqa: TRY004 - as what is no JSON
+    language = _language(notebook)
+    parts = [part for cell in cells if isinstance(cell, dict) for part in _cell(cell, language)]
+    return "\n\n".join(parts)
+
+
+def _cell(cell: dict[str, Any], language: str) -> list[str]:
+    text = _text(cell.get("source", cell.get("input"))).strip("\n")
+    match cell.get("cell_type"):
+        case "markdown":
+            return [text]
+        case "heading":
+            return [f"{'#' * min(int(cell.get('level', 1)), 6)} {text}"]
+        case "code":
+            outputs = cell.get("outputs")
+            printed = [_output(each) for each in outputs] if isinstance(outputs, list) else []
+            shown = "\n".join(filter(None, printed)).strip("\n")
+            if len(shown) > _OUTPUT_CHARS:
+                shown = f"{shown[:_OUTPUT_CHARS].rstrip()}\n[...]"
+            return [*_fenced(text, language), *_fenced(shown, "")]
+    return []
+
+
+def _output(output: Any) -> str:
+    if not isinstance(output, dict):
+        return ""
+    if output.get("output_type") in ("error", "pyerr"):
+        return f"{_text(output.get('ename'))}: {_text(output.get('evalue'))}"
+    data = output.get("data")
+    plain = data.get("text/plain") if isinstance(data, dict) else output.get("text")
+    return _ANSI.sub("", _text(plain)).rstrip("\n")
+
+
+def _fenced(text: str, language: str) -> list[str]:
+    if not text.strip():
+        return []
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return [f"{fence}{language}\n{text}\n{fence}"]
+
+
+def _language(notebook: dict[str, Any]) -> str:
+    metadata = notebook.get("metadata")
+    info = metadata.get("language_info") if isinstance(metadata, dict) else None
+    name = info.get("name") if isinstance(info, dict) else None
+    return name if isinstance(name, str) and re.fullmatch(r"[\w+#-]{1,20}", name) else "python"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return "".join(part for part in value if isinstance(part, str))
+    return value if isinstance(value, str) else ""
