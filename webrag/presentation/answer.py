@@ -3,6 +3,7 @@
 from webrag.answering.manager import side_by_side
 from webrag.answering.models import AnswerCitation, FinalReason, ManagerResult
 from webrag.presentation.brief.blocks import without_forged_lines
+from webrag.presentation.brief.sections import also_searched
 from webrag.presentation.untrusted import clean_block, one_line
 
 __all__ = [
@@ -51,10 +52,16 @@ def format_brief_details(result: ManagerResult) -> str:
     lines.append(f"{what}: {_ENDINGS[result.final_reason]}.")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    lines += _searched(result)
     lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)
+
+
+def _searched(result: ManagerResult) -> list[str]:
+    words = result.retrieval.also_searched if result.retrieval else {}
+    return [also_searched(words)] if words else []
 
 
 def _place(citation: AnswerCitation) -> list[str]:
@@ -107,6 +114,7 @@ def _about(result: ManagerResult) -> str:
         lines.append(f"Applies: {one_line(result.applicability_note, max_chars=300)}")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    lines += _searched(result)
     if result.diagnostics:
         lines.append(f"Diagnosis: {', '.join(result.diagnostics)}")
     lines += [f"Degraded: {one_line(each, max_chars=300)}" for each in result.degraded]
