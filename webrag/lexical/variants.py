@@ -23,7 +23,7 @@ _LEAST_PART = 3
 _LEAST_CHUNKS = 2
 
 # Words of letters alone: what stands in an identifier, an address or code is meant as it is.
-_WORD = re.compile(r"(?<![\w'`/.:@$=-])[A-Za-z][a-z]+(?![\w'`/:@$=(]|[-.]\w)")
+_WORD = re.compile(r"(?<![\w'`/.:@$=-])[A-Za-z][a-z]+(?![\w'`/:@$=(-]|\.\w)")
 _PAIR = re.compile(r"(?<![\w'`/.:@$=-])(?=([A-Za-z][a-z]+)[ -]([a-z]+)(?![\w'`/:@$=(-]|\.\w))")
 
 # British to American and back.

@@ -22,7 +22,7 @@ def best(word: str, *held: str, common: tuple[str, ...] = ()) -> str | None:
         pytest.param("asynchronus", "asynchronous", id="letter-lost"),
         pytest.param("kdefault", "default", id="letter-added"),
         pytest.param("parametel", "parameter", id="letter-changed"),
-        pytest.param("occured", "occurred", id="not-doubled"),
+        pytest.param("comit", "commit", id="not-doubled"),
         pytest.param("Vidoe", "video", id="capital-at-the-beginning"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.presentation.brief.brief import format_brief
 from webrag.presentation.brief.models import BriefConfig
 from webrag.presentation.results import (
     ResultDocument,
@@ -75,6 +76,18 @@ def test_nothing_found_is_said_with_the_reason(make_result: MakeResult) -> None:
     result = make_result(confidence=0.0, confidence_band="none", warnings=("Nothing is stored.",))
 
     assert shown(result) == "Nothing was found.\nNote: Nothing is stored."
+
+
+def test_words_that_stand_for_others_are_told_in_every_form(
+    make_result: MakeResult, chunks: Sequence[RankedChunk], count_tokens: Callable[[str], int]
+) -> None:
+    result = make_result(*chunks, also_searched={"vidoe": "video"})
+
+    brief = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert "Also searched: video (for vidoe)" in shown(result).splitlines()
+    assert "Also searched: video (for vidoe)" in brief.splitlines()
+    assert result_document(result, []).also_searched == {"vidoe": "video"}
 
 
 def test_passages_of_the_document_are_in_the_order_of_rank_and_hold_each_text_once(
