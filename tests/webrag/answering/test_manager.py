@@ -49,6 +49,7 @@ async def test_answer_without_a_model_is_made_of_cited_sentences(desk: Any) -> N
 
 async def test_misspelt_question_has_the_answer_of_the_right_one(desk: Any) -> None:
     await desk.store(URL, MANUAL)
+    await desk.store("https://docs.test/queues", "# Queues\n\nQueues of the broker are lists.")
     misspelt = AnswerRequest(query="Which TCP port does the brokre listen on?")
 
     result = await checked(desk, await desk.manager().run(misspelt))
