@@ -29,7 +29,7 @@ __all__ = [
 
 # Fitted on 72 questions over four sites, each site judged by the others, with and without other
 # wordings; the same questions with the pages that answer them left out count a fifth.
-# benchmarks/answers_check.py prints what becomes of it.
+# `webrag eval --ask` prints what becomes of it.
 _CONSTANT: Final = -2.6
 _TERMS: Final = 1.95
 _MEANING: Final = 1.6
