@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.presentation.answer import AnswerDocument, CitationDocument
 from webrag.presentation.brief.brief import format_brief
 from webrag.presentation.brief.models import BriefConfig
 from webrag.presentation.results import (
@@ -150,7 +151,17 @@ def test_result_can_be_narrowed_to_years(
     assert narrowed(result, SearchFilters(years=(2023,)), None).chunks == ()
 
 
-@pytest.mark.parametrize("model", [ResultDocument, ResultPassage, ResultQuotation, ResultLink])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ResultDocument,
+        ResultPassage,
+        ResultQuotation,
+        ResultLink,
+        AnswerDocument,
+        CitationDocument,
+    ],
+)
 def test_every_field_of_the_document_is_documented(model: type) -> None:
     described = COMMAND_LINE.read_text("utf-8").partition("## JSON")[2]
     titles = {
@@ -158,6 +169,8 @@ def test_every_field_of_the_document_is_documented(model: type) -> None:
         ResultPassage: "A passage",
         ResultQuotation: "A quotation of a passage",
         ResultLink: "A link that was not followed",
+        AnswerDocument: "The answer",
+        CitationDocument: "A citation",
     }
     rows = described.partition(f"| {titles[model]} |")[2].partition("\n\n")[0]
 
