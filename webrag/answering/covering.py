@@ -29,7 +29,7 @@ __all__ = [
 
 # Fitted on 72 questions over four sites, each site judged by the others, with and without other
 # wordings; the same questions with the pages that answer them left out count a fifth.
-# benchmarks/answers_check.py prints what becomes of it.
+# `webrag eval --ask` prints what becomes of it.
 _CONSTANT: Final = -2.6
 _TERMS: Final = 1.95
 _MEANING: Final = 1.6
@@ -41,6 +41,9 @@ _EDGE: Final = 1e-3
 _IN_PART: Final = 0.69
 # What never names what was asked for by its name speaks of something else.
 _OF_ANOTHER: Final = 0.45
+# A number, or a list, in a sentence that speaks of little of what was asked may be another's.
+_BESIDE: Final = 0.79
+_KIND_COVERED: Final = 0.5  # of the weight of the question's terms, the place counted in
 _PART_COVERED: Final = 0.5  # of the weight of its terms, or as similarity
 
 
@@ -161,7 +164,8 @@ def covering(
         + _WITH_WORDINGS * bool(gathered.wordings)
     )
     missing = _missing(plan, gathered, said, encode)
-    ceiling = min(_IN_PART if missing else 1.0, _by_kind(plan, said), _by_name(plan, said))
+    by_kind = _by_kind(plan, gathered, said)
+    ceiling = min(_IN_PART if missing else 1.0, by_kind, _by_name(plan, said))
     return Covering(min(1 / (1 + math.exp(-logit)), ceiling), ceiling, missing)
 
 
@@ -202,10 +206,17 @@ def _missing(
     )
 
 
-def _by_kind(plan: ExecutionPlan, said: Sequence[Said]) -> float:
+def _by_kind(plan: ExecutionPlan, gathered: Gathered, said: Sequence[Said]) -> float:
+    """What an answer is worth at most by its kind: one that is about the question counts fully."""
     kind = wanted_kind(plan)
-    fits = any(is_of_kind(each.text, kind, is_code=each.is_code) for each in said)
-    return 1.0 if fits else _IN_PART
+    fitting = [each for each in said if is_of_kind(each.text, kind, is_code=each.is_code)]
+    if not fitting:
+        return _IN_PART
+    if kind not in ("list", "value"):
+        return 1.0
+    asked = {plan.revised_query: gathered.term_idf, **gathered.wordings}
+    best = max(_shared([f"{each.place}\n{each.text}"], asked) for each in fitting)
+    return 1.0 if best >= _KIND_COVERED else _BESIDE
 
 
 def _by_name(plan: ExecutionPlan, said: Sequence[Said]) -> float:

@@ -14,6 +14,7 @@ from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import FetchError
 from webrag.ingestion.notes import listening
+from webrag.lexical.variants import respelled
 from webrag.orchestration.confidence import confidence, coverage, quality
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
@@ -123,6 +124,23 @@ class Candidates:
         """Distinct chunks."""
         return len({chunk.chunk_id for _, result in self.parts for chunk in result.chunks})
 
+    @property
+    def also_searched(self) -> dict[str, str]:
+        """Words of the question that no searched page has, and what was searched for instead."""
+        return {
+            word: found for _, result in self.parts for word, found in result.also_searched.items()
+        }
+
+    def as_searched(self, plan: ExecutionPlan) -> ExecutionPlan:
+        """The plan these are for, in the words that were searched for."""
+        changed = self.also_searched
+        return plan.model_copy(
+            update={
+                "revised_query": respelled(plan.revised_query, changed),
+                "sub_queries": tuple(respelled(each, changed) for each in plan.sub_queries),
+            }
+        )
+
 
 class EvidenceFinder:
     """Finds passages by meaning and by words; safe to use from several tasks at once.
@@ -178,7 +196,9 @@ class EvidenceFinder:
             self._searcher.retrieve(query, wordings=() if place else wordings, filters=filters)
             for place, query in enumerate(queries)
         )
-        return Candidates(tuple(zip(queries, results, strict=True)), tuple(years))
+        found = Candidates(tuple(zip(queries, results, strict=True)), tuple(years))
+        words = found.also_searched
+        return replace(found, parts=tuple((respelled(q, words), each) for q, each in found.parts))
 
     async def rank(self, plan: ExecutionPlan, candidates: Candidates) -> Gathered:
         """The best passages for a plan, ranked and merged as the engine does it.
@@ -245,6 +265,7 @@ class EvidenceFinder:
             passages=len(kept),
             excluded_instructions=left_out.count("instruction"),
             excluded_secrets=left_out.count("secret"),
+            also_searched=candidates.also_searched,
             coverage=coverage(idf, map(_passage, kept[:_COVERED_PASSAGES])) if kept else 0.0,
             confidence=confidence(
                 (RankedChunk(chunk=each.chunk, reranked_score=each.relevance) for each in kept),

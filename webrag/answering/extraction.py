@@ -43,6 +43,7 @@ _REPEATED: Final = 0.8  # Jaccard of terms from which a sentence says the same a
 _MAX_BLOCK_CHARS: Final = 900  # of code or a list that is shown whole
 _MAX_GAP: Final = 8  # characters of markup between a name and what is said of it
 _SHORT_CHARS: Final = 200
+_CLOSEST: Final = 3
 
 _MARKER: Final = re.compile(r"(?:^|\n)[ \t>]*(?:[-*+]|\d{1,3}[.)])[ \t]+$")
 _LABELLED: Final = re.compile(r"[^\n]{1,120}(?: {2,}|\\)\n")
@@ -119,7 +120,7 @@ def choose_excerpts(
         max_excerpts: Quotations at most, besides what leads to them.
     """
     question, kind, needs = plan.revised_query, wanted_kind(plan), needs_of(plan)
-    candidates = _of_the_subject(question, list(_candidates(question, gathered, encode)))
+    candidates = _of_the_subject(question, kind, list(_candidates(question, gathered, encode)))
     valued = [
         replace(each, value=each.value + _named_above(each, question, gathered) + gained)
         for each in candidates
@@ -169,11 +170,26 @@ def _quotable_lead(evidence: Evidence, quote: Quotation) -> Quotation:
     return replace(quote, lead=None)
 
 
-def _of_the_subject(question: str, candidates: list[_Candidate]) -> list[_Candidate]:
-    """Those that stand under a name the question names, where any do."""
+def _of_the_subject(
+    question: str, kind: AnswerKind, candidates: list[_Candidate]
+) -> list[_Candidate]:
+    """Those that stand under a name the question names, where any do.
+
+    The values of something are told where it has a page or section of its own; elsewhere it is
+    only mentioned.
+    """
     names = names_of(question)
     named = [each for each in candidates if _held_names(each, names)]
+    if kind in ("list", "value") and len(names) == 1:
+        headed = [each for each in named if names <= _headings(each.evidence)]
+        named = headed or named
     return named or candidates
+
+
+def _headings(evidence: Evidence) -> frozenset[str]:
+    """What the page and the sections a passage stands in are named, without what is around it."""
+    *headings, _ = place_of(evidence).casefold().splitlines()
+    return frozenset(word for heading in headings for word in heading.strip("`# ()¶").split()[:1])
 
 
 def _named_above(candidate: _Candidate, question: str, gathered: Gathered) -> float:
@@ -397,16 +413,18 @@ def _apart(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
 
 
 def closest(excerpts: Sequence[Excerpt]) -> list[Excerpt]:
-    """The best quotation alone, with what leads to it or follows from it in its passage."""
-    best = max(excerpts, key=lambda each: each.value, default=None)
-    if best is None:
-        return []
-    first = last = excerpts.index(best)
-    while first > 0 and _is_beside(excerpts[first - 1], best):
-        first -= 1
-    while last + 1 < len(excerpts) and _is_beside(excerpts[last + 1], best):
-        last += 1
-    return list(excerpts[first : last + 1])
+    """The best three quotations, each with what leads to it or follows from it in its passage."""
+    best = sorted((each for each in excerpts if each.value > 0), key=lambda each: -each.value)
+    places = [excerpts.index(each) for each in best[:_CLOSEST]]
+    kept: set[int] = set()
+    for place in places:
+        first = last = place
+        while first > 0 and _is_beside(excerpts[first - 1], excerpts[place]):
+            first -= 1
+        while last + 1 < len(excerpts) and _is_beside(excerpts[last + 1], excerpts[place]):
+            last += 1
+        kept.update(range(first, last + 1))
+    return [excerpts[place] for place in sorted(kept)]
 
 
 def _is_beside(each: Excerpt, best: Excerpt) -> bool:

@@ -395,6 +395,7 @@ class Manager:
             lambda: self._retrieve(run, plan),
             {"query": plan.revised_query, "wordings": list(plan.wordings)},
         )
+        plan = run.plan = candidates.as_searched(plan)
         run.step("rerank")
         gathered = await self._tracer.step(
             "rerank",

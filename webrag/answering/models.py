@@ -126,6 +126,8 @@ class RetrieveStep(_Frozen):
         passages: Passages kept as evidence.
         excluded_instructions: Blocks left out because they address a model.
         excluded_secrets: Blocks left out because they look like credentials.
+        also_searched: Words of the question that no searched page has, and what was searched for
+            in their place.
         coverage: Share of the question's weighted terms that the passages hold, [0, 1].
         confidence: Probability-like number that the passages hold the answer, [0, 1].
     """
@@ -139,6 +141,7 @@ class RetrieveStep(_Frozen):
     passages: int = 0
     excluded_instructions: int = 0
     excluded_secrets: int = 0
+    also_searched: dict[str, str] = Field(default_factory=dict)
     coverage: float = 0.0
     confidence: float = 0.0
 

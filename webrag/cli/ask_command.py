@@ -67,7 +67,9 @@ def ask_command(
     asked = {"wordings": wordings, "url": url, "sites": site, "years": year, "deep": deep}
     result, count_tokens = run(_ask(ctx.obj, question, writer, **asked))
     if options.json:
-        print_json(_shortened(result, top_k).model_dump(mode="json"))
+        from webrag.presentation.answer import answer_document
+
+        print_json(answer_document(_shortened(result, top_k)).model_dump(mode="json"))
     else:
         writer.finish(result, _Length(full, top_k, max_tokens, count_tokens), pager=not no_pager)
     if result.state == "fail":

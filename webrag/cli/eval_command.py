@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from webrag.cli.output import print_columns, write_text
+from webrag.cli.output import print_columns, print_figures, write_text
 from webrag.cli.running import run
 from webrag.errors import InputError
 
@@ -46,6 +46,7 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     help="whole: ingest the sites, then search. seed: answer from each question's seed page.",
 )
 @click.option("--deep", is_flag=True, help="With seed: follow links where evidence is too thin.")
+@click.option("--ask", is_flag=True, help="Judge answers in sentences, as of `ask`, by the gold.")
 @click.option(
     "--wordings",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -78,6 +79,7 @@ def eval_command(
     base_url: str | None,
     setting: str,
     deep: bool,
+    ask: bool,
     wordings: Path | None,
     limit: int | None,
     max_pages: int,
@@ -89,12 +91,9 @@ def eval_command(
     QUESTIONS is JSON Lines: id, query, site, seed_url, and gold quotes where you know them;
     wordings, a list, is asked together with the query.
     """
-    from webrag.cli.output import print_figures
     from webrag.cli.progress import evaluation_progress
-    from webrag.evaluation.metrics import score_question
     from webrag.evaluation.page_text import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
-    from webrag.evaluation.report import figures, figures_by_type, render_report
 
     if (site_root is None) == (base_url is None):
         raise InputError("Give either --site-root or --base-url.")
@@ -108,18 +107,48 @@ def eval_command(
         _run_file(out) as file,
         evaluation_progress() as progress,
     ):
-        work = _run(settings, asked, sites, setting, deep, max_pages, file, progress)
+        work = _run(settings, asked, sites, setting, deep, ask, max_pages, file, progress)
         records, warnings = run(work)
         pages = {name: site.visible for name, site in sites.items()}
         warnings = [*gold_warnings(asked, pages), *warnings]
-    scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
-    print_figures(figures(scores), figures_by_type(scores))
+    title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}"
+    judge = _judge_answers if ask else _judge_evidence
+    rendered = judge(title, asked, records, warnings)
     click.echo(_wordings_used(asked, wordings))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     if report is not None:
-        title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}"
-        write_text(report, render_report(title, asked, records, scores, warnings))
+        write_text(report, rendered)
+
+
+def _judge_evidence(
+    title: str,
+    asked: "Sequence[Question]",
+    records: "Sequence[RunRecord]",
+    warnings: Sequence[str],
+) -> str:
+    """Print the figures of a run; returns its report."""
+    from webrag.evaluation.metrics import score_question
+    from webrag.evaluation.report import figures, figures_by_type, render_report
+
+    scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
+    print_figures(figures(scores), figures_by_type(scores))
+    return render_report(title, asked, records, scores, warnings)
+
+
+def _judge_answers(
+    title: str,
+    asked: "Sequence[Question]",
+    records: "Sequence[RunRecord]",
+    warnings: Sequence[str],
+) -> str:
+    """Print the figures of a run of answers; returns its report."""
+    from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
+    from webrag.evaluation.report import render_answers
+
+    scores = [score_answer(q, record) for q, record in zip(asked, records, strict=True)]
+    print_figures(answer_figures(scores), answer_bands(scores))
+    return render_answers(f"{title}, answers", asked, records, scores, warnings)
 
 
 def _wordings_used(asked: "Sequence[Question]", file: Path | None) -> str:
@@ -137,6 +166,7 @@ async def _run(
     sites: "Mapping[str, Site]",
     setting: str,
     deep: bool,
+    answers: bool,
     max_pages: int,
     file: TextIO,
     progress: "EvaluationProgress",
@@ -158,9 +188,9 @@ async def _run(
         run = Evaluation(sites, open_fresh=open_fresh, out=file, on_progress=progress)
         try:
             if setting == "whole":
-                records = await run.run_whole(questions, max_pages=max_pages)
+                records = await run.run_whole(questions, max_pages=max_pages, answers=answers)
             else:
-                records = await run.run_seed(questions, deep=deep)
+                records = await run.run_seed(questions, deep=deep, answers=answers)
             return records, run.warnings
         finally:
             await rag.drop_collection()

@@ -4,12 +4,19 @@ import math
 import re
 from collections.abc import Sequence
 
+from webrag.evaluation.answers import AnswerScore, answer_bands, answer_figures
 from webrag.evaluation.comparison import PairedFigure
 from webrag.evaluation.metrics import QuestionScore, Summary, summarise
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import RunRecord
 
-__all__ = ["comparison_rows", "figures", "figures_by_type", "render_report"]
+__all__ = [
+    "comparison_rows",
+    "figures",
+    "figures_by_type",
+    "render_answers",
+    "render_report",
+]
 
 _SHOWN_RESULTS = 3
 _SHOWN_CHARS = 300
@@ -88,6 +95,39 @@ def render_report(
     parts += _questions("Answered although the site does not say it", believed)
     parts += _questions("Failed", failed)
     return "\n\n".join(parts) + "\n"
+
+
+def render_answers(
+    title: str,
+    questions: Sequence[Question],
+    records: Sequence[RunRecord],
+    scores: Sequence[AnswerScore],
+    warnings: Sequence[str] = (),
+) -> str:
+    """As `render_report`, of answers: every one that does not hold all of its evidence."""
+    asked = list(zip(questions, records, scores, strict=True))
+    parts = [f"# {title}"]
+    parts += [f"> **Warning:** {warning}" for warning in warnings]
+    parts += ["## Figures", _table([("figure", "value"), *answer_figures(scores)])]
+    parts += ["## By confidence", _table(answer_bands(scores))]
+    for verdict, heading in (("half", "Right in part"), ("wrong", "Without the evidence")):
+        found = [_answer(q, record) for q, record, score in asked if score.verdict == verdict]
+        parts += [f"## {heading}", *found] if found else []
+    believed = [
+        _answer(q, record)
+        for q, record, score in asked
+        if score.is_answerable is False and score.band in ("high", "medium")
+    ]
+    parts += ["## Answered although the site does not say it", *believed] if believed else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _answer(question: Question, record: RunRecord) -> str:
+    lines = [f"### {question.id}: {_inline(question.query)}", ""]
+    lines += [f"- wanted on {gold.page}: {_inline(gold.quote)}" for gold in question.gold or ()]
+    lines += [f"- error: {_inline(record.error)}"] if record.error else []
+    lines += [f"- said, {record.confidence_band}: {_inline(text)}" for text in record.answer]
+    return "\n".join(lines)
 
 
 def _questions(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TextIO
 from urllib.parse import urljoin
 
+from webrag.answering.models import FinalReason, ManagerResult
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
 from webrag.errors import WebRAGError
@@ -68,6 +69,17 @@ class Researcher(Protocol):
         sites: Sequence[str] | None = None,
     ) -> OrchestrationResult:
         """Search what is stored."""
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        wordings: Sequence[str] | None = None,
+        url: Sequence[str] = (),
+        sites: Sequence[str] = (),
+        deep: bool = False,
+    ) -> ManagerResult:
+        """Answer in sentences, from a page or from what is stored."""
 
     def evidence(
         self, result: OrchestrationResult, *, every_passage: bool = False
@@ -131,13 +143,14 @@ class Evaluation:
         self.warnings: list[str] = []
 
     async def run_whole(
-        self, questions: Sequence[Question], *, max_pages: int = 1000
+        self, questions: Sequence[Question], *, max_pages: int = 1000, answers: bool = False
     ) -> list[RunRecord]:
         """Ingest each site entirely, then search it for each of its questions.
 
         Args:
             questions: In the order they are asked.
             max_pages: Pages crawled at most for a site without a page list.
+            answers: Ask for answers in sentences, not for evidence.
 
         Returns:
             One record per question; a question that fails has its error recorded.
@@ -148,19 +161,25 @@ class Evaluation:
                 await self._ingest(researcher, name, max_pages)
             for done, question in enumerate(questions, start=1):
                 site = self._sites[question.site]
-                ask = researcher.search(
-                    question.query, wordings=question.wordings, sites=[site_of(site.base_url)]
-                )
+                sites = [site_of(site.base_url)]
+                ask: Awaitable[OrchestrationResult | ManagerResult]
+                if answers:
+                    ask = researcher.ask(question.query, wordings=question.wordings, sites=sites)
+                else:
+                    ask = researcher.search(question.query, wordings=question.wordings, sites=sites)
                 records.append(await self._record(researcher, question, ask))
                 self._on_progress("questions", done, len(questions))
         return records
 
-    async def run_seed(self, questions: Sequence[Question], *, deep: bool) -> list[RunRecord]:
+    async def run_seed(
+        self, questions: Sequence[Question], *, deep: bool, answers: bool = False
+    ) -> list[RunRecord]:
         """Answer each question from its seed page alone, each from an empty corpus.
 
         Args:
             questions: In the order they are asked.
             deep: Follow links where the evidence is too thin.
+            answers: As for `run_whole`.
 
         Returns:
             One record per question; a question that fails has its error recorded.
@@ -169,12 +188,19 @@ class Evaluation:
         for done, question in enumerate(questions, start=1):
             site = self._sites[question.site]
             async with self._open_fresh() as researcher:
-                ask = researcher.answer(
-                    urljoin(site.base_url, question.seed_url),
-                    question.query,
-                    wordings=question.wordings,
-                    research_mode="deep" if deep else "fast",
-                )
+                seed = urljoin(site.base_url, question.seed_url)
+                ask: Awaitable[OrchestrationResult | ManagerResult]
+                if answers:
+                    ask = researcher.ask(
+                        question.query, wordings=question.wordings, url=[seed], deep=deep
+                    )
+                else:
+                    ask = researcher.answer(
+                        seed,
+                        question.query,
+                        wordings=question.wordings,
+                        research_mode="deep" if deep else "fast",
+                    )
                 records.append(await self._record(researcher, question, ask))
             self._on_progress("questions", done, len(questions))
         return records
@@ -207,7 +233,10 @@ class Evaluation:
             )
 
     async def _record(
-        self, researcher: Researcher, question: Question, ask: Awaitable[OrchestrationResult]
+        self,
+        researcher: Researcher,
+        question: Question,
+        ask: Awaitable[OrchestrationResult | ManagerResult],
     ) -> RunRecord:
         started = time.perf_counter()
         try:
@@ -217,7 +246,8 @@ class Evaluation:
             record = RunRecord(id=question.id, ms=ms, abstained=True, error=str(error))
         else:
             ms = (time.perf_counter() - started) * 1000
-            record = await self._describe(researcher, question, result, ms)
+            describe = self._answered if isinstance(result, ManagerResult) else self._describe
+            record = await describe(researcher, question, result, ms)  # type: ignore[arg-type]
         write_record(self._out, record)
         return record
 
@@ -257,6 +287,30 @@ class Evaluation:
             partial=result.partial,
             degraded=result.degraded,
         )
+
+    async def _answered(
+        self, researcher: Researcher, question: Question, result: ManagerResult, ms: float
+    ) -> RunRecord:
+        visible = self._sites[question.site].visible
+        citations = [await _check(researcher, each, visible) for each in result.citations]
+        band = _BANDS.get(result.final_reason, "none")
+        return RunRecord(
+            id=question.id,
+            answer=tuple(part.text for part in result.parts),
+            citations=tuple(citations),
+            ms=ms,
+            abstained=band == "none",
+            confidence=result.confidence,
+            confidence_band=band,
+            degraded=result.degraded,
+        )
+
+
+_BANDS: dict[FinalReason, str] = {
+    "confidence_high": "high",
+    "confidence_medium_caveated": "medium",
+    "confidence_low_partial": "low",
+}
 
 
 def _crawl_warnings(base_url: str, crawled: SiteReport, max_pages: int) -> list[str]:

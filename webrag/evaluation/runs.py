@@ -46,7 +46,9 @@ class RunRecord(_Lenient):
     """What happened for one question.
 
     Attributes:
-        retrieved: Evidence in the order of the brief, best first.
+        retrieved: Evidence in the order of the brief, best first; empty where an answer was asked
+            for.
+        answer: The sentences, lists and code blocks of an answer, where one was asked for.
         urls_fetched: Pages obtained from the network for this question.
         ms: Wall time of the question itself, without ingestion done before it.
         abstained: Confidence ended in the lowest band.
@@ -55,6 +57,7 @@ class RunRecord(_Lenient):
 
     id: str
     retrieved: tuple[ResultRecord, ...] = ()
+    answer: tuple[str, ...] = ()
     citations: tuple[CitationRecord, ...] = ()
     urls_fetched: tuple[str, ...] = ()
     urls_failed: dict[str, str] = {}

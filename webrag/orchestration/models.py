@@ -243,6 +243,8 @@ class OrchestrationResult(_Frozen):
         citations: One full-chunk span per chunk.
         term_idf: Weights of the query terms, for choosing quotations.
         wordings: Other wordings of the question, each with the weights of its terms.
+        also_searched: Words of the question that the searched pages lack, and what they have in
+            their place.
         confidence: Probability-like, [0, 1], that the evidence answers the question.
         confidence_band: `none` means that the corpus seems not to hold the answer.
         degraded: Sentences naming each component that did not work as configured.
@@ -271,6 +273,7 @@ class OrchestrationResult(_Frozen):
     final_signals: EvaluationSignals | None = None
     term_idf: dict[str, float] = Field(default_factory=dict)
     wordings: dict[str, dict[str, float]] = Field(default_factory=dict)
+    also_searched: dict[str, str] = Field(default_factory=dict)
     total_iterations: int = 0
     total_urls_ingested: int = 0
     urls_fetched: tuple[str, ...] = ()

@@ -1,11 +1,26 @@
-"""Prints what the answer manager returns: the answer, its citations and what is known of it."""
+"""Gives what the answer manager returns: as text, and as a document for programs."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from webrag.answering.manager import side_by_side
-from webrag.answering.models import AnswerCitation, FinalReason, ManagerResult
+from webrag.answering.models import (
+    AnswerCitation,
+    AnswerPart,
+    Conflict,
+    FinalReason,
+    ManagerResult,
+)
 from webrag.presentation.brief.blocks import without_forged_lines
+from webrag.presentation.brief.sections import also_searched
 from webrag.presentation.untrusted import clean_block, one_line
 
 __all__ = [
+    "AnswerDocument",
+    "CitationDocument",
+    "answer_document",
     "format_answer",
     "format_brief_details",
     "format_details",
@@ -51,10 +66,16 @@ def format_brief_details(result: ManagerResult) -> str:
     lines.append(f"{what}: {_ENDINGS[result.final_reason]}.")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    lines += _searched(result)
     lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)
+
+
+def _searched(result: ManagerResult) -> list[str]:
+    words = result.retrieval.also_searched if result.retrieval else {}
+    return [also_searched(words)] if words else []
 
 
 def _place(citation: AnswerCitation) -> list[str]:
@@ -108,7 +129,107 @@ def _about(result: ManagerResult) -> str:
         lines.append(f"Applies: {one_line(result.applicability_note, max_chars=300)}")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    lines += _searched(result)
     if result.diagnostics:
         lines.append(f"Diagnosis: {', '.join(result.diagnostics)}")
     lines += [f"Degraded: {one_line(each, max_chars=300)}" for each in result.degraded]
     return "\n".join(["[ABOUT THIS ANSWER]", *lines])
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CitationDocument(_Frozen):
+    """Where a part of an answer stands.
+
+    Attributes:
+        number: What the parts name it by.
+        heading: Nearest one above it.
+        text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a part
+            of the answer is that text.
+        link: Address that opens the page at it.
+    """
+
+    number: int
+    url: str
+    title: str | None
+    heading: str | None
+    published_at: datetime | None
+    char_start: int
+    char_end: int
+    text: str | None
+    link: str
+
+
+class AnswerDocument(_Frozen):
+    """What `ask` prints with `--json`; each text stands here once.
+
+    Attributes:
+        state: `fail` where nothing was searched, or a guardrail objected.
+        final_reason: The band of the confidence, or why there is no answer.
+        confidence: That the answer holds what was asked for, [0, 1].
+        parts: The sentences, lists, code blocks and table rows of the answer in their order, the
+            best passage's first; with `confidence_too_low_clarify` only the closest that was found.
+        notice: Caveat, request for clarification or refusal; empty when there is none.
+        citations: By number, in the order in which the parts name them.
+        missing: Parts of the question that nothing in the answer speaks of.
+        conflicts: Where sources disagree, by the numbers of their citations.
+        also_searched: Words of the question that no searched page has, and what was searched for
+            in their place.
+        synthesis: Who wrote the answer.
+    """
+
+    query: str
+    state: Literal["success", "fail"]
+    final_reason: FinalReason
+    confidence: float
+    parts: tuple[AnswerPart, ...]
+    notice: str
+    citations: tuple[CitationDocument, ...]
+    missing: tuple[str, ...]
+    conflicts: tuple[Conflict, ...]
+    also_searched: dict[str, str]
+    applicability_note: str
+    uncertainty_note: str
+    diagnostics: tuple[str, ...]
+    degraded: tuple[str, ...]
+    synthesis: str
+    total_ms: float
+
+
+def answer_document(result: ManagerResult) -> AnswerDocument:
+    """The result for programs."""
+    said = {part.text for part in result.parts}
+    return AnswerDocument(
+        query=result.query,
+        state=result.state,
+        final_reason=result.final_reason,
+        confidence=result.confidence,
+        parts=result.parts,
+        notice=result.notice or ("" if result.parts else result.answer),
+        citations=tuple(_citation(each, said) for each in result.citations),
+        missing=result.missing,
+        conflicts=result.conflicts,
+        also_searched=result.retrieval.also_searched if result.retrieval else {},
+        applicability_note=result.applicability_note,
+        uncertainty_note=result.uncertainty_note,
+        diagnostics=result.diagnostics,
+        degraded=result.degraded,
+        synthesis=result.synthesis,
+        total_ms=result.total_ms,
+    )
+
+
+def _citation(citation: AnswerCitation, said: set[str]) -> CitationDocument:
+    return CitationDocument(
+        number=citation.number,
+        url=citation.source_url,
+        title=citation.title,
+        heading=citation.section_heading,
+        published_at=citation.published_at,
+        char_start=citation.char_start,
+        char_end=citation.char_end,
+        text=None if citation.verbatim_text in said else citation.verbatim_text,
+        link=citation.link,
+    )

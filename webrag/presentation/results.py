@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import candidate_blocks, cited, relevant_blocks
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
+from webrag.presentation.brief.sections import also_searched
 from webrag.presentation.untrusted import clean_block, defuse, one_line
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.quotes import Encode
@@ -105,6 +106,8 @@ class ResultDocument(_Frozen):
     Attributes:
         confidence: That the passages answer the question, [0, 1].
         confidence_band: The same in a word.
+        also_searched: Words of the question that no searched page has, and what was searched for
+            in their place.
         passages: In the order of their rank; each text stands here once.
         documents_searched: Pages within the filters.
         urls_fetched: Pages obtained from the network.
@@ -121,6 +124,7 @@ class ResultDocument(_Frozen):
     seed_urls: tuple[str, ...]
     sub_queries: tuple[str, ...]
     wordings: tuple[str, ...]
+    also_searched: dict[str, str]
     documents_searched: int
     urls_fetched: tuple[str, ...]
     next_links: tuple[ResultLink, ...]
@@ -273,11 +277,12 @@ def _rest(result: OrchestrationResult, shown: Sequence[EvidenceBlock]) -> list[s
 
 def _notes(result: OrchestrationResult) -> list[str]:
     notes = [one_line(each, max_chars=_NOTE_CHARS) for each in (*result.warnings, *result.degraded)]
+    told = [also_searched(result.also_searched)] if result.also_searched else []
     if result.partial:
         notes.append("Time ran out; this is what was found until then.")
     more = len(notes) - _NOTES
     shown = [f"Note: {each}" for each in notes[:_NOTES]]
-    return [*shown, *([f"... and {more} more notes: --full"] if more > 0 else [])]
+    return [*told, *shown, *([f"... and {more} more notes: --full"] if more > 0 else [])]
 
 
 def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) -> ResultDocument:
@@ -303,6 +308,7 @@ def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]
         seed_urls=result.seed_urls,
         sub_queries=result.query_analysis.sub_queries,
         wordings=tuple(result.wordings),
+        also_searched=result.also_searched,
         documents_searched=result.corpus_stats.total_documents,
         urls_fetched=result.urls_fetched,
         next_links=tuple(

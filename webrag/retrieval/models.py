@@ -189,6 +189,8 @@ class RetrievalResult(_Frozen):
         query_embedding: Empty in full-context mode.
         term_idf: Inverse document frequency of each query term over the searched children.
         wordings: Other wordings of the question that were searched for at the same time.
+        also_searched: Words of the question that the searched pages lack, and what they have in
+            their place: the question was searched for with that.
         truncated: What the question itself found was cut by the child limit or the token budget.
         warnings: Sentences for the user, for example a clamped setting.
     """
@@ -198,6 +200,7 @@ class RetrievalResult(_Frozen):
     query_embedding: tuple[float, ...] = ()
     term_idf: dict[str, float] = Field(default_factory=dict)
     wordings: tuple[Wording, ...] = ()
+    also_searched: dict[str, str] = Field(default_factory=dict)
     truncated: bool = False
     warnings: tuple[str, ...] = ()
     corpus_stats: CorpusStats

@@ -1,14 +1,15 @@
 """Checks what a caller of retrieval asks for; it searches nothing."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from webrag.argument_checks import check_choice
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
+from webrag.lexical.variants import respelled
 from webrag.retrieval.conditions import Scope
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import TERM_STATISTICS, RetrievalConfig, TermStatistics
@@ -59,6 +60,7 @@ class RetrievalRequest:
         threshold: Tokens up to which everything is read in `auto` mode.
         warnings: Sentences for the user.
         started: Clock reading, for timing.
+        also_searched: Words of the question as it was asked, and what is searched in their place.
     """
 
     question: SearchText
@@ -71,6 +73,12 @@ class RetrievalRequest:
     threshold: int
     warnings: tuple[str, ...]
     started: float
+    also_searched: Mapping[str, str] = field(default_factory=dict)
+
+    def respelled(self, replacements: Mapping[str, str]) -> "RetrievalRequest":
+        """The same with words of the question replaced."""
+        question = SearchText.of(respelled(self.question.text, replacements))
+        return replace(self, question=question, also_searched=replacements)
 
 
 def check_request(

@@ -9,9 +9,10 @@ from uuid import UUID
 
 from llama_index.node_parser.webrag import LOSSY_FLAGS
 
-from webrag.concurrency import all_of
+from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError
+from webrag.lexical.variants import Respelling
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Steps, alone, run_steps, run_steps_sync
 from webrag.redaction import redacted_failure, safe_cause
@@ -41,6 +42,13 @@ from webrag.retrieval.plans import (
     read_whole,
 )
 from webrag.retrieval.request import RetrievalMode, RetrievalRequest, check_request
+from webrag.retrieval.respelling import (
+    IsCommon,
+    find_compounds,
+    find_doubts,
+    find_spellings,
+    respellings,
+)
 from webrag.retrieval.statements import Queries
 
 __all__ = ["Searcher", "matched_result", "whole_result"]
@@ -61,7 +69,10 @@ def whole_result(found: Found, request: RetrievalRequest) -> RetrievalResult:
 
 
 def matched_result(
-    found: Found, request: RetrievalRequest, vectors: Sequence[Sequence[float]], embed_ms: float
+    found: Found,
+    request: RetrievalRequest,
+    vectors: Sequence[Sequence[float]],
+    embed_ms: float,
 ) -> RetrievalResult:
     """The parents that matched, grouped by page, each with its matching children.
 
@@ -87,6 +98,7 @@ def matched_result(
             Wording(text=each.text, embedding=tuple(vector), term_idf=idf)
             for each, vector, idf in wordings
         ),
+        also_searched=dict(request.also_searched),
         truncated=found.is_cut,
         warnings=request.warnings,
         corpus_stats=_stats(found, chunks),
@@ -172,12 +184,22 @@ class Searcher:
         database: Where the corpus is.
         embedder: The model the corpus was made with.
         config: Weights and limits.
+        is_common: Tells a common word from one that may be misspelt; without it, each word that
+            the searched pages lack may be.
     """
 
-    def __init__(self, database: Database, embedder: Embedder, config: RetrievalConfig) -> None:
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder,
+        config: RetrievalConfig,
+        *,
+        is_common: IsCommon | None = None,
+    ) -> None:
         self._database = database
         self._embedder = embedder
         self._config = config
+        self._is_common = is_common or _nothing_is_common
 
     async def retrieve(
         self,
@@ -220,6 +242,7 @@ class Searcher:
             whole = await self._run(lambda: _read_whole(request))
             if whole is not None:
                 return whole_result(whole, request)
+        request = await self._respelled(request)
         started = time.perf_counter()
         texts = [each.text for each in (request.question, *request.wordings)]
         arrays = await all_of(self._embedder.embed_query(text) for text in texts)
@@ -256,6 +279,7 @@ class Searcher:
             whole = self._run_sync(lambda: _read_whole(request))
             if whole is not None:
                 return whole_result(whole, request)
+        request = self._respelled_sync(request)
         started = time.perf_counter()
         vectors = [self._embed_sync(each.text) for each in (request.question, *request.wordings)]
         embed_ms = (time.perf_counter() - started) * 1000
@@ -287,6 +311,31 @@ class Searcher:
             logger.warning(warning)
         return request
 
+    async def _respelled(self, request: RetrievalRequest) -> RetrievalRequest:
+        """The request with words replaced that the searched pages lack and have otherwise."""
+        queries = request.queries
+        doubts = await self._run(lambda: find_doubts(queries, request.question.text))
+        if not doubts:
+            return request
+        words = await in_background(respellings, doubts)
+        chunks = await self._run(lambda: find_spellings(queries, words))
+        found = await in_background(_chosen, words, chunks, self._is_common)
+        others = [each for each in words if each.word not in found]
+        found |= await self._run(lambda: find_compounds(queries, others, doubts.pairs, chunks))
+        return request.respelled(found)
+
+    def _respelled_sync(self, request: RetrievalRequest) -> RetrievalRequest:
+        queries = request.queries
+        doubts = self._run_sync(lambda: find_doubts(queries, request.question.text))
+        if not doubts:
+            return request
+        words = respellings(doubts)
+        chunks = self._run_sync(lambda: find_spellings(queries, words))
+        found = _chosen(words, chunks, self._is_common)
+        others = [each for each in words if each.word not in found]
+        found |= self._run_sync(lambda: find_compounds(queries, others, doubts.pairs, chunks))
+        return request.respelled(found)
+
     async def _run(self, start: Callable[[], Steps[T]]) -> T:
         return await self._database.run(lambda each: run_steps(each, start()), snapshot=True)
 
@@ -309,6 +358,19 @@ class Searcher:
                 provider=model,
             )
         return [*map(float, vector)]
+
+
+def _nothing_is_common(word: str) -> bool:
+    del word
+    return False
+
+
+def _chosen(
+    words: Sequence[Respelling], chunks: Mapping[str, int], is_common: IsCommon
+) -> dict[str, str]:
+    """Each word that has a likely spelling, and that spelling."""
+    found = {each.word: each.best(chunks, is_common) for each in words}
+    return {word: text for word, text in found.items() if text is not None}
 
 
 def _read_whole(request: RetrievalRequest) -> Steps[Found | None]:

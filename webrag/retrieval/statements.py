@@ -100,6 +100,54 @@ class Queries:
             size=POSTING.itemsize,
         )
 
+    def held_terms(self, terms: Sequence[str]) -> Execute:
+        """One row for each of the terms that a page in scope holds."""
+        return self._statement(
+            f"select t.term from {_TERMS} where exists ({_POSTINGS_OF})", terms=list(terms)
+        )
+
+    def bounded_counts(self, terms: Sequence[str]) -> Execute:
+        """Per term that pages in scope hold: the term, and chunks of the first such pages."""
+        return self._statement(
+            f"""
+            select t.term, n.size / %(size)s from {_TERMS}
+            cross join lateral (
+                select coalesce(sum(length(k.packed)), 0)::int as size
+                from ({_POSTINGS_OF} limit %(most)s) k
+            ) n
+            where n.size > 0
+            """,
+            terms=list(terms),
+            most=_PAGES_COUNTED,
+            size=POSTING.itemsize,
+        )
+
+    def phrase(self, terms: Sequence[str], pattern: str) -> Execute:
+        """One row if the text of a page in scope matches a pattern; the first pages are read.
+
+        Args:
+            terms: All of them stand on the pages that are read.
+            pattern: A regular expression of Postgres, letter case aside.
+        """
+        others = "".join(
+            " and exists (select from {postings} o"
+            f" where o.term = %(term_{place})s and o.document = p.document)"
+            for place in range(1, len(terms))
+        )
+        return self._statement(
+            f"""
+            select 1 from (
+                select distinct d.id from {{postings}} p
+                join {{documents}} d on d.id = p.document
+                where p.term = %(term_0)s and {{pages}}{others} limit %(most)s
+            ) k join {{documents}} d on d.id = k.id
+            where d.markdown ~* %(pattern)s limit 1
+            """,
+            **{f"term_{place}": term for place, term in enumerate(terms)},
+            pattern=pattern,
+            most=_PAGES_READ,
+        )
+
     def nearest_of_few(
         self, vector: Sequence[float], limit: int, most: int, columns: str = CHUNK_KEY
     ) -> Execute:
@@ -239,6 +287,18 @@ class Queries:
 
 
 _LONGEST_KEPT = 2_000
+
+# What tells a common spelling from a rare one, and a phrase from words that only meet by chance:
+# more would cost more in a large corpus, and change little.
+_PAGES_COUNTED = 100
+_PAGES_READ = 50
+
+_TERMS = "unnest(%(terms)s::text[]) t(term)"
+
+_POSTINGS_OF = """
+    select p.packed from {postings} p join {documents} d on d.id = p.document
+    where p.term = t.term and {pages}
+"""
 
 
 # Composing costs a tenth of a millisecond per statement, and there are few different ones; long

@@ -141,7 +141,13 @@ async def assemble(
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
     ranks, profile = choose_reranker(settings, bundled, *reranker)
     await _entered(stack, ranks)
-    searcher = Searcher(database, embedder, settings.retrieval_config())
+    searcher = Searcher(
+        database,
+        embedder,
+        settings.retrieval_config(),
+        # A tokenizer keeps a token for each word that is often written.
+        is_common=lambda word: storage.count_tokens(f" {word}") == 1,
+    )
     chunk_reranker = ChunkReranker(
         ranks, settings.thresholds(profile), top_n=settings.reranker_top_n
     )

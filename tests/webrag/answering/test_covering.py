@@ -42,6 +42,18 @@ def test_answer_without_a_value_where_one_is_asked_is_one_in_part(judge: Any) ->
     assert found.ceiling < 0.7
 
 
+def test_value_that_stands_beside_what_is_asked_is_not_high(judge: Any) -> None:
+    question = "How large is the batch of a unity build?"
+
+    about = judge(question, "The batch of a unity build is 8 files large.")
+    beside = judge(
+        question, "The batch of a unity build is large.", "Version 3 fixes 12 other things."
+    )
+
+    assert about.ceiling == 1.0
+    assert beside.ceiling < 0.8
+
+
 def test_answer_that_never_names_the_option_is_no_answer(judge: Any) -> None:
     found = judge("What does the crf of libfoo264 do?", "The crf of libfoo265 sets the quality.")
 

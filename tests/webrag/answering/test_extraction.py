@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.extraction import Excerpt
+from webrag.answering.extraction import Excerpt, closest
 from webrag.answering.extraction import choose_excerpts as choose
 from webrag.answering.models import ExecutionPlan
 
@@ -177,6 +177,42 @@ def test_option_of_another_product_than_the_question_names_is_left_out(
     )
 
     assert {each.evidence.number for each in found} == {2}
+
+
+def test_values_of_something_are_those_of_its_own_page(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    own = "Typical values include Debug, Release and MinSizeRel."
+    other = "What values can BUILD_TYPE take? Release, for example, with BUILD_TYPE=Release."
+    gathered = make_gathered(
+        make_evidence(other, url="https://docs.test/manual", title="The manual"),
+        make_evidence(own, number=2, url="https://docs.test/type", title="BUILD_TYPE - Manual"),
+    )
+
+    found = choose_excerpts("What values can BUILD_TYPE take?", gathered, encode=None)
+
+    assert [each.text for each in found] == [own]
+
+
+def excerpt(evidence: Any, value: float, at: int) -> Excerpt:
+    return Excerpt(evidence, at, at + 1, "prose", evidence.chunk.text[at], value)
+
+
+def test_the_closest_are_the_best_three_with_what_leads_to_them(
+    make_evidence: Callable[..., Any],
+) -> None:
+    first, second = make_evidence("abcdef"), make_evidence("ghij", number=2)
+    leads = excerpt(first, 0.0, 0)
+    ordered = [
+        leads,
+        excerpt(first, 0.9, 1),
+        excerpt(first, 0.3, 3),
+        excerpt(second, 0.8, 0),
+        excerpt(second, 0.7, 2),
+    ]
+
+    assert closest(ordered) == [leads, ordered[1], ordered[3], ordered[4]]
+    assert closest([]) == []
 
 
 def test_row_of_a_table_comes_below_its_header(

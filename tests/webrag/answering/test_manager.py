@@ -47,6 +47,22 @@ async def test_answer_without_a_model_is_made_of_cited_sentences(desk: Any) -> N
     assert (result.state, result.states) == ("success", ("execute_plan", "success"))
 
 
+async def test_misspelt_question_has_the_answer_of_the_right_one(desk: Any) -> None:
+    await desk.store(URL, MANUAL)
+    await desk.store("https://docs.test/queues", "# Queues\n\nQueues of the broker are lists.")
+    misspelt = AnswerRequest(query="Which TCP port does the brokre listen on?")
+
+    result = await checked(desk, await desk.manager().run(misspelt))
+
+    assert result.retrieval is not None
+    assert result.retrieval.also_searched == {"brokre": "broker"}
+    assert (result.answer, result.confidence) == (
+        (right := await ask(desk)).answer,
+        right.confidence,
+    )
+    assert result.query == misspelt.query
+
+
 async def test_good_reply_of_a_model_becomes_the_answer(desk: Any, model: Any) -> None:
     await desk.store(URL, MANUAL)
     model.replies = [model.sentence("It listens on port 7411.", (1, QUOTE))]

@@ -98,6 +98,34 @@ def test_whole_setting_prints_figures_and_writes_a_line_per_question(
     assert "linked" in result.stdout
 
 
+def test_answers_are_judged_by_band_and_reported(
+    files: Files, corpus_command: Run, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.md"
+
+    result = corpus_command(None, "eval", *files.local, "--ask", "--report", str(report))
+
+    assert result.exit_code == 0, result.stderr
+    prune, _, hopeless = files.run()
+    assert any("pruned in February" in said for said in prune["answer"])
+    assert prune["citations"][0]["verbatim"] is True
+    assert (prune["retrieved"], hopeless["confidence_band"]) == ([], "none")
+    assert "gold in the answer" in result.stdout
+    assert "confidence" in result.stdout
+    assert report.read_text(encoding="utf-8").startswith("# Evaluation of questions.jsonl")
+
+
+def test_answers_from_the_seed_page_follow_links_when_deep(
+    files: Files, corpus_command: Run
+) -> None:
+    arguments = [*files.local, "--ask", "--setting", "seed", "--deep", "--limit", "1"]
+
+    result = corpus_command(None, "eval", *arguments)
+
+    assert result.exit_code == 0, result.stderr
+    assert any("pruned in February" in said for said in files.run()[0]["answer"])
+
+
 def test_seed_setting_reads_the_seed_page_only(files: Files, corpus_command: Run) -> None:
     result = corpus_command(None, "eval", *files.local, "--setting", "seed")
 

@@ -3,7 +3,12 @@ import uuid
 import pytest
 
 from webrag.answering.models import AnswerCitation, AnswerPart, Conflict, ManagerResult
-from webrag.presentation.answer import format_answer, format_details, format_rest
+from webrag.presentation.answer import (
+    answer_document,
+    format_answer,
+    format_details,
+    format_rest,
+)
 
 
 def citation(number: int, text: str) -> AnswerCitation:
@@ -47,6 +52,24 @@ def test_answer_is_followed_by_citations_and_what_is_known_of_it() -> None:
         "Uncertain: It rests on a single page.",
         "Degraded: The language model failed.",
     ]
+
+
+def test_a_text_stands_in_the_document_once() -> None:
+    quoted = citation(1, "The port is 1.")
+    result = RESULT.model_copy(update={"citations": (quoted, RESULT.citations[1])})
+
+    document = answer_document(result)
+
+    assert [each.text for each in document.citations] == [None, "port is 2"]
+    assert document.model_dump_json().count("The port is 1.") == 1
+
+
+def test_document_of_a_refusal_holds_what_is_told() -> None:
+    refused = RESULT.model_copy(
+        update={"state": "fail", "parts": (), "citations": (), "notice": "", "answer": "Sorry."}
+    )
+
+    assert answer_document(refused).notice == "Sorry."
 
 
 def test_rest_of_a_streamed_answer_is_its_conflicts_and_its_notice() -> None:

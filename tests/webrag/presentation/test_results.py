@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.presentation.answer import AnswerDocument, CitationDocument
+from webrag.presentation.brief.brief import format_brief
 from webrag.presentation.brief.models import BriefConfig
 from webrag.presentation.results import (
     ResultDocument,
@@ -77,6 +79,18 @@ def test_nothing_found_is_said_with_the_reason(make_result: MakeResult) -> None:
     assert shown(result) == "Nothing was found.\nNote: Nothing is stored."
 
 
+def test_words_that_stand_for_others_are_told_in_every_form(
+    make_result: MakeResult, chunks: Sequence[RankedChunk], count_tokens: Callable[[str], int]
+) -> None:
+    result = make_result(*chunks, also_searched={"vidoe": "video"})
+
+    brief = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert "Also searched: video (for vidoe)" in shown(result).splitlines()
+    assert "Also searched: video (for vidoe)" in brief.splitlines()
+    assert result_document(result, []).also_searched == {"vidoe": "video"}
+
+
 def test_passages_of_the_document_are_in_the_order_of_rank_and_hold_each_text_once(
     make_result: MakeResult, chunks: Sequence[RankedChunk]
 ) -> None:
@@ -137,7 +151,17 @@ def test_result_can_be_narrowed_to_years(
     assert narrowed(result, SearchFilters(years=(2023,)), None).chunks == ()
 
 
-@pytest.mark.parametrize("model", [ResultDocument, ResultPassage, ResultQuotation, ResultLink])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ResultDocument,
+        ResultPassage,
+        ResultQuotation,
+        ResultLink,
+        AnswerDocument,
+        CitationDocument,
+    ],
+)
 def test_every_field_of_the_document_is_documented(model: type) -> None:
     described = COMMAND_LINE.read_text("utf-8").partition("## JSON")[2]
     titles = {
@@ -145,6 +169,8 @@ def test_every_field_of_the_document_is_documented(model: type) -> None:
         ResultPassage: "A passage",
         ResultQuotation: "A quotation of a passage",
         ResultLink: "A link that was not followed",
+        AnswerDocument: "The answer",
+        CitationDocument: "A citation",
     }
     rows = described.partition(f"| {titles[model]} |")[2].partition("\n\n")[0]
 

@@ -14,6 +14,7 @@ from llama_index.postprocessor.webrag.wordings import (
 from pydantic import SecretStr
 
 from webrag.concurrency import all_of, in_background
+from webrag.lexical.variants import respelled
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import RankedChunk, ScoreProfile
 from webrag.redaction import redacted_failure, remember_secrets
@@ -125,6 +126,7 @@ class ChunkReranker:
             instruction: For postprocessors with a field of that name; others ignore it.
             top_n: Chunks kept, instead of the number given at construction.
         """
+        query = respelled(query, result.also_searched)
         if self._postprocessor is None:
             similar = self.passthrough(result, top_n=len(result.chunks) or None)
             ranked = in_order_of_search(similar)

@@ -103,6 +103,11 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         final_signals=state.signals,
         term_idf=question_weights(state),
         wordings=wording_weights(state),
+        also_searched={
+            word: found
+            for each in state.results
+            for word, found in each.retrieval.also_searched.items()
+        },
         total_iterations=max((step.iteration for step in state.steps), default=0),
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),

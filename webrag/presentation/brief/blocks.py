@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from webrag.answering.addressing import addresses_reader
+from webrag.lexical.variants import respelled
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.brief.relevance import is_strong, relevant_count
@@ -260,9 +261,8 @@ def _quotes(
     is_answer = is_matched and not finds_nothing(result)
     is_rich = is_answer and is_strong(ranked.reranked_score, best, floor)
     focus = ranked.chunk.focus
-    asked = asked_weights(
-        ranked.source_sub_query or result.query, tuple(result.wordings), ranked.best_wording
-    )
+    question = respelled(ranked.source_sub_query or result.query, result.also_searched)
+    asked = asked_weights(question, tuple(result.wordings), ranked.best_wording)
     found = best_quotes(
         _slice(ranked, span),
         span[0],

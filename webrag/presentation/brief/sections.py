@@ -14,6 +14,7 @@ from webrag.retrieval.models import RetrievedChunk
 from webrag.retrieval.quotes import best_apart
 
 __all__ = [
+    "also_searched",
     "brief_stats",
     "citation_entries",
     "cited_quotes",
@@ -473,9 +474,17 @@ def _remarks(result: OrchestrationResult) -> Iterator[str]:
             "Partial: a deadline cut the run short; repeating the call continues from what is "
             "stored."
         )
+    if result.also_searched:
+        yield also_searched(result.also_searched)
     yield from (f"Degraded: {_sentence(sentence)}" for sentence in result.degraded)
     yield from (f"Warning: {_sentence(sentence)}" for sentence in result.warnings)
     yield from (f"Note: {note}" for note in _notes(result))
+
+
+def also_searched(replacements: Mapping[str, str]) -> str:
+    """A line that says which words were looked for in place of those that no page has."""
+    pairs = (f"{found} (for {word})" for word, found in replacements.items())
+    return f"Also searched: {', '.join(pairs)}"
 
 
 def _notes(result: OrchestrationResult) -> Iterator[str]:
