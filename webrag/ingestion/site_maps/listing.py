@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, site_of
-from webrag.ingestion.characters import collapse
+from webrag.ingestion.characters import collapse, normalize_characters
 
 __all__ = [
     "MAX_PAGES",
@@ -143,7 +143,8 @@ class Listing:
 
 def line(text: str) -> str:
     """A text on one line, without what is too long for a name."""
-    return collapse(text[: 4 * _MAX_LINE_CHARS])[:_MAX_LINE_CHARS].strip()
+    shown = normalize_characters(text[: 4 * _MAX_LINE_CHARS])
+    return collapse(shown)[:_MAX_LINE_CHARS].strip()
 
 
 _TAG: Final = re.compile(r"<[^<>]{0,200}+>")
