@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from webrag.errors import InputError
@@ -45,12 +46,14 @@ class ListedPage:
         title: May be empty.
         names: Its headings and the names that it explains, in order.
         text: What the map holds of its text; may be empty.
+        modified_at: When it was last changed (UTC), None where the map does not say.
     """
 
     url: str
     title: str = ""
     names: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
+    modified_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
