@@ -5,7 +5,8 @@ import struct
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import Final
 
@@ -64,9 +65,17 @@ def pack_listing(listing: SiteListing) -> bytes:
         "\n".join(numbers),
     ]
     packed = [text.encode() for text in texts]
+    dates = [_seconds(page.modified_at) for page in listing.pages]
     arrays = [lengths.astype(">u4"), per_term, owners, summed]
+    if any(dates):
+        arrays.append(np.array(dates, ">u4"))
     head = _HEAD.pack(_FORMAT, len(listing.pages), *map(len, packed))
     return head + zlib.compress(b"".join([*packed, *(each.tobytes() for each in arrays)]), 1)
+
+
+def _seconds(at: datetime | None) -> int:
+    """A date as seconds since 1970; 0 for none."""
+    return int(at.timestamp()) if at is not None else 0
 
 
 def _weights(page: ListedPage) -> Counter[str]:
@@ -86,6 +95,7 @@ class MapIndex:
     Attributes:
         urls: Of its pages, canonical.
         titles: Of the same pages; may be empty.
+        changed: When pages were last changed, in seconds since 1970, for those the map dates.
 
     Args:
         packed: From `pack_listing`.
@@ -109,6 +119,11 @@ class MapIndex:
         start = 4 * (count + len(terms))
         self._owners = np.frombuffer(raw, ">u4", total, start)
         self._weights = np.frombuffer(raw, np.uint8, total, start + 4 * total)
+        # Only a map that has dates ends with them.
+        dates = np.frombuffer(raw, ">u4", offset=start + 5 * total)
+        self.changed: Mapping[str, int] = {
+            self.urls[at]: int(dates[at]) for at in np.flatnonzero(dates).tolist()
+        }
         self._ends = np.cumsum(counts, dtype=np.int64)
         self._terms = {term: at for at, term in enumerate(terms)}
         average = float(self._lengths.mean()) or 1.0

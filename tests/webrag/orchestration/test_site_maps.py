@@ -36,6 +36,9 @@ SITE = {
 }
 
 
+PATHS = ("/index.html", "/colours.html", "/limits.html")
+
+
 @pytest.fixture
 async def make_maps(database: Any) -> AsyncIterator[Callable[..., SiteMaps]]:
     fetcher = HttpFetcher(FetchConfig(allowed_hosts=("127.0.0.1",), timeout_s=10))
@@ -181,6 +184,45 @@ async def test_sitemap_that_robots_txt_names_is_read_where_no_page_names_a_map(
     assert "95 seconds" in texts(result)
     step = next(step for step in result.expansion_steps if step.candidates_expanded)
     assert step.found_in == {address: "the site's sitemap"}
+
+
+async def test_of_links_that_promise_the_same_the_one_the_sitemap_calls_newer_is_followed(
+    make_maps: Callable[..., SiteMaps], lab: Lab, static_site: Callable[..., Any]
+) -> None:
+    # Addresses of the same words, so that all promise the same.
+    names = ["/-notes", "/_notes", "/notes", "/notes-"]
+    links = " ".join(f"<a href={name}>Notes</a>" for name in names)
+    page = html("Turnip manual", "The manual.").replace("</main>", f"{links}</main>")
+    routes = {"/index.html": page, **{name: html("Notes", f"Of {name}.") for name in names}}
+    site = static_site(routes)
+    rows = "".join(
+        f"<url><loc>{site}{name}</loc><lastmod>202{at}-01-01</lastmod></url>"
+        for at, name in enumerate(names)
+    )
+    routes["/robots.txt"] = f"User-agent: *\nSitemap: {site}/map.xml\n"
+    routes["/map.xml"] = f"<urlset>{rows}</urlset>"
+
+    result = await lab.engine(site_maps=make_maps()).run(
+        f"{site}/index.html", "What is new?", research_mode="deep", max_pages=1
+    )
+
+    assert result.urls_fetched[1:] == (f"{site}/notes-",)
+
+
+async def test_remembered_map_is_not_read_from_the_database_again(
+    make_maps: Callable[..., SiteMaps], lab: Lab, static_site: Callable[..., Any], database: Any
+) -> None:
+    site = static_site(SITE)
+    maps = make_maps()
+    url, index = f"{site}/index.html", f"{site}/searchindex.js"
+    await lab.engine(site_maps=maps).run(url, QUESTION, research_mode="deep")
+    stored = await SiteMapStore(database).read(index)
+    assert stored is not None
+
+    await SiteMapStore(database).write(StoredMap(index, stored.fetched_at, b"unreadable"))
+    found, _ = await maps.known([url], timeout_s=0)
+
+    assert [known.index.urls for known in found] == [[f"{site}{path}" for path in PATHS]]
 
 
 async def test_index_page_is_found_by_way_of_the_first_page_and_is_no_evidence(

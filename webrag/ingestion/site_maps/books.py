@@ -69,22 +69,23 @@ def read_mdbook(text: str, root: str) -> SiteListing:
 
 
 def read_docusaurus(text: str, root: str) -> SiteListing:
-    """Read a `search-index.json` of one of the local searches of Docusaurus.
+    """Read a `search-index.json` or `search-doc.json` of the local searches of Docusaurus.
 
     Raises:
         MapRefusedError: It is none.
     """
     data = read_json(text)
     parts = _tables(data if isinstance(data, list) else [data])
-    rows = itertools.chain.from_iterable(
-        _tables(documents) for part in parts if isinstance(documents := part.get("documents"), list)
-    )
+    found = (part.get("documents", part.get("searchDocs")) for part in parts)
+    rows = itertools.chain.from_iterable(_tables(rows) for rows in found if isinstance(rows, list))
     return _sections(root, map(_docusaurus_row, rows))
 
 
 def _docusaurus_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     if "sectionRoute" in row:
         return row["sectionRoute"], row.get("sectionTitle") or row.get("pageTitle"), ""
+    if "url" in row:
+        return row["url"], row.get("title"), row.get("content")
     address = f"{text_of(row.get('u'))}{text_of(row.get('h'))}"
     # The words of a section carry its title beside them; of a page or a heading they are it.
     if "s" in row:

@@ -16,18 +16,18 @@ _ENTRY_TAGS: Final = frozenset({"dt", "li", "tr", "p", "dd"})
 _LIST_TAGS: Final = frozenset({"dl", "ul", "ol", "table"})
 _MAX_TERM_CHARS: Final = 200
 _MAX_ABOVE: Final = 3
-_LEAST_LINKS: Final = 20
 
 
-def read_index_page(html: str, url: str) -> SiteListing:
+def read_index_page(html: str, url: str, *, at_least: int = 1) -> SiteListing:
     """Read the links of a page, each with the entry that it stands in and the one above.
 
     Args:
         html: The page.
         url: Where it came from.
+        at_least: Pages that it must list.
 
     Raises:
-        MapRefusedError: It cannot be parsed safely, or links to next to nothing.
+        MapRefusedError: It cannot be parsed safely, or lists fewer pages.
     """
     tree = parsed_page(html)
     listing = Listing(url)
@@ -42,7 +42,7 @@ def read_index_page(html: str, url: str) -> SiteListing:
         term = _term(node, terms).removesuffix(anchor).rstrip(" ,;:")
         listing.name(page, f"{term} {anchor}")
     found = listing.done()
-    if len(found.pages) < _LEAST_LINKS:
+    if len(found.pages) < at_least:
         raise MapRefusedError("it lists only a few pages")
     return found
 

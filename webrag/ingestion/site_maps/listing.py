@@ -4,11 +4,12 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, site_of
-from webrag.ingestion.characters import collapse
+from webrag.ingestion.characters import collapse, normalize_characters
 
 __all__ = [
     "MAX_PAGES",
@@ -45,12 +46,14 @@ class ListedPage:
         title: May be empty.
         names: Its headings and the names that it explains, in order.
         text: What the map holds of its text; may be empty.
+        modified_at: When it was last changed (UTC), None where the map does not say.
     """
 
     url: str
     title: str = ""
     names: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
+    modified_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,8 @@ class Listing:
 
 def line(text: str) -> str:
     """A text on one line, without what is too long for a name."""
-    return collapse(text[: 4 * _MAX_LINE_CHARS])[:_MAX_LINE_CHARS].strip()
+    shown = normalize_characters(text[: 4 * _MAX_LINE_CHARS])
+    return collapse(shown)[:_MAX_LINE_CHARS].strip()
 
 
 _TAG: Final = re.compile(r"<[^<>]{0,200}+>")

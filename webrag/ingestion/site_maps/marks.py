@@ -23,6 +23,7 @@ _MAX_MARKS: Final = 3
 _MAX_ELEMENTS: Final = 400
 _MAX_INLINE_CHARS: Final = 4_000
 _MAX_ADDRESS_CHARS: Final = 2_000
+_MAX_TAG_CHARS: Final = 100
 
 _SPHINX_FILE: Final = re.compile(
     r"_static/(?:documentation_options|doctools|sphinx_highlight|searchtools|language_data)\.js"
@@ -41,6 +42,9 @@ _JAVADOC_ROOT: Final = re.compile(
 )
 _DOXYGEN_TREE: Final = re.compile(r"navtreedata\.js")
 _DOXYGEN_FILE: Final = re.compile(r"search/search(?:data)?\.js|navtreedata\.js")
+_RUST_VERSION: Final = re.compile(r"1\.(\d{1,4})\.")
+# From then on the index has other numbers, then other files, again and again.
+_RUST_VERSION_WITHOUT_INDEX: Final = 76
 _DOCUSAURUS_FILE: Final = re.compile(r"assets/js/(?:main|runtime~main)\.")
 _JEKYLL_SEARCH: Final = re.compile(r"(?:^|/)(?:search|search-data|index)\.json$")
 _JEKYLL_SCRIPT: Final = re.compile(r"assets/js/(?:just-the-docs|search-data)\.js")
@@ -63,6 +67,7 @@ class _Page:
     links: list[tuple[frozenset[str], str, str]]
     content_root: str | None
     url_root: str | None
+    docusaurus_tag: str
     rustdoc: dict[str, str] = field(default_factory=dict)
 
     def at(self, href: str) -> str | None:
@@ -108,6 +113,7 @@ def _read(tree: LexborHTMLParser, url: str) -> _Page:
     ]
     roots = tree.css("html[data-content_root]")
     options = tree.css("script[data-url_root]")
+    tags = tree.css("meta[name='docusaurus_tag']")
     variables = tree.css("#rustdoc-vars, meta[name='rustdoc-vars']")
     return _Page(
         url=url,
@@ -119,9 +125,16 @@ def _read(tree: LexborHTMLParser, url: str) -> _Page:
         links=links,
         content_root=attribute(roots[0], "data-content_root") if roots else None,
         url_root=attribute(options[0], "data-url_root") if options else None,
+        docusaurus_tag=attribute(tags[0], "content")[:_MAX_TAG_CHARS] if tags else "",
         rustdoc={
             name: attribute(variables[0], f"data-{name}")[:_MAX_ADDRESS_CHARS]
-            for name in ("root-path", "resource-suffix", "search-index-js")
+            for name in (
+                "root-path",
+                "resource-suffix",
+                "search-index-js",
+                "rustdoc-version",
+                "current-crate",
+            )
         }
         if variables
         else {},
@@ -164,6 +177,9 @@ def _rustdoc(page: _Page) -> MapMark | None:
     if not path:
         return None
     root = page.at(path)
+    version = _RUST_VERSION.match(page.rustdoc["rustdoc-version"])
+    if root and version is not None and int(version[1]) >= _RUST_VERSION_WITHOUT_INDEX:
+        return _mark("index_page", root, f"{page.rustdoc['current-crate']}/all.html")
     own = page.rustdoc["search-index-js"]
     named = page.at(own) if own else None
     if root and named:
@@ -200,7 +216,10 @@ def _docusaurus(page: _Page) -> MapMark | None:
     if before is None or not page.generator.casefold().startswith("docusaurus"):
         return None
     root = page.at(before or "./")
-    return _mark("docusaurus", root, "search-index.json") if root else None
+    # One for each of the usual plugins; no page says which of them its site has.
+    tagged = [f"search-index-{page.docusaurus_tag}.json"] if page.docusaurus_tag else []
+    files = ["search-index.json", *tagged, "search-doc.json"]
+    return _mark("docusaurus", root, *files) if root else None
 
 
 def _vitepress(page: _Page) -> MapMark | None:

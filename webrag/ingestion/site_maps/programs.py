@@ -39,7 +39,7 @@ _RUST_UNPAGED: Final = frozenset({"externcrate", "import", "impl"})
 
 
 def read_rustdoc(text: str, root: str, page_url: str) -> SiteListing:
-    """Read a `search-index.js` of rustdoc: items, their paths, and their first sentences.
+    """Read a `search-index.js` of rustdoc before 1.76: items, their paths, their first sentences.
 
     Args:
         text: The file.
@@ -50,12 +50,7 @@ def read_rustdoc(text: str, root: str, page_url: str) -> SiteListing:
     Raises:
         MapRefusedError: It is none.
     """
-    data = read_data(text)
-    if isinstance(data, list):
-        pairs = [pair for pair in data if isinstance(pair, list) and len(pair) == 2]
-        crates = {text_of(name): crate for name, crate in pairs}
-    else:
-        crates = dict(table_of(data, "content"))
+    crates = dict(table_of(read_data(text), "content"))
     listing = Listing(root)
     own = page_url.removeprefix(root).partition("/")[0]
     left = _MAX_RUST_ITEMS
@@ -121,19 +116,9 @@ def _rust_paths(stated: Any, count: int) -> list[str]:
 
 def _rust_parents(stated: Any) -> list[int]:
     """Number of the owner of each item, from 1; 0 for items with a page of their own."""
-    if isinstance(stated, list):
-        return [number if isinstance(number, int) else 0 for number in stated]
-    numbers, value = [], 0
-    # Digits of four bits, the last of a number marked by its case; the lowest bit is the sign.
-    for char in text_of(stated):
-        code = ord(char)
-        value = (value << 4) | (code & 0xF)
-        if value > _MAX_ITEMS * 4:
-            return []
-        if code >= ord("`"):
-            numbers.append(-(value >> 1) if value & 1 else value >> 1)
-            value = 0
-    return numbers
+    return [
+        number if isinstance(number, int) else 0 for number in list_of(stated, "list of owners")
+    ]
 
 
 def _owner(owners: Any, number: int) -> tuple[str, str] | None:

@@ -38,6 +38,8 @@ Files = Mapping[str, bytes]
 # Each is a request; beyond these the further branches are found by links.
 _MAX_DOXYGEN_FILES: Final = 10
 _MAX_SITEMAPS: Final = 5
+# Of a page that does not say that it is an index.
+_LEAST_LINKS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def _home(_mark: MapMark, files: Files) -> Reading:
     url, body = next(iter(files.items()))
     html = decode(body)
     marks = [mark for mark in find_marks(parsed_page(html), url) if mark.kind != "home"]
-    return NamedMaps(tuple(marks)) if marks else read_index_page(html, url)
+    return NamedMaps(tuple(marks)) if marks else read_index_page(html, url, at_least=_LEAST_LINKS)
 
 
 def _text(body: bytes) -> str:

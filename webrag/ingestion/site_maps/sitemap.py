@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.site_maps.listing import Listing, SiteListing
 
@@ -109,7 +110,7 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def read_sitemap(body: bytes, url: str) -> SiteListing | tuple[str, ...]:
-    """The pages of a sitemap, whose words are in their addresses; or the sitemaps it names.
+    """The pages of a sitemap with their dates, their words from their addresses; or its sitemaps.
 
     Raises:
         MapRefusedError: It names neither.
@@ -118,10 +119,11 @@ def read_sitemap(body: bytes, url: str) -> SiteListing | tuple[str, ...]:
     if found.sitemaps:
         return found.sitemaps
     listing = Listing(url)
-    for address, _ in found.pages:
+    for address, lastmod in found.pages:
         page = listing.page(address)
         if page is not None and not page.title:
             page.title = _path_words(page.url)
+            page.modified_at = parse_date(lastmod) if lastmod else None
     return listing.done()
 
 

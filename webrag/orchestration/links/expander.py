@@ -300,7 +300,7 @@ class LinkExpander:
         taken = set(known)
         links = [link for link in links if link.url not in taken and _may_follow(link, scope)]
         dead = await self._corpus.known_dead({link.url for link in links}, datetime.now(UTC))
-        links = [link for link in links if link.url not in dead]
+        links = [_dated(link, mapped.changed) for link in links if link.url not in dead]
         if not links:
             return Frontier(degraded=degraded, dead=len(dead), refused=refused)
         scored = await in_background(
@@ -392,6 +392,13 @@ class LinkExpander:
 def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
     folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
     return [LinkCandidate(source_url="", source_page_id=0, url=folder) for folder in folders]
+
+
+def _dated(link: LinkCandidate, changed: Mapping[str, int]) -> LinkCandidate:
+    """A link with the date that the site's own map has for its target."""
+    if link.modified_at is not None or link.url not in changed:
+        return link
+    return link.model_copy(update={"modified_at": datetime.fromtimestamp(changed[link.url], UTC)})
 
 
 def _may_follow(link: LinkCandidate, scope: LinkScope) -> bool:

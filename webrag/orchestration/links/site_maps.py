@@ -73,10 +73,12 @@ class MapPages:
         links: The best pages, as links of the page that named their map.
         scores: How much of the question a map finds in each page, [0, 1]; those of no use are
             left out.
+        changed: When pages were last changed, in seconds since 1970, as far as a map says so.
     """
 
     links: Sequence[LinkCandidate] = ()
     scores: dict[str, float] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
 
 
 class SiteMaps:
@@ -103,7 +105,7 @@ class SiteMaps:
         self._workers = workers
         self._store = store
         self._config = config
-        self._indexes: OrderedDict[tuple[str, datetime], MapIndex] = OrderedDict()
+        self._indexes: OrderedDict[str, tuple[datetime, MapIndex]] = OrderedDict()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def known(
@@ -151,6 +153,9 @@ class SiteMaps:
     async def _maps(
         self, page: MarkedPage, mark: MapMark, until: float, sentences: list[str]
     ) -> list[KnownMap]:
+        index = self._remembered(mark.urls[0])
+        if index is not None:
+            return [KnownMap(index, page, mark)]
         stored = await self._stored(page, mark, until, sentences)
         if stored is None:
             return []
@@ -158,9 +163,7 @@ class SiteMaps:
             return [KnownMap(await self._index(stored), page, mark)]
         found = []
         for other in stored.marks:
-            inner = await self._stored(page, other, until, sentences)
-            if inner is not None and inner.packed:
-                found.append(KnownMap(await self._index(inner), page, other))
+            found += await self._maps(page, other, until, sentences)
         return found
 
     async def _stored(
@@ -189,9 +192,8 @@ class SiteMaps:
         return now - timedelta(seconds=max(self._config.fresh_s - _FAILURE_FRESH_S, 0))
 
     def _is_fresh(self, stored: StoredMap) -> bool:
-        age = datetime.now(UTC) - stored.fetched_at
         limit = self._config.fresh_s if not stored.failure else _FAILURE_FRESH_S
-        return age < timedelta(seconds=limit)
+        return _is_younger(stored.fetched_at, limit)
 
     async def _read(self, page_url: str, mark: MapMark, sentences: list[str]) -> StoredMap:
         """Ask for the addresses of a map in turn until one gives it."""
@@ -236,14 +238,25 @@ class SiteMaps:
                 raise
             return b""
 
+    def _remembered(self, url: str) -> MapIndex | None:
+        """A map that needs no look at the database, where its megabytes would be read each time."""
+        fetched_at, index = self._indexes.get(url, (None, None))
+        if fetched_at is None or not _is_younger(fetched_at, self._config.fresh_s):
+            return None
+        self._indexes.move_to_end(url)
+        return index
+
     async def _index(self, stored: StoredMap) -> MapIndex:
-        key = (stored.url, stored.fetched_at)
-        if key not in self._indexes:
-            self._indexes[key] = await in_background(MapIndex, stored.packed)
-        self._indexes.move_to_end(key)
+        index = await in_background(MapIndex, stored.packed)
+        self._indexes[stored.url] = stored.fetched_at, index
+        self._indexes.move_to_end(stored.url)
         while len(self._indexes) > _REMEMBERED_MAPS:
             self._indexes.popitem(last=False)
-        return self._indexes[key]
+        return index
+
+
+def _is_younger(at: datetime, seconds: float) -> bool:
+    return datetime.now(UTC) - at < timedelta(seconds=seconds)
 
 
 def _on_site(address: str, url: str) -> str | None:
@@ -263,12 +276,14 @@ def rank_maps(maps: Sequence[KnownMap], queries: Sequence[str]) -> MapPages:
     """
     links: list[LinkCandidate] = []
     scores: dict[str, float] = {}
+    changed: dict[str, int] = {}
     for known in maps:
         values = np.mean([known.index.scores(query) for query in queries], axis=0)
         best = np.argsort(-values, kind="stable")[:_OFFERED]
         links += [_link(known, at, queries) for at in best.tolist() if values[at] > 0]
         scores.update(_positive(known.index.urls, values))
-    return MapPages(links, scores)
+        changed.update(known.index.changed)
+    return MapPages(links, scores, changed)
 
 
 def _positive(urls: Sequence[str], values: NDArray[np.float32]) -> dict[str, float]:

@@ -96,7 +96,7 @@ MKDOCS = ("mkdocs", ROOT, (f"{ROOT}search/search_index.json", f"{ROOT}search.jso
         (
             "<meta name=generator content='Docusaurus v3.5.2'>"
             "<script src='/en/assets/js/main.a1b2c3d4.js' defer></script>",
-            ("docusaurus", ROOT, (f"{ROOT}search-index.json",)),
+            ("docusaurus", ROOT, (f"{ROOT}search-index.json", f"{ROOT}search-doc.json")),
         ),
         (
             "<meta name=generator content='VitePress v1.5.0'>"

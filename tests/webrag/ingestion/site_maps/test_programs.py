@@ -30,7 +30,6 @@ CRATE = {
 NEWER = CRATE | {
     "t": "FADL",
     "q": [[0, "kiln"], [2, "kiln::heat"]],
-    "i": "```b",
     "d": [],
 }
 
@@ -41,7 +40,7 @@ def rust(data: object) -> list[tuple[str, str, list[str]]]:
     return [(page.url.removeprefix(ROOT), page.title, page.names) for page in found.pages]
 
 
-@pytest.mark.parametrize("data", [{"kiln": CRATE}, [["kiln", NEWER]]])
+@pytest.mark.parametrize("data", [{"kiln": CRATE}, {"kiln": NEWER}])
 def test_items_of_rustdoc_are_pages_and_methods_names_of_their_owners(data: object) -> None:
     assert rust(data) == [
         ("kiln/index.html", "kiln", []),

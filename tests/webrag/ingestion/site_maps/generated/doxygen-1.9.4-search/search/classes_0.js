@@ -1,0 +1,4 @@
+var searchData=
+[
+  ['cone_0',['Cone',['../structCone.html',1,'']]]
+];

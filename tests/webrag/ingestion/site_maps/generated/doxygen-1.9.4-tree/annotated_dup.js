@@ -1,0 +1,4 @@
+var annotated_dup =
+[
+    [ "Cone", "structCone.html", "structCone" ]
+];

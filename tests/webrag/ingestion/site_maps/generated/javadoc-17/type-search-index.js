@@ -1,0 +1,1 @@
+typeSearchIndex = [{"l":"All Classes and Interfaces","u":"allclasses-index.html"},{"p":"org.kiln","l":"Cone"},{"p":"org.kiln","l":"Cone.Shape"}];updateSearchResults();

@@ -1,0 +1,1 @@
+import("./@localSearchIndexroot.D2w0KtzZ.js")

@@ -1,0 +1,1 @@
+import("./VPLocalSearchBox.BOH8lE9c.js")
