@@ -38,6 +38,7 @@ from webrag.corpus.texts import (
     read_page,
     read_passage,
     site_sizes,
+    year_sizes,
 )
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import canonical_url
@@ -562,6 +563,10 @@ class WebRAG:
     async def sites(self) -> list[SiteSize]:
         """The hosts whose pages are stored, those with most pages first."""
         return await site_sizes(self._open_parts.database)
+
+    async def years(self) -> dict[int, int]:
+        """Stored pages by year of publication, the latest first; undated pages are in none."""
+        return await year_sizes(self._open_parts.database)
 
     async def verify(
         self,
