@@ -1,6 +1,5 @@
 """The page for people as a part of the HTTP server: the same memory, callers and limits."""
 
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,8 @@ from webrag.web.sign_in import SignIn
 from webrag.web.site import Site
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from webrag.app import WebRAG
 
 __all__ = ["STATIC_PATHS", "add_page", "add_sign_in"]

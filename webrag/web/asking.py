@@ -13,6 +13,7 @@ from starlette.routing import Route
 from webrag.argument_checks import shown_value
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
+from webrag.presentation.reports import counted
 from webrag.web.runs import WatchedRun
 from webrag.web.site import Site, came_from_here
 
@@ -49,6 +50,14 @@ class Asked:
     years: tuple[int, ...] = ()
     wordings: tuple[str, ...] = ()
     deep: bool = False
+
+    @property
+    def where(self) -> str:
+        """What limits the question, in a few words; "" when nothing does."""
+        named = [counted(len(self.urls), "page")] if self.urls else []
+        named += ["with their links"] if self.deep else []
+        named += [*self.sites, *map(str, self.years)]
+        return ", ".join(named)
 
     @property
     def address(self) -> str:
@@ -189,7 +198,7 @@ class AskHandlers:
         return site.page(
             request,
             "ask.html",
-            status=200 if problem is None else 503,
+            status_code=200 if problem is None else 503,
             asked=asked,
             sites=sites,
             years=years,

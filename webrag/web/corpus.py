@@ -219,7 +219,8 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
 def _crawl_text(progress: "CrawlProgress") -> str:
     left = progress.seconds_left
     soon = f", about {max(round(left), 1):,} s left" if left else ""
-    return f"{progress.done:,} pages done, {progress.queued:,} waiting, {progress.failed:,} failed{soon}"
+    counts = f"{progress.done:,} pages done, {progress.queued:,} waiting"
+    return f"{counts}, {progress.failed:,} failed{soon}"
 
 
 def _is_of(page: "PageStatus", host: str) -> bool:

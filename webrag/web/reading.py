@@ -1,10 +1,9 @@
-"""Stored pages with the citations of an answer marked in them, and checked against the live page."""
+"""Stored pages with an answer's citations marked in them, and compared with the live page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Literal
-from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +14,8 @@ from webrag.presentation.html.stored_page import Mark, page_html
 from webrag.web.site import NotKeptError, Site
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from webrag.answering.models import AnswerCitation
     from webrag.corpus.texts import PageText
 

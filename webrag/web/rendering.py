@@ -59,7 +59,7 @@ class Templates:
         self._secret = secrets.token_bytes(32)
 
     def page(
-        self, request: Request, name: str, *, owner: str, status: int = 200, **values: Any
+        self, request: Request, name: str, *, owner: str, status_code: int = 200, **values: Any
     ) -> HTMLResponse:
         """A whole page, or for the page's own script its inner part."""
         nonce = secrets.token_urlsafe(_NONCE_BYTES)
@@ -77,7 +77,7 @@ class Templates:
             )
         )
         headers = {**HEADERS, "Content-Security-Policy": content_policy(nonce)}
-        return HTMLResponse(html, status_code=status, headers=headers)
+        return HTMLResponse(html, status_code=status_code, headers=headers)
 
     def csrf_token(self, owner: str) -> str:
         """What a form of this server holds, and no page of another origin can know."""

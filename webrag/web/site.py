@@ -93,12 +93,14 @@ class Site:
         """A page that says what was wrong."""
         kinds = (status for kind, status in _SIMPLE_STATUS.items() if isinstance(error, kind))
         status = 404 if isinstance(error, NotKeptError) else next(kinds, 502)
-        return self.page(request, "error.html", status=status, error=error)
+        return self.page(request, "error.html", status_code=status, error=error)
 
-    def page(self, request: Request, name: str, *, status: int = 200, **values: Any) -> Response:
+    def page(
+        self, request: Request, name: str, *, status_code: int = 200, **values: Any
+    ) -> Response:
         """A page for whoever sent the request."""
         owner = self.owner_of(request)
-        return self.templates.page(request, name, owner=owner, status=status, **values)
+        return self.templates.page(request, name, owner=owner, status_code=status_code, **values)
 
 
 def came_from_here(request: Request) -> bool:

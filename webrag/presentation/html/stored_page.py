@@ -7,6 +7,7 @@ not kept in it, and what looks like one is shown as text.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any, Final
 
 from llama_index.node_parser.webrag.blocks import read_events
@@ -133,7 +134,7 @@ class _Renderer:
         for mark in here:
             cuts |= {each for each in (mark.start, mark.end) if start < each < end}
         ordered = sorted(cuts)
-        for first, last in zip(ordered, ordered[1:], strict=False):
+        for first, last in pairwise(ordered):
             self._piece(
                 self._text[first:last], [m for m in here if m.start < last and m.end > first]
             )

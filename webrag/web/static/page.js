@@ -25,6 +25,7 @@ function show(html) {
 async function ask(fields) {
   fields.set("csrf", csrf);
   closeReader();
+  document.querySelector(".where").open = false;
   document.querySelector(".recent")?.remove();
   const response = await fetch("/runs", {
     method: "POST", body: fields, headers: { "X-WebRAG-Fragment": "1" },
