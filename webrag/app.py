@@ -38,6 +38,7 @@ from webrag.corpus.texts import (
     read_page,
     read_passage,
     site_sizes,
+    year_sizes,
 )
 from webrag.errors import FetchError, InputError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import canonical_url, file_path, page_address
@@ -773,6 +774,10 @@ class WebRAG:
     async def sites(self) -> list[SiteSize]:
         """The hosts whose pages are stored, those with most pages first."""
         return await site_sizes(self._open_parts.database)
+
+    async def years(self) -> dict[int, int]:
+        """Stored pages by year of publication, the latest first; undated pages are in none."""
+        return await year_sizes(self._open_parts.database)
 
     async def verify(
         self,

@@ -33,8 +33,8 @@ from webrag.answering.models import AnswerConfig
 from webrag.cli.options import with_settings
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
-from webrag.ingestion.browser.renderer import BrowserRenderer
 from webrag.ingestion.addresses import file_url
+from webrag.ingestion.browser.renderer import BrowserRenderer
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.http.fetcher import HttpFetcher

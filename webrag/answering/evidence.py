@@ -17,7 +17,7 @@ from webrag.ingestion.notes import listening
 from webrag.lexical.variants import respelled
 from webrag.orchestration.confidence import confidence, coverage, quality
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
+from webrag.orchestration.models import ProgressCallback, RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.ranking.merger import union
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.retrieval.filters import SearchFilters
@@ -306,9 +306,13 @@ class NamedPages:
         self._engine = engine
 
     async def __call__(
-        self, request: AnswerRequest
+        self, request: AnswerRequest, progress: ProgressCallback
     ) -> tuple[Sequence[str] | None, tuple[str, ...]]:
         """Addresses to search, None for all that is stored, and what did not work as configured.
+
+        Args:
+            request: The pages, and whether their links are followed.
+            progress: Told which page is obtained, and of each round.
 
         Raises:
             FetchError: None of the pages could be obtained.
@@ -321,10 +325,10 @@ class NamedPages:
             if not request.stored:
                 return None, ()
         if request.deep:
-            return await self._deep(request)
+            return await self._deep(request, progress)
         notes: dict[str, None] = {}
         with listening(lambda sentence: notes.update({sentence: None})):
-            outcomes = await all_of(self._one(url) for url in request.urls)
+            outcomes = await all_of(self._one(url, progress) for url in request.urls)
         pages = [each.url for each in outcomes if isinstance(each, AcquiredPage)]
         failures = [each for each in outcomes if isinstance(each, FetchError)]
         if not pages:
@@ -334,19 +338,23 @@ class NamedPages:
             *(f"{each.url} could not be read: {each}" for each in failures),
         )
 
-    async def _one(self, url: str) -> AcquiredPage | FetchError:
+    async def _one(self, url: str, progress: ProgressCallback) -> AcquiredPage | FetchError:
+        await progress("ingestion", f"Checking if {url} is indexed...")
         try:
             return await self._acquirer.acquire(url)
         except FetchError as error:
             return error
 
-    async def _deep(self, request: AnswerRequest) -> tuple[Sequence[str], tuple[str, ...]]:
+    async def _deep(
+        self, request: AnswerRequest, progress: ProgressCallback
+    ) -> tuple[Sequence[str], tuple[str, ...]]:
         found = await self._engine.run(
             request.urls,
             request.query,
             wordings=request.wordings,
             research_mode="deep",
             stored=request.stored,
+            on_progress=progress,
         )
         matched = [ranked.chunk.source_url for ranked in found.chunks]
         urls = dict.fromkeys((*found.seed_urls, *request.stored, *found.urls_fetched, *matched))

@@ -42,6 +42,7 @@ from webrag.answering.writing import Draft, Synthesizer
 from webrag.concurrency import all_of, in_background
 from webrag.corpus.models import CorpusStatus
 from webrag.errors import GuardrailsViolationError
+from webrag.orchestration.models import ProgressCallback
 
 __all__ = [
     "Manager",
@@ -141,6 +142,13 @@ class Run:
     def step(self, name: str) -> None:
         """Say which step begins."""
         self.tell(AnswerEvent(kind="step", detail=name))
+
+    async def progress(
+        self, phase: str, detail: str, iteration: int | None = None, total: int | None = None
+    ) -> None:
+        """Say what a step is doing."""
+        del total
+        self.tell(AnswerEvent(kind="progress", detail=detail or phase, round=iteration))
 
     def part(self, part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
         """Say that a sentence was accepted."""
@@ -305,7 +313,9 @@ class PageCounter(Protocol):
         """How much is stored."""
 
 
-PageScope = Callable[[AnswerRequest], Awaitable[tuple[Sequence[str] | None, tuple[str, ...]]]]
+PageScope = Callable[
+    [AnswerRequest, ProgressCallback], Awaitable[tuple[Sequence[str] | None, tuple[str, ...]]]
+]
 
 """Gets the pages of a request and tells which to search, None for all, and what did not work."""
 
@@ -423,7 +433,7 @@ class Manager:
         request = run.request
         if request.urls:
             run.step("read pages")
-        urls, problems = await self._scope(request)
+        urls, problems = await self._scope(request, run.progress)
         run.step("retrieve")
         run.note(*problems)
         return await self._finder.retrieve(

@@ -222,15 +222,19 @@ class AnswerEvent(_Frozen):
     """Something that happened while an answer was made.
 
     Attributes:
-        kind: `state` a state was entered; `step` a step begins; `part` a checked sentence is
-            ready; `notice` something to know about the answer.
-        detail: Name of the state or step, or the sentence with its citation numbers.
+        kind: `state` a state was entered; `step` a step begins; `progress` what a step is doing,
+            such as the page that is fetched; `part` a checked sentence is ready; `notice` something
+            to know about the answer.
+        detail: Name of the state or step, what is being done, or the sentence with its citation
+            numbers.
+        round: Of the research, from 1, where `progress` belongs to one.
         part: Set for `part`.
         citations: The citations that `part` uses for the first time.
     """
 
-    kind: Literal["state", "step", "part", "notice"]
+    kind: Literal["state", "step", "progress", "part", "notice"]
     detail: str
+    round: int | None = None
     part: AnswerPart | None = None
     citations: tuple[AnswerCitation, ...] = ()
 

@@ -31,6 +31,7 @@ from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.output import as_json, error_value, shown
 from webrag.cli.read_command import read_command
 from webrag.cli.verify_command import verify_command
+from webrag.cli.web_command import web_command
 from webrag.cli.worker_command import worker_command
 from webrag.errors import (
     ConfigurationError,
@@ -106,6 +107,7 @@ main.add_command(doctor_command)
 main.add_command(reindex_command)
 main.add_command(drop_command)
 main.add_command(config_command)
+main.add_command(web_command)
 main.add_command(mcp_command)
 main.add_command(with_settings(eval_command))
 main.add_command(with_settings(compare_command))

@@ -20,6 +20,7 @@ __all__ = [
     "read_page",
     "read_passage",
     "site_sizes",
+    "year_sizes",
 ]
 
 
@@ -91,6 +92,28 @@ async def site_sizes(database: Database) -> list[SiteSize]:
         async with connection.cursor(row_factory=class_row(SiteSize)) as cursor:
             await cursor.execute(statement)
             return await cursor.fetchall()
+
+    return await database.run(work)
+
+
+async def year_sizes(database: Database) -> dict[int, int]:
+    """The number of retrievable pages by year of publication, the latest first.
+
+    Pages that do not say when they were published are in none.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    statement = sql.SQL(
+        """
+        select publication_year, count(*) from {}
+        where gone_at is null and publication_year is not null
+        group by publication_year order by publication_year desc
+        """
+    ).format(table(database.config.collection, "documents"))
+
+    async def work(connection: AsyncConnection[Any]) -> dict[int, int]:
+        return dict(await (await connection.execute(statement)).fetchall())
 
     return await database.run(work)
 

@@ -46,13 +46,18 @@ class AssembledServer:
     Attributes:
         runtime: Whether the memory is open.
         calls: The calls under way.
-        admission: Who may use it over HTTP; None for everybody.
+        access: Who may use it over HTTP, and on which collection; None over stdio.
     """
 
     server: MCPServer[Runtime]
     runtime: Runtime
     calls: RunningCalls
-    admission: "Admission | None" = None
+    access: "Access | None" = None
+
+    @property
+    def admission(self) -> "Admission | None":
+        """Who is let in over HTTP; None for everybody."""
+        return None if self.access is None else self.access.admission
 
 
 def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> AssembledServer:
@@ -104,8 +109,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
     )
     add_resources(server, entry, token_budget=settings.mcp_response_token_budget)
     add_prompts(server)
-    admission = None if access is None else access.admission
-    return AssembledServer(server, runtime, tools.calls, admission)
+    return AssembledServer(server, runtime, tools.calls, access)
 
 
 def _access(settings: Settings, runtime: Runtime, load: LoadMemory | None) -> "Access | None":

@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import FrameType
@@ -26,6 +27,7 @@ from webrag.mcp_server.assembly import AssembledServer
 from webrag.mcp_server.authorization.gate import Admission, Gate, metadata_route
 from webrag.mcp_server.host_check import HostCheck, allowed_names, is_loopback
 from webrag.mcp_server.messages import MessageCheck
+from webrag.mcp_server.page import STATIC_PATHS, add_page, add_sign_in
 from webrag.mcp_server.runtime import RunningCalls
 from webrag.settings import Settings
 
@@ -232,6 +234,7 @@ def http_app(
     *,
     max_sessions: int = MAX_SESSIONS,
     session_idle_s: float = SESSION_IDLE_S,
+    may_forget: bool | None = None,
 ) -> Starlette:
     """The application, ready to be run by an ASGI server; it can be run once.
 
@@ -240,6 +243,8 @@ def http_app(
         settings: Names, origins and whether sessions are kept.
         max_sessions: Sessions at once; a client that would begin another one is refused.
         session_idle_s: Seconds without a request after which a session ends.
+        may_forget: Whether pages can be deleted on the page for people; None for what
+            `MCP_ENABLE_FORGET` says of the tool.
     """
     server, runtime = assembled.server, assembled.runtime
 
@@ -264,8 +269,11 @@ def http_app(
     # Inside of the token's check; limited once more, because a body is read whole before that.
     sessions.asgi_app = RequestBodyLimitMiddleware(MessageCheck(sessions.asgi_app), MAX_BODY_BYTES)
     app.router.routes.append(Route(HEALTH_PATH, health, methods=["GET"]))
+    may_forget = settings.mcp_enable_forget if may_forget is None else may_forget
+    templates = add_page(app, assembled, settings, may_forget=may_forget)
     if assembled.admission is not None:
         _guard(app, assembled.admission)
+        add_sign_in(app, templates, api_path=PATH)
     # The outermost, so that nothing answers under a foreign name.
     app.add_middleware(HostCheck, names=allowed_names(settings), unchecked=frozenset({HEALTH_PATH}))
     return app
@@ -273,7 +281,7 @@ def http_app(
 
 def _guard(app: Starlette, admission: Admission) -> None:
     """Let nobody in without a token, except to what says how to get one and to the health."""
-    open_paths = [HEALTH_PATH]
+    open_paths = [HEALTH_PATH, *STATIC_PATHS]
     metadata = metadata_route(admission)
     if metadata is not None:
         app.router.routes.append(metadata)
@@ -283,24 +291,38 @@ def _guard(app: Starlette, admission: Admission) -> None:
     )
 
 
-def serve_http(assembled: AssembledServer, settings: Settings) -> None:
+def serve_http(
+    assembled: AssembledServer,
+    settings: Settings,
+    *,
+    may_forget: bool | None = None,
+    on_listening: Callable[[str], None] | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled.
+
+    Args:
+        assembled: From `assemble_server`, with the same settings.
+        settings: Where to listen; port 0 takes a free one.
+        may_forget: As for `http_app`.
+        on_listening: Told the address of the page as soon as a browser can connect.
 
     Raises:
         ConfigurationError: Nothing can listen on the configured address.
     """
     # uvicorn would end the process with the words of the operating system.
     sockets = listen(settings.mcp_bind_host, settings.mcp_port)
-    asyncio.run(_serve(assembled, settings, sockets))
-
-
-async def _serve(
-    assembled: AssembledServer, settings: Settings, sockets: list[socket.socket]
-) -> None:
-    limits = connection_limits(open_file_limit())
-    config = uvicorn_config(http_app(assembled, settings), limits)
+    app = http_app(assembled, settings, may_forget=may_forget)
     _announce(settings)
-    await _FinishingServer(config, assembled.calls).serve(sockets)
+    if on_listening is not None:
+        on_listening(_page_address(settings.mcp_bind_host, sockets[0].getsockname()[1]))
+    config = uvicorn_config(app, connection_limits(open_file_limit()))
+    asyncio.run(_FinishingServer(config, assembled.calls).serve(sockets))
+
+
+def _page_address(host: str, port: int) -> str:
+    """Where a browser on this machine finds the page."""
+    host = "127.0.0.1" if host in ("0.0.0.0", "") else "::1" if host == "::" else host  # noqa: S104
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def uvicorn_config(app: Starlette, limits: ConnectionLimits) -> uvicorn.Config:

@@ -5,17 +5,20 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from mcp.server.mcpserver import MCPServer
 
+from webrag.errors import ConfigurationError
 from webrag.mcp_server.assembly import AssembledServer, assemble_server
+from webrag.mcp_server.host_check import is_loopback
 from webrag.mcp_server.runtime import LoadMemory, Runtime
 from webrag.mcp_server.stdio import serve_stdio
 from webrag.redaction import RedactingFormatter
 from webrag.settings import Settings
 
-__all__ = ["build_server", "serve"]
+__all__ = ["build_server", "serve", "serve_page"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +55,32 @@ def serve(settings: Settings) -> None:
             serve_http(assemble_server(settings), settings)
     except KeyboardInterrupt:
         logger.info("WebRAG MCP server was interrupted")
+
+
+def serve_page(settings: Settings, *, on_listening: Callable[[str], None]) -> None:
+    """Serve the page for people, and MCP beside it, until the process is told to end.
+
+    Args:
+        settings: Over HTTP whatever they say; with the port in use, a free one is taken unless it
+            was asked for.
+        on_listening: Told the address of the page.
+
+    Raises:
+        ConfigurationError: Nothing can listen on the configured address.
+    """
+    from webrag.mcp_server.http_server import serve_http
+
+    over_http = settings.model_copy(update={"mcp_transport": "streamable-http"})
+    assembled = assemble_server(over_http)
+    # Whoever sits at this machine may delete what is stored there, as with `webrag forget`.
+    may_forget = True if is_loopback(settings.mcp_bind_host) else None
+    try:
+        serve_http(assembled, over_http, may_forget=may_forget, on_listening=on_listening)
+    except ConfigurationError:
+        if settings.origin("mcp_port") != "default":
+            raise
+        anywhere = over_http.model_copy(update={"mcp_port": 0})
+        serve_http(assembled, anywhere, may_forget=may_forget, on_listening=on_listening)
 
 
 async def _serve_stdio(assembled: AssembledServer) -> None:

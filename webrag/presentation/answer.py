@@ -26,6 +26,7 @@ __all__ = [
     "format_details",
     "format_part",
     "format_rest",
+    "in_words",
 ]
 
 _ENDINGS: dict[FinalReason, str] = {
@@ -40,6 +41,11 @@ _ENDINGS: dict[FinalReason, str] = {
 }
 
 _MAX_QUOTE_CHARS = 400
+
+
+def in_words(result: ManagerResult) -> str:
+    """How far the answer may be trusted, or why there is none."""
+    return _ENDINGS[result.final_reason]
 
 
 def format_answer(result: ManagerResult) -> str:
@@ -63,7 +69,7 @@ def format_brief_details(result: ManagerResult) -> str:
     lines = [line for each in result.citations for line in _place(each)]
     lines += [""] if lines else []
     what = "Confidence" if result.state == "success" else "No answer"
-    lines.append(f"{what}: {_ENDINGS[result.final_reason]}.")
+    lines.append(f"{what}: {in_words(result)}.")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
     lines += _searched(result)
@@ -122,9 +128,9 @@ def _quoted(text: str) -> str:
 def _about(result: ManagerResult) -> str:
     lines = []
     if result.state == "success":
-        lines.append(f"Confidence: {result.confidence:.2f} ({_ENDINGS[result.final_reason]})")
+        lines.append(f"Confidence: {result.confidence:.2f} ({in_words(result)})")
     else:
-        lines.append(f"Ended: {_ENDINGS[result.final_reason]}")
+        lines.append(f"Ended: {in_words(result)}")
     if result.applicability_note:
         lines.append(f"Applies: {one_line(result.applicability_note, max_chars=300)}")
     if result.uncertainty_note:
@@ -146,8 +152,8 @@ class CitationDocument(_Frozen):
     Attributes:
         number: What the parts name it by.
         heading: Nearest one above it.
-        text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a part
-            of the answer is that text.
+        text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a
+            part of the answer is that text.
         link: Address that opens the page at it.
     """
 

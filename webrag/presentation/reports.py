@@ -167,13 +167,20 @@ def format_unfinished_site(url: str, now: CrawlProgress | None) -> str:
     )
 
 
-def ending(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") -> str:
+# What a crawl is called there, the limit of its pages, and what stores a page alone.
+_CALLERS = {
+    "mcp": ("call", "max_pages", "`ingest` with `url` stores"),
+    "cli": ("command", "--max-pages", "`webrag ingest URL` stores"),
+    "page": ("crawl", "number of pages", "adding a page alone stores"),
+}
+
+
+def ending(report: SiteReport, *, caller: Literal["mcp", "cli", "page"] = "cli") -> str:
     """Why a crawl ended, and how to go on where that is possible."""
-    again, limit = ("call", "max_pages") if caller == "mcp" else ("command", "--max-pages")
+    again, limit, one = _CALLERS[caller]
     said = _ENDINGS[report.ended].format(queued=report.queued, again=again, limit=limit)
     if not report.skipped:
         return said
-    one = "`ingest` with `url` stores" if caller == "mcp" else "`webrag ingest URL` stores"
     said = said.replace(_ALL_VISITED, f"Every other page {_ALL_VISITED[11:]}")
     return (
         f"{said} {counted(report.left_alone, 'address').replace('addresss', 'addresses')} of the"

@@ -43,6 +43,10 @@ class Acquirer:
         )
 
 
+async def unheard(*_progress: Any) -> None:
+    pass
+
+
 def pages(acquirer: Acquirer) -> NamedPages:
     engine: Any = None  # only deep requests need one
     return NamedPages(acquirer, engine)  # type: ignore[arg-type]
@@ -52,7 +56,7 @@ async def test_error_of_one_page_ends_the_fetches_of_the_others() -> None:
     acquirer = Acquirer({A: StorageError("The disk is full."), B: None})
 
     with pytest.raises(StorageError, match="disk is full"):
-        await pages(acquirer)(answer_request("Where?", url=[A, B]))
+        await pages(acquirer)(answer_request("Where?", url=[A, B]), unheard)
 
     assert acquirer.cancelled == [B]
 
@@ -60,13 +64,13 @@ async def test_error_of_one_page_ends_the_fetches_of_the_others() -> None:
 async def test_page_that_cannot_be_had_is_told_and_the_others_are_used() -> None:
     acquirer = Acquirer({A: FetchError("It does not answer.", url=A)})
 
-    found, problems = await pages(acquirer)(answer_request("Where?", url=[A, B]))
+    found, problems = await pages(acquirer)(answer_request("Where?", url=[A, B]), unheard)
 
     assert found == [B]
     assert problems[-1] == f"{A} could not be read: It does not answer."
 
 
 async def test_what_page_sources_note_is_among_what_did_not_work() -> None:
-    _, problems = await pages(Acquirer({}))(answer_request("Where?", url=[A, B]))
+    _, problems = await pages(Acquirer({}))(answer_request("Where?", url=[A, B]), unheard)
 
     assert problems == (DOWN,)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,10 @@ from webrag.mcp_server.authorization.gate import Admission
 from webrag.mcp_server.authorization.limits import CallLimits, UsageLedger
 from webrag.mcp_server.authorization.memories import Memories
 from webrag.mcp_server.authorization.static_tokens import StaticTokens, read_tokens
-from webrag.mcp_server.runtime import Entry, LoadMemory, Runtime
+from webrag.mcp_server.runtime import LoadMemory, Runtime
 from webrag.settings import Settings
 
-__all__ = ["Access", "CallerEntry", "authorize"]
+__all__ = ["Access", "CallerEntry", "authorize", "caller_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Access:
     """
 
     admission: Admission | None
-    entry: Entry
+    entry: "CallerEntry"
     close: Callable[[], Awaitable[None]]
 
 
@@ -68,12 +68,16 @@ class CallerEntry:
         self._ledger = ledger
         self._needs_caller = needs_caller
 
-    @asynccontextmanager
-    async def __call__(
+    def __call__(
         self, context: Context[Any, Any], tool: str | None
-    ) -> AsyncIterator[Runtime]:
+    ) -> AbstractAsyncContextManager[Runtime]:
         """The memory for one call."""
-        caller = _caller_of(context)
+        # Of this request, not of the one that opened its session: their tokens may differ.
+        return self.admitted(caller_of(context.request_context.request), tool)
+
+    @asynccontextmanager
+    async def admitted(self, caller: Caller | None, tool: str | None) -> AsyncIterator[Runtime]:
+        """The memory for what a caller does, which may be no call of the protocol."""
         self._check_scopes(caller, tool)
         name = _EVERYBODY if caller is None else caller.name
         self._ledger.count_call(name)
@@ -95,9 +99,8 @@ class CallerEntry:
             raise AccessDeniedError(f"The token lacks {' and '.join(sorted(missing))}.")
 
 
-def _caller_of(context: Context[Any, Any]) -> Caller | None:
-    # Of this request, not of the one that opened its session: their tokens may differ.
-    request = context.request_context.request
+def caller_of(request: object) -> Caller | None:
+    """The caller that the gate let in with a request; None where there is no gate."""
     found = getattr(request, "scope", {}).get(CALLER)
     return found if isinstance(found, Caller) else None
 

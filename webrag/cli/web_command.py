@@ -1,0 +1,67 @@
+"""`webrag web`: the page for people, in their browser."""
+
+from collections.abc import Callable
+
+import click
+
+from webrag.cli.options import run_options, with_settings
+
+__all__ = ["web_command"]
+
+
+def _web(ctx: click.Context, *, no_open: bool) -> None:
+    """Ask and read in a browser, and look after what is stored.
+
+    Serves a page on this machine until it is stopped with Ctrl-C, prints its address and opens it.
+    Every sentence of an answer shows where it stands in the stored page; sites are added there,
+    refreshed and forgotten. Nothing is loaded from elsewhere, and nobody else can reach it unless
+    --host says so: set MCP_AUTH_TOKEN before, and the page asks for that token.
+
+    The same server answers MCP clients at /mcp, as `webrag mcp --transport http` does, which serves
+    this page too.
+
+    \b
+    webrag web
+    webrag web --collection manuals --no-open
+    webrag web --port 9000 --allow-host 192.168.1.10
+    """  # noqa: D301  click takes the backspace for "do not rewrap"
+    from webrag.mcp_server.server import serve_page
+
+    quiet = run_options(ctx).quiet
+
+    def listening(address: str) -> None:
+        click.echo(address if quiet else f"WebRAG is at {address} (Ctrl-C ends it)")
+        if not no_open:
+            click.launch(address)
+
+    try:
+        serve_page(ctx.obj, on_listening=listening)
+    except KeyboardInterrupt:
+        if not quiet:
+            click.echo("Stopped. What was stored completely is kept.", err=True)
+
+
+_OPTIONS = (
+    click.option("--no-open", is_flag=True, help="Print the address only; open no browser."),
+    click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]"),
+    click.option(
+        "--port",
+        type=int,
+        help="Port to listen on.  [default: 8765, or a free one when it is taken]",
+    ),
+)
+
+
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+web_command = with_settings(
+    click.command("web", short_help="Ask and read in a browser.")(
+        _with_options(click.pass_context(_web))
+    ),
+    host="mcp_host",
+    port="mcp_port",
+)

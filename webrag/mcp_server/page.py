@@ -1,0 +1,62 @@
+"""The page for people as a part of the HTTP server: the same memory, callers and limits."""
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+
+from webrag.mcp_server.assembly import AssembledServer
+from webrag.mcp_server.authorization.setup import caller_of
+from webrag.settings import Settings
+from webrag.web.rendering import Templates
+from webrag.web.routes import page_routes
+from webrag.web.runs import Runs
+from webrag.web.sign_in import SignIn
+from webrag.web.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from webrag.app import WebRAG
+
+__all__ = ["STATIC_PATHS", "add_page", "add_sign_in"]
+
+# The form for a token needs them, and they say nothing.
+STATIC_PATHS = ("/static/icon.svg", "/static/page.js", "/static/style.css")
+
+
+def add_page(
+    app: Starlette, assembled: AssembledServer, settings: Settings, *, may_forget: bool
+) -> Templates:
+    """Serve the page at `/`; gives what renders it.
+
+    Args:
+        app: The application of the server.
+        assembled: Whose memory, callers and running calls are used.
+        settings: The collection that is named on the page.
+        may_forget: Whether pages can be deleted there.
+    """
+    access = assembled.access
+
+    @asynccontextmanager
+    async def enter(request: Request, tool: str) -> "AsyncIterator[WebRAG]":
+        if access is None:
+            yield await assembled.runtime.memory()
+            return
+        async with access.entry.admitted(caller_of(request), tool) as runtime:
+            yield await runtime.memory()
+
+    def owner_of(request: Request) -> str:
+        caller = caller_of(request)
+        return "" if caller is None else caller.name
+
+    templates = Templates(collection=settings.collection, signs_in=assembled.admission is not None)
+    site = Site(enter, owner_of, templates, Runs(assembled.calls.entered), may_forget)
+    app.router.routes.extend(page_routes(site))
+    return templates
+
+
+def add_sign_in(app: Starlette, templates: Templates, *, api_path: str) -> None:
+    """Let browsers show a token; must be added outside of the check of tokens."""
+    app.add_middleware(SignIn, templates=templates, api_path=api_path)

@@ -1,0 +1,254 @@
+"""Stored text as safe HTML with marks at exact offsets; it passes no markup of a page through.
+
+Everything is rendered from the stored Markdown, the text that offsets refer to: tags of a page are
+not kept in it, and what looks like one is shown as text.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import Any, Final
+
+from llama_index.node_parser.webrag.blocks import read_events
+from pyromark import Options
+
+from webrag.presentation.untrusted import clean_block, one_line
+
+__all__ = ["Heading", "Mark", "PageHTML", "page_html"]
+
+_OPTIONS: Final = (
+    Options.ENABLE_TABLES
+    | Options.ENABLE_MATH
+    | Options.ENABLE_GFM
+    | Options.ENABLE_DEFINITION_LIST
+    | Options.ENABLE_TASKLISTS
+)
+# Only these names ever stand behind an angle bracket; values of the parser never do.
+_TAGS: Final = {
+    "Paragraph": "p",
+    "Item": "li",
+    "Emphasis": "em",
+    "Strong": "strong",
+    "Strikethrough": "del",
+    "Subscript": "sub",
+    "Superscript": "sup",
+    "DefinitionList": "dl",
+    "DefinitionListTitle": "dt",
+    "DefinitionListDefinition": "dd",
+    "TableRow": "tr",
+    "BlockQuote": "blockquote",
+}
+_BLOCKS: Final = frozenset({"p", "li", "dt", "dd", "blockquote"})
+_MAX_CONTENTS_CHARS: Final = 120
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A citation on a page: `text[start:end]` is marked and bears the number."""
+
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A line of the contents.
+
+    Attributes:
+        anchor: Its id in the HTML.
+        level: From 1, as on the page.
+    """
+
+    anchor: str
+    level: int
+    text: str
+
+
+@dataclass(frozen=True)
+class PageHTML:
+    """A page to be shown inside another document."""
+
+    html: str
+    contents: tuple[Heading, ...]
+
+
+def page_html(text: str, marks: Sequence[Mark] = ()) -> PageHTML:
+    """Markdown as HTML of which no letter comes from the page unescaped.
+
+    The first piece of each mark has the id `c` and its number. Takes time in proportion to the
+    text; a server lets a thread of its own do it.
+
+    Args:
+        text: Stored Markdown.
+        marks: May overlap; what lies outside the text marks nothing.
+    """
+    renderer = _Renderer(text, marks)
+    try:
+        for name, value, start, end in read_events(text, _OPTIONS):
+            renderer.take(name, value, start, end)
+    except BaseException as error:
+        # A panic of the Rust parser is not an Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        renderer = _Renderer(text, marks)
+        renderer.out.append('<pre tabindex="0">')
+        renderer.write(0, len(text))
+        renderer.out.append("</pre>")
+    return PageHTML("".join(renderer.out), tuple(renderer.contents))
+
+
+class _Renderer:
+    def __init__(self, text: str, marks: Sequence[Mark]) -> None:
+        self.out: list[str] = []
+        self.contents: list[Heading] = []
+        self._text = text
+        self._marks = sorted(marks, key=lambda mark: (mark.start, mark.end, mark.number))
+        self._anchored: set[int] = set()
+        self._cell = "td"
+        self._heading: list[str] | None = None
+
+    def take(self, name: str, value: Any, start: int, end: int) -> None:
+        """Write one event of the parser."""
+        if name in ("Start", "End"):
+            kind, detail = next(iter(value.items())) if isinstance(value, dict) else (value, None)
+            (self._open if name == "Start" else self._close)(kind, detail)
+        elif name in ("InlineMath", "DisplayMath"):
+            self._framed("span", ' class="math"', start, end)
+        elif name == "SoftBreak":
+            self.write(start, end)
+        elif name == "HardBreak":
+            self.out.append("<br>")
+        elif name == "Rule":
+            self.out.append("<hr>")
+        elif name == "TaskListMarker":
+            self.out.append("\u2611 " if value else "\u2610 ")
+        elif isinstance(value, str):
+            self._literal(name, value, start, end)
+
+    def write(self, start: int, end: int) -> None:
+        """Write a piece of the text, cut where marks begin and end."""
+        here = [mark for mark in self._marks if mark.start < end and mark.end > start]
+        cuts = {start, end}
+        for mark in here:
+            cuts |= {each for each in (mark.start, mark.end) if start < each < end}
+        ordered = sorted(cuts)
+        for first, last in pairwise(ordered):
+            self._piece(
+                self._text[first:last], [m for m in here if m.start < last and m.end > first]
+            )
+
+    def _literal(self, name: str, value: str, start: int, end: int) -> None:
+        """Text the parser gives; escapes, entities and fences make it differ from its range."""
+        at = self._text.find(value, start, end)
+        opening, closing = ("<code>", "</code>") if name == "Code" else ("", "")
+        self.out.append(opening)
+        if at >= 0:
+            self.write(at, at + len(value))
+        else:
+            self._piece(value, [m for m in self._marks if m.start < end and m.end > start])
+        self.out.append(closing)
+
+    def _piece(self, text: str, marks: Iterable[Mark]) -> None:
+        if self._heading is not None:
+            self._heading.append(text)
+        shown = escape(clean_block(text))
+        numbers = [mark.number for mark in marks]
+        if not numbers or not shown:
+            self.out.append(shown)
+            return
+        new = [number for number in numbers if number not in self._anchored]
+        self._anchored.update(new)
+        extra = "".join(f'<span id="c{number}"></span>' for number in new[1:])
+        anchor = f' id="c{new[0]}" tabindex="-1"' if new else ""
+        label = f' data-number="{" ".join(map(str, new))}"' if new else ""
+        self.out.append(f"{extra}<mark{anchor}{label}>{shown}</mark>")
+
+    def _framed(self, tag: str, attributes: str, start: int, end: int) -> None:
+        self.out.append(f"<{tag}{attributes}>")
+        self.write(start, end)
+        self.out.append(f"</{tag}>")
+
+    def _open(self, kind: str, detail: Any) -> None:
+        special = _OPENERS.get(kind)
+        if special is not None:
+            self.out.append(special(self, detail))
+        elif (tag := _TAGS.get(kind)) is not None:
+            self.out.append(f'<{tag} dir="auto">' if tag in _BLOCKS else f"<{tag}>")
+
+    def _close(self, kind: str, detail: Any) -> None:
+        special = _CLOSERS.get(kind)
+        if special is not None:
+            self.out.append(special(self, detail))
+        elif (tag := _TAGS.get(kind)) is not None:
+            self.out.append(f"</{tag}>")
+
+    def open_heading(self, detail: Any) -> str:
+        """Headings are a level below the title of the page that shows them."""
+        self._heading = []
+        level = int(str(detail["level"])[1])
+        anchor = f"s{len(self.contents) + 1}"
+        self.contents.append(Heading(anchor, level, ""))
+        return f'<h{min(level + 1, 6)} id="{anchor}" dir="auto">'
+
+    def close_heading(self, detail: Any) -> str:
+        """The heading's words go to the contents."""
+        heading, words = self.contents[-1], "".join(self._heading or ())
+        self._heading = None
+        text = one_line(words, max_chars=_MAX_CONTENTS_CHARS) or "(no words)"
+        self.contents[-1] = Heading(heading.anchor, heading.level, text)
+        return f"</h{min(int(str(detail)[1]) + 1, 6)}>"
+
+    def open_head(self, _detail: Any) -> str:
+        """Cells that follow are headers."""
+        self._cell = "th"
+        return "<thead><tr>"
+
+    def close_head(self, _detail: Any) -> str:
+        """Cells that follow are data."""
+        self._cell = "td"
+        return "</tr></thead><tbody>"
+
+    def open_cell(self, _detail: Any) -> str:
+        """A cell of the kind that its row has."""
+        return f'<{self._cell} dir="auto">'
+
+    def close_cell(self, _detail: Any) -> str:
+        """The end of it."""
+        return f"</{self._cell}>"
+
+
+def _open_list(_renderer: _Renderer, first: Any) -> str:
+    return "<ul>" if first is None else f'<ol start="{int(first)}">'
+
+
+def _close_list(_renderer: _Renderer, is_ordered: Any) -> str:
+    return "</ol>" if is_ordered else "</ul>"
+
+
+def _always(html: str) -> Callable[[_Renderer, Any], str]:
+    return lambda _renderer, _detail: html
+
+
+# What is wider than the screen scrolls by itself, with the keyboard as well.
+_OPENERS: Final[dict[str, Callable[[_Renderer, Any], str]]] = {
+    "Heading": _Renderer.open_heading,
+    "List": _open_list,
+    "CodeBlock": _always('<pre tabindex="0"><code>'),
+    "HtmlBlock": _always('<pre tabindex="0">'),
+    "Table": _always('<div class="wide" tabindex="0" role="group" aria-label="Table"><table>'),
+    "TableHead": _Renderer.open_head,
+    "TableCell": _Renderer.open_cell,
+    "Image": _always('<span class="image">Image: '),
+}
+_CLOSERS: Final[dict[str, Callable[[_Renderer, Any], str]]] = {
+    "Heading": _Renderer.close_heading,
+    "List": _close_list,
+    "CodeBlock": _always("</code></pre>"),
+    "HtmlBlock": _always("</pre>"),
+    "Table": _always("</tbody></table></div>"),
+    "TableHead": _Renderer.close_head,
+    "TableCell": _Renderer.close_cell,
+    "Image": _always("</span>"),
+}

@@ -1,0 +1,286 @@
+"""Questions and their answers: the form, the run behind it, and the finished answer."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from sse_starlette import EventSourceResponse, JSONServerSentEvent
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from webrag.argument_checks import shown_value
+from webrag.concurrency import in_background
+from webrag.errors import InputError, WebRAGError
+from webrag.presentation.reports import counted
+from webrag.web.runs import WatchedRun
+from webrag.web.site import Site, came_from_here
+
+if TYPE_CHECKING:
+    from webrag.answering.models import AnswerEvent, ManagerResult
+
+__all__ = ["Asked", "ask_routes", "follow_ups", "parse_asked"]
+
+_RECENT = 8
+_PING_S = 15
+
+_STEPS: Mapping[str, str] = {
+    "plan": "Reading the question",
+    "read pages": "Reading the pages you named",
+    "retrieve": "Searching what is stored",
+    "rerank": "Comparing passages with the question",
+    "synthesize": "Choosing sentences and checking each quotation",
+    "reflect": "Judging the answer",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as the form holds it; equal forms give equal addresses.
+
+    Attributes:
+        urls: As typed, one or more.
+        deep: Follow links of `urls`.
+    """
+
+    question: str = ""
+    urls: tuple[str, ...] = ()
+    sites: tuple[str, ...] = ()
+    years: tuple[int, ...] = ()
+    wordings: tuple[str, ...] = ()
+    deep: bool = False
+
+    @property
+    def where(self) -> str:
+        """What limits the question, in a few words; "" when nothing does."""
+        named = [counted(len(self.urls), "page")] if self.urls else []
+        named += ["with their links"] if self.deep else []
+        named += [*self.sites, *map(str, self.years)]
+        return ", ".join(named)
+
+    @property
+    def address(self) -> str:
+        """The address that asks this."""
+        pairs = [("q", self.question)]
+        pairs += [("url", each) for each in self.urls]
+        pairs += [("site", each) for each in self.sites]
+        pairs += [("year", str(each)) for each in self.years]
+        pairs += [("wording", each) for each in self.wordings]
+        pairs += [("deep", "1")] if self.deep else []
+        return f"/?{urlencode(pairs)}"
+
+
+def parse_asked(values: Any) -> Asked:
+    """A question from a form or an address.
+
+    Args:
+        values: Of the fields `q`, `url`, `site`, `year`, `wording` and `deep`.
+
+    Raises:
+        InputError: A year is no number.
+    """
+    return Asked(
+        question=str(values.get("q", "")).strip(),
+        urls=_words(values.getlist("url")),
+        sites=_words(values.getlist("site")),
+        years=tuple(sorted({_year(each) for each in _words(values.getlist("year"))})),
+        wordings=_lines(values.getlist("wording")),
+        deep=bool(values.get("deep")),
+    )
+
+
+def _words(texts: list[Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for text in texts for word in str(text).split()))
+
+
+def _lines(texts: list[Any]) -> tuple[str, ...]:
+    lines = (line.strip() for text in texts for line in str(text).splitlines())
+    return tuple(dict.fromkeys(filter(None, lines)))
+
+
+def _year(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4):
+        raise InputError(f"The year is {shown_value(text)}; give a number such as 2025.")
+    return int(text)
+
+
+def follow_ups(asked: Asked, result: "ManagerResult") -> list[tuple[str, Asked]]:
+    """What may be asked next, each with the words for it."""
+    found = [
+        (f"Ask only: {part}", Asked(part, asked.urls, asked.sites, asked.years))
+        for part in result.missing
+    ]
+    is_sure = result.final_reason == "confidence_high"
+    if asked.urls and not asked.deep and not is_sure:
+        wider = Asked(asked.question, asked.urls, asked.sites, asked.years, asked.wordings, True)
+        found.append(("Follow the links of the page too", wider))
+    if asked.years and not is_sure:
+        every = Asked(asked.question, asked.urls, asked.sites, (), asked.wordings, asked.deep)
+        found.append(("Ask in pages of every year", every))
+    if (asked.urls or asked.sites) and not is_sure:
+        found.append(("Ask everything that is stored", Asked(asked.question)))
+    return found
+
+
+class AskHandlers:
+    """Answers requests about questions."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def home(self, request: Request) -> Response:
+        """The form; with a question, the whole answer beneath it."""
+        asked = parse_asked(request.query_params)
+        if not asked.question or not _may_run(request):
+            return await self._form(request, asked)
+        run = self._start(request, asked)
+        assert run.task is not None
+        try:
+            await _ended(run, request)
+        finally:
+            # Nobody else can stop what a reader without scripts has left.
+            await self._site.runs.stop(run)
+        return await self._shown(request, run)
+
+    async def start(self, request: Request) -> Response:
+        """Begin to answer; tells where."""
+        form = await self._site.checked_form(request)
+        asked = parse_asked(form)
+        if not asked.question:
+            raise InputError("The question is empty: ask something.")
+        run = self._start(request, asked)
+        return JSONResponse({"run": f"/runs/{run.id}"}, status_code=201)
+
+    async def show(self, request: Request) -> Response:
+        """A run as it is now."""
+        return await self._shown(request, self._site.run_of(request))
+
+    async def events(self, request: Request) -> Response:
+        """What happens in a run, as it happens."""
+        run = self._site.run_of(request)
+        return EventSourceResponse(_told(run), ping=_PING_S)
+
+    async def stop(self, request: Request) -> Response:
+        """Cancel a run."""
+        await self._site.checked_form(request)
+        run = self._site.run_of(request)
+        await self._site.runs.stop(run)
+        return RedirectResponse(f"/runs/{run.id}", status_code=303)
+
+    def _start(self, request: Request, asked: Asked) -> WatchedRun:
+        site = self._site
+
+        async def work(run: WatchedRun) -> "ManagerResult":
+            # Pages that are named are fetched and stored, as `answer` does.
+            async with site.enter(request, "answer" if asked.urls else "search") as rag:
+                return await rag.ask(
+                    asked.question,
+                    wordings=asked.wordings or None,
+                    url=asked.urls,
+                    sites=asked.sites,
+                    years=asked.years,
+                    deep=asked.deep,
+                    on_event=lambda event: _tell(run, event),
+                )
+
+        return site.runs.start("answer", {"asked": asked}, work, owner=site.owner_of(request))
+
+    async def _form(self, request: Request, asked: Asked, **values: Any) -> Response:
+        site = self._site
+        recent = site.runs.latest("answer", owner=site.owner_of(request))
+        try:
+            async with site.enter(request, "status") as rag:
+                sites, years = await rag.sites(), await rag.years()
+                problem = None
+        except WebRAGError as error:
+            sites, years, problem = [], {}, error
+        return site.page(
+            request,
+            "ask.html",
+            status_code=200 if problem is None else 503,
+            asked=asked,
+            sites=sites,
+            years=years,
+            problem=problem,
+            recent=_distinct(recent)[:_RECENT],
+            **{"run": None, "result": None, **values},
+        )
+
+    async def _shown(self, request: Request, run: WatchedRun) -> Response:
+        if run.kind != "answer":
+            return self._site.page(request, "job.html", run=run, report=run.result)
+        asked: Asked = run.asked["asked"]
+        if run.result is None:
+            return await self._form(request, asked, run=run)
+        shown = await in_background(_answer_values, asked, run.result)
+        return await self._form(request, asked, run=run, **shown)
+
+
+def _answer_values(asked: Asked, result: "ManagerResult") -> dict[str, Any]:
+    from webrag.presentation.answer import in_words
+    from webrag.presentation.html.stored_page import page_html
+
+    parts = [(part, page_html(_as_markdown(part)).html) for part in result.parts]
+    return {
+        "result": result,
+        "parts": parts,
+        "citations": {each.number: each for each in result.citations},
+        "confidence": in_words(result),
+        "follow_ups": follow_ups(asked, result),
+    }
+
+
+def _as_markdown(part: Any) -> str:
+    """Code in a fence, rows of a table as what they are; the rest says what it says."""
+    from webrag.answering.manager import part_text
+
+    text = part_text(part.model_copy(update={"citations": ()}))
+    if part.kind == "table":
+        # Rows without a header are no table to a parser.
+        rows = [line for line in text.splitlines() if line.strip()]
+        width = rows[0].count("|") - 1 if rows else 1
+        return "\n".join(["|" + " |" * width, "|" + "---|" * width, *rows])
+    return str(text)
+
+
+def _may_run(request: Request) -> bool:
+    """Whether the address was typed, or followed from this page: a link elsewhere only fills in."""
+    return came_from_here(request)
+
+
+def _distinct(runs: list[WatchedRun]) -> list[WatchedRun]:
+    return list({run.asked["asked"].question: run for run in reversed(runs)}.values())[::-1]
+
+
+async def _ended(run: WatchedRun, request: Request) -> None:
+    async for name, _ in run.followed():
+        if name == "end" or await request.is_disconnected():
+            return
+
+
+async def _told(run: WatchedRun) -> AsyncIterator[JSONServerSentEvent]:
+    async for name, values in run.followed():
+        yield JSONServerSentEvent(dict(values), event=name)
+
+
+def _tell(run: WatchedRun, event: "AnswerEvent") -> None:
+    if event.kind == "step":
+        run.tell("step", text=_STEPS.get(event.detail, event.detail))
+    elif event.kind == "progress":
+        run.tell("line", text=event.detail, round=event.round or 0)
+    elif event.kind == "part" and event.part is not None:
+        run.tell("part", text=event.part.text)
+
+
+def ask_routes(site: Site) -> list[Route]:
+    """Where questions are asked and watched."""
+    handlers = AskHandlers(site)
+    safe = site.showing_errors
+    return [
+        Route("/", safe(handlers.home), methods=["GET"]),
+        Route("/runs", safe(handlers.start), methods=["POST"]),
+        Route("/runs/{run_id}", safe(handlers.show), methods=["GET"]),
+        Route("/runs/{run_id}/events", safe(handlers.events), methods=["GET"]),
+        Route("/runs/{run_id}/stop", safe(handlers.stop), methods=["POST"]),
+    ]

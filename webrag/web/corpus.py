@@ -1,0 +1,255 @@
+"""What is stored: looked at, found, refreshed, forgotten, added to, exported and imported."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.background import BackgroundTask
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from webrag.argument_checks import shown_value
+from webrag.corpus.rows import document_id_of
+from webrag.errors import AccessDeniedError, InputError, WebRAGError
+from webrag.presentation.reports import OUTCOMES, counted, ending, pages_with
+from webrag.web.rendering import HEADERS
+from webrag.web.runs import WatchedRun
+from webrag.web.site import Site
+
+if TYPE_CHECKING:
+    from webrag.corpus.maintenance.importing import ImportReport
+    from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
+    from webrag.crawling.report import CrawlProgress, SiteReport
+
+__all__ = ["corpus_routes"]
+
+_PAGES_SHOWN = 50
+_JOBS_SHOWN = 8
+_MOST_FAILURES = 50
+_USUAL_PAGES = 500
+_MAX_PAGES = 1_000_000
+
+_JOBS = ("pages", "site", "import")
+
+
+class CorpusHandlers:
+    """Answers requests about what is stored."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def show(self, request: Request) -> Response:
+        """Sites, pages and failures."""
+        site = self._site
+        words = request.query_params.get("find", "").strip()
+        host = request.query_params.get("site", "").strip()
+        number = _page_number(request.query_params.get("page", "1"))
+        async with site.enter(request, "status") as rag:
+            status: CorpusStatus = await rag.status()
+            sites = await rag.sites()
+        found = [page for page in pages_with(status, words).pages if _is_of(page, host)]
+        start = (number - 1) * _PAGES_SHOWN
+        return site.page(
+            request,
+            "corpus.html",
+            status=status,
+            sites=sites,
+            words=words,
+            host=host,
+            found=len(found),
+            pages=[
+                (document_id_of(page.url), page) for page in found[start : start + _PAGES_SHOWN]
+            ],
+            number=number,
+            is_last=start + _PAGES_SHOWN >= len(found),
+            failures=status.failures[:_MOST_FAILURES],
+            jobs=site.runs.latest(*_JOBS, owner=site.owner_of(request))[:_JOBS_SHOWN],
+            may_forget=site.may_forget,
+        )
+
+    async def add(self, request: Request) -> Response:
+        """Begin to fetch pages, or a whole site; the same again goes on where it was."""
+        form = await self._site.checked_form(request)
+        urls = tuple(str(form.get("url", "")).split())
+        if not urls:
+            raise InputError("No address was given: name a page or a site.")
+        refresh = bool(form.get("refresh"))
+        if form.get("whole") != "site":
+            return self._begin(request, "pages", {"urls": urls, "refresh": refresh}, _pages_work)
+        asked = {"urls": urls[:1], "max_pages": _limit(form.get("max_pages")), "refresh": refresh}
+        return self._begin(request, "site", asked, _site_work)
+
+    async def forget(self, request: Request) -> Response:
+        """Delete a page or a site, once it was asked twice."""
+        site = self._site
+        if not site.may_forget:
+            raise AccessDeniedError("This server does not let anybody delete pages.")
+        form = await site.checked_form(request)
+        url, host = str(form.get("url", "")), str(form.get("site", ""))
+        async with site.enter(request, "forget") as rag:
+            if form.get("sure") == "yes":
+                report = await rag.forget(url or None, site=host or None, confirm=True)
+                return site.page(request, "forgotten.html", what=url or host, report=report)
+            told: list[str] = []
+
+            def never(urls: Any) -> bool:
+                told.extend(urls)
+                return False
+
+            await rag.forget(url or None, site=host or None, confirm=never)
+        return site.page(request, "forget.html", url=url, host=host, told=told)
+
+    async def export(self, request: Request) -> Response:
+        """Every page as one file."""
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="webrag-export-"))
+        path = folder / "webrag-corpus.jsonl.gz"
+        try:
+            async with self._site.enter(request, "read") as rag:
+                await rag.export_corpus(path)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        cleanup = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
+        return FileResponse(path, filename=path.name, headers=dict(HEADERS), background=cleanup)
+
+    async def take_in(self, request: Request) -> Response:
+        """Store the pages of an exported file."""
+        form = await self._site.checked_form(request, max_files=1)
+        upload = form.get("file")
+        if not isinstance(upload, UploadFile) or not upload.filename:
+            raise InputError("No file was chosen: choose one that an export has made.")
+        # The name says whether it is compressed; nothing else of it is used.
+        suffix = ".jsonl.gz" if upload.filename.endswith(".gz") else ".jsonl"
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="webrag-import-"))
+        path = folder / f"corpus{suffix}"
+        await asyncio.to_thread(_copy, upload, path)
+
+        async def work(run: WatchedRun, rag: Any) -> Any:
+            def told(done: int, total: int) -> None:
+                run.tell_progress(f"{done:,} of {total:,} pages")
+
+            try:
+                report = await rag.import_corpus(path, on_progress=told)
+                return _imported(report)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        return self._begin(request, "import", {"urls": (upload.filename,)}, work)
+
+    def _begin(
+        self,
+        request: Request,
+        kind: str,
+        asked: dict[str, Any],
+        work: Callable[[WatchedRun, Any], Awaitable[Any]],
+    ) -> Response:
+        site = self._site
+
+        async def entered(run: WatchedRun) -> Any:
+            async with site.enter(request, "ingest") as rag:
+                return await work(run, rag)
+
+        run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
+        return RedirectResponse(f"/runs/{run.id}", status_code=303)
+
+
+def _copy(upload: UploadFile, path: Path) -> None:
+    with path.open("wb") as file:
+        shutil.copyfileobj(upload.file, file)
+
+
+def _imported(report: "ImportReport") -> dict[str, Any]:
+    counts = report.model_dump(exclude={"failed"})
+    return {
+        "counts": {name: count for name, count in counts.items() if count},
+        "failures": {f"line {line}": why for line, why in report.failed.items()},
+        "skipped": {},
+        "ending": "",
+        "notes": (),
+        "may_go_on": False,
+    }
+
+
+async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
+    done = 0
+    urls = run.asked["urls"]
+
+    def told(url: str, outcome: "AcquiredPage | WebRAGError") -> None:
+        nonlocal done
+        done += 1
+        is_failure = isinstance(outcome, WebRAGError)
+        text = str(outcome) if isinstance(outcome, WebRAGError) else OUTCOMES[outcome.outcome]
+        run.tell("line", text=f"{url}: {text}", failed=is_failure)
+        run.tell_progress(f"{done:,} of {counted(len(urls), 'page')}")
+
+    report = await rag.ingest(list(urls), refresh=run.asked["refresh"], on_page=told)
+    return {
+        "counts": {"in the corpus": len(report.pages), "failed": len(report.failed)},
+        "failures": report.failed,
+        "skipped": {},
+        "ending": "",
+        "notes": report.degraded,
+        "may_go_on": bool(report.failed),
+    }
+
+
+async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
+    from webrag.crawling.report import CrawlOptions
+
+    options = CrawlOptions(max_pages=run.asked["max_pages"], refresh=run.asked["refresh"])
+    report: SiteReport = await rag.ingest_site(
+        run.asked["urls"][0], options, on_progress=lambda at: run.tell_progress(_crawl_text(at))
+    )
+    return {
+        "counts": {OUTCOMES[name]: count for name, count in report.pages.items() if count}
+        | {f"not obtained: {reason}": count for reason, count in report.failed.items()},
+        "failures": report.failures,
+        "skipped": report.skipped,
+        "ending": ending(report, caller="page"),
+        "notes": report.degraded,
+        "may_go_on": report.ended != "complete",
+    }
+
+
+def _crawl_text(progress: "CrawlProgress") -> str:
+    left = progress.seconds_left
+    soon = f", about {max(round(left), 1):,} s left" if left else ""
+    counts = f"{progress.done:,} pages done, {progress.queued:,} waiting"
+    return f"{counts}, {progress.failed:,} failed{soon}"
+
+
+def _is_of(page: "PageStatus", host: str) -> bool:
+    from webrag.ingestion.addresses import site_of
+
+    return not host or site_of(page.url) == host
+
+
+def _page_number(text: str) -> int:
+    return max(int(text), 1) if text.isascii() and text.isdigit() and len(text) < 7 else 1
+
+
+def _limit(given: Any) -> int:
+    text = str(given or _USUAL_PAGES)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:8]) <= _MAX_PAGES):
+        raise InputError(
+            f"The number of pages is {shown_value(text)}; give one from 1 to {_MAX_PAGES:,}."
+        )
+    return int(text)
+
+
+def corpus_routes(site: Site) -> list[Route]:
+    """Where what is stored is looked after."""
+    handlers = CorpusHandlers(site)
+    safe = site.showing_errors
+    return [
+        Route("/corpus", safe(handlers.show), methods=["GET"]),
+        Route("/corpus/add", safe(handlers.add), methods=["POST"]),
+        Route("/corpus/forget", safe(handlers.forget), methods=["POST"]),
+        Route("/corpus/export", safe(handlers.export), methods=["GET"]),
+        Route("/corpus/import", safe(handlers.take_in), methods=["POST"]),
+    ]

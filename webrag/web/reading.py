@@ -1,0 +1,160 @@
+"""Stored pages with an answer's citations marked in them, and compared with the live page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from webrag.concurrency import in_background
+from webrag.presentation.html.stored_page import Mark, page_html
+from webrag.web.site import NotKeptError, Site
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from webrag.answering.models import AnswerCitation
+    from webrag.corpus.texts import PageText
+
+__all__ = ["ChangedWords", "changed_words", "marks_of", "read_routes"]
+
+_VERIFY_S = 30.0
+
+# Of the live page, in the words of somebody who wants to rely on the quotation.
+_LIVE = {
+    "exact": "The live page says exactly this.",
+    "moved": "The live page says exactly this, at another place.",
+    "reformatted": "The live page says this in other marks or spacing.",
+    "changed": "The live page says something else now.",
+    "absent": "The live page does not say this any more.",
+    "gone": "The page does not exist any more.",
+    "unreachable": "The live page could not be read.",
+    "unchecked": "The live page was not reached in time.",
+    "not_stored": "The page is not stored any more.",
+}
+
+
+@dataclass(frozen=True)
+class ChangedWords:
+    """Words that stayed, went or came."""
+
+    kind: Literal["same", "removed", "added"]
+    text: str
+
+
+def changed_words(before: str, after: str) -> list[ChangedWords]:
+    """What became of a quotation, word by word; blanks do not count."""
+    old, new = before.split(), after.split()
+    found: list[ChangedWords] = []
+    for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            found.append(ChangedWords("same", " ".join(old[i:j])))
+            continue
+        if i < j:
+            found.append(ChangedWords("removed", " ".join(old[i:j])))
+        if k < m:
+            found.append(ChangedWords("added", " ".join(new[k:m])))
+    return found
+
+
+def marks_of(
+    citations: Sequence["AnswerCitation"], page: "PageText"
+) -> tuple[list[Mark], list[int]]:
+    """Marks of the citations of a page, in page order, and numbers of those that moved since.
+
+    A citation is marked only where the stored text still holds its very words at its offsets.
+    """
+    own = [each for each in citations if each.document_id == page.document_id]
+    held = [e for e in own if page.markdown[e.char_start : e.char_end] == e.verbatim_text]
+    marks = [Mark(each.number, each.char_start, each.char_end) for each in held]
+    lost = sorted({each.number for each in own} - {each.number for each in held})
+    return sorted(marks, key=lambda mark: (mark.start, mark.number)), lost
+
+
+class ReadHandlers:
+    """Answers requests about stored pages."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def page(self, request: Request) -> Response:
+        """A stored page."""
+        page = await self._stored(request)
+        shown = await in_background(page_html, page.markdown)
+        return self._site.page(
+            request, "read.html", page=page, shown=shown, run=None, marks=(), lost=(), at=None
+        )
+
+    async def cited(self, request: Request) -> Response:
+        """A stored page with what an answer cites of it."""
+        run = self._site.run_of(request)
+        page = await self._stored(request)
+        citations = () if run.result is None else run.result.citations
+        marks, lost = marks_of(citations, page)
+        shown = await in_background(page_html, page.markdown, marks)
+        by_number = {each.number: each for each in citations}
+        asked = request.query_params.get("at", "")
+        at = int(asked) if asked.isascii() and asked.isdigit() else None
+        return self._site.page(
+            request,
+            "read.html",
+            page=page,
+            shown=shown,
+            run=run,
+            marks=[by_number[mark.number] for mark in marks],
+            lost=lost,
+            at=by_number.get(at) if at is not None else None,
+        )
+
+    async def verify(self, request: Request) -> Response:
+        """Compare a citation with the page as it is now; nothing is stored."""
+        from webrag.retrieval.citation_checks import Citation
+
+        await self._site.checked_form(request)
+        run = self._site.run_of(request)
+        number = request.path_params["number"]
+        cited = () if run.result is None else run.result.citations
+        citation = next((each for each in cited if each.number == number), None)
+        if citation is None:
+            raise NotKeptError(f"The answer has no citation {number}.")
+        asked = Citation(
+            quote=citation.verbatim_text,
+            url=citation.source_url,
+            char_start=citation.char_start,
+            char_end=citation.char_end,
+        )
+        async with self._site.enter(request, "verify") as rag:
+            check = (await rag.verify(asked, deadline_s=_VERIFY_S))[0]
+        live = check.live
+        is_changed = live.state == "changed" and live.text is not None
+        return self._site.page(
+            request,
+            "verify.html",
+            run=run,
+            citation=citation,
+            live=live,
+            sentence=_LIVE[live.state],
+            words=changed_words(citation.verbatim_text, live.text or "") if is_changed else (),
+        )
+
+    async def _stored(self, request: Request) -> "PageText":
+        document_id: UUID = request.path_params["document_id"]
+        async with self._site.enter(request, "read") as rag:
+            page = await rag.page_text(document_id)
+        if page is None:
+            raise NotKeptError("This page is not stored: it was forgotten, or never fetched.")
+        return page
+
+
+def read_routes(site: Site) -> list[Route]:
+    """Where stored pages are read."""
+    handlers = ReadHandlers(site)
+    safe = site.showing_errors
+    return [
+        Route("/pages/{document_id:uuid}", safe(handlers.page), methods=["GET"]),
+        Route("/runs/{run_id}/pages/{document_id:uuid}", safe(handlers.cited), methods=["GET"]),
+        Route("/runs/{run_id}/verify/{number:int}", safe(handlers.verify), methods=["POST"]),
+    ]

@@ -1,0 +1,113 @@
+"""Templates as responses: nothing of a page is markup, nothing is loaded from elsewhere."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from webrag.presentation.untrusted import clean_block, one_line
+
+__all__ = ["FRAGMENT_HEADER", "HEADERS", "Templates", "content_policy"]
+
+FRAGMENT_HEADER: Final = "x-webrag-fragment"
+"""Sent by the script, which wants the inner part of a page only."""
+
+HEADERS: Final[Mapping[str, str]] = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+_NONCE_BYTES: Final = 16
+
+
+def content_policy(nonce: str) -> str:
+    """What a browser may load and run: what bears the nonce, and nothing of another host."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'nonce-{nonce}'",
+            f"style-src 'nonce-{nonce}'",
+            "connect-src 'self'",
+            "img-src 'self'",
+            "form-action 'self'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+        )
+    )
+
+
+class Templates:
+    """Renders the templates of this package.
+
+    Args:
+        shown: What every template knows, such as the collection's name.
+    """
+
+    def __init__(self, **shown: Any) -> None:
+        self._shown = shown
+        self._secret = secrets.token_bytes(32)
+
+    def page(
+        self, request: Request, name: str, *, owner: str, status_code: int = 200, **values: Any
+    ) -> HTMLResponse:
+        """A whole page, or for the page's own script its inner part."""
+        nonce = secrets.token_urlsafe(_NONCE_BYTES)
+        is_fragment = FRAGMENT_HEADER in request.headers
+        html = (
+            _environment()
+            .get_template(name)
+            .render(
+                base="fragment.html" if is_fragment else "layout.html",
+                nonce=nonce,
+                csrf=self.csrf_token(owner),
+                path=request.url.path,
+                **self._shown,
+                **values,
+            )
+        )
+        headers = {**HEADERS, "Content-Security-Policy": content_policy(nonce)}
+        return HTMLResponse(html, status_code=status_code, headers=headers)
+
+    def csrf_token(self, owner: str) -> str:
+        """What a form of this server holds, and no page of another origin can know."""
+        return hmac.new(self._secret, owner.encode(), hashlib.sha256).hexdigest()
+
+    def is_own(self, token: str, owner: str) -> bool:
+        """Whether it is the token of `owner`."""
+        return hmac.compare_digest(token.encode(), self.csrf_token(owner).encode())
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("webrag.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"line": _line, "block": clean_block, "day": _day, "count": _count}
+    return environment
+
+
+def _line(text: str | None, max_chars: int = 200) -> str:
+    return one_line(text or "", max_chars=max_chars)
+
+
+def _day(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d}" if moment else ""
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -1,0 +1,173 @@
+"""Work that goes on whether or not anybody watches: answers being made, pages being fetched."""
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from webrag.errors import InputError, WebRAGError
+
+__all__ = ["RunState", "Runs", "WatchedRun"]
+
+logger = logging.getLogger(__name__)
+
+RunState = Literal["running", "done", "stopped", "failed"]
+
+# What a watcher who comes late is told: a crawl of a day would else be kept page by page.
+_MOST_EVENTS = 300
+# Chosen, not measured: an answer holds some 30 kB.
+_MOST_KEPT = 200
+_MOST_RUNNING = 20
+
+
+@dataclass
+class WatchedRun:
+    """One piece of work and what is known of it.
+
+    Attributes:
+        id: Cannot be guessed.
+        owner: Who may see it; "" where everybody is the same.
+        kind: `answer`, `pages` or `site`.
+        asked: What it was started with, to show it and to start it again.
+        result: What the work returned.
+        error: Why it failed.
+        events: Name and values, oldest first; the first ones of a long run are dropped.
+        progress: How far it is, in words.
+    """
+
+    id: str
+    owner: str
+    kind: str
+    asked: Mapping[str, Any]
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    state: RunState = "running"
+    result: Any = None
+    error: WebRAGError | None = None
+    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    progress: str = ""
+    dropped: int = 0
+    task: asyncio.Task[None] | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self, name: str, **values: Any) -> None:
+        """Tell everybody who watches; must be called on the event loop."""
+        self.events.append((name, values))
+        if len(self.events) > _MOST_EVENTS:
+            del self.events[0]
+            self.dropped += 1
+        self._wake()
+
+    def tell_progress(self, text: str) -> None:
+        """Say how far it is; what was said before is replaced."""
+        self.progress = text
+        self._wake()
+
+    def end(self, state: RunState) -> None:
+        """Nothing more will be told."""
+        self.state = state
+        self._wake()
+
+    async def followed(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        """Everything told so far and from now on, until `end`, which comes last."""
+        sent, progress = 0, ""
+        while True:
+            changed = self._changed
+            news = self.events[max(sent - self.dropped, 0) :]
+            sent = self.dropped + len(self.events)
+            for each in news:
+                yield each
+            if self.progress != progress:
+                progress = self.progress
+                yield "progress", {"text": progress}
+            if self.state != "running":
+                yield "end", {"state": self.state}
+                return
+            if changed is self._changed:
+                await changed.wait()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+class Runs:
+    """The runs of one server, a bounded number of them; they do not outlive it.
+
+    Args:
+        counted: Entered by each run while it works, so that a server which stops can wait for it
+            and cancel it.
+    """
+
+    def __init__(self, counted: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._counted = counted
+        self._runs: OrderedDict[str, WatchedRun] = OrderedDict()
+
+    def start(
+        self,
+        kind: str,
+        asked: Mapping[str, Any],
+        work: Callable[[WatchedRun], Awaitable[Any]],
+        *,
+        owner: str = "",
+    ) -> WatchedRun:
+        """Begin to work; returns at once.
+
+        Raises:
+            InputError: Too much is under way.
+        """
+        if sum(each.state == "running" for each in self._runs.values()) >= _MOST_RUNNING:
+            raise InputError(
+                f"{_MOST_RUNNING} questions and crawls are under way, which is all this server "
+                "does at once; wait for one, or stop one."
+            )
+        run = WatchedRun(secrets.token_urlsafe(12), owner, kind, asked)
+        self._runs[run.id] = run
+        self._drop_oldest()
+        run.task = asyncio.create_task(self._work(run, work), name=f"webrag-{kind}-{run.id}")
+        return run
+
+    def get(self, run_id: str, owner: str = "") -> WatchedRun | None:
+        """A run of this owner; None when it is none, or is not kept any more."""
+        run = self._runs.get(run_id)
+        return run if run is not None and run.owner == owner else None
+
+    def latest(self, *kinds: str, owner: str = "") -> list[WatchedRun]:
+        """The runs of this owner, the latest first."""
+        found = [run for run in self._runs.values() if run.kind in kinds and run.owner == owner]
+        return found[::-1]
+
+    async def stop(self, run: WatchedRun) -> None:
+        """Cancel what it does and wait until it has ended."""
+        if run.task is not None and not run.task.done():
+            run.task.cancel()
+            await asyncio.wait({run.task})
+
+    async def _work(self, run: WatchedRun, work: Callable[[WatchedRun], Awaitable[Any]]) -> None:
+        try:
+            with self._counted():
+                run.result = await work(run)
+        except asyncio.CancelledError:
+            # Its end is told like any other; whoever cancelled it waits for the task.
+            run.end("stopped")
+        except WebRAGError as error:
+            run.error = error
+            run.end("failed")
+        # A defect must end in a sentence as well: nobody else asks the task for its error.
+        except Exception:
+            logger.exception("A run failed unexpectedly")
+            run.error = WebRAGError(
+                "WebRAG failed unexpectedly.", hint="The server's log says where; report it."
+            )
+            run.end("failed")
+        else:
+            run.end("done")
+
+    def _drop_oldest(self) -> None:
+        ended = [run.id for run in self._runs.values() if run.state != "running"]
+        for each in ended[: max(len(self._runs) - _MOST_KEPT, 0)]:
+            del self._runs[each]
