@@ -30,6 +30,7 @@ OTHERS = {
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
     'pip install "webrag[': "a test below looks for the extra",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
+    "apt-get install": "the continuous integration does it",
     "webrag ingest git+": "test_app_git.py clones one",
     "git clone": "the continuous integration begins with it",
     "pip install uv": "the continuous integration begins with it",
