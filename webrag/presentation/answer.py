@@ -145,8 +145,8 @@ class CitationDocument(_Frozen):
     Attributes:
         number: What the parts name it by.
         heading: Nearest one above it.
-        text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a part
-            of the answer is that text.
+        text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a
+            part of the answer is that text.
         link: Address that opens the page at it.
     """
 
