@@ -82,8 +82,8 @@ def ingest_command(
     starts. Repeat an interrupted crawl to go on where it was. In a PATTERN, * stands for any
     characters within one folder or file name, ** for any folders.
 
-    Exit code 1 when a named page could not be obtained, or when a crawl obtained nothing or its
-    site stopped answering.
+    Exit code 1 when a named page could not be obtained, or when a folder or crawl gave nothing or
+    a site stopped answering.
     """
     from webrag.ingestion.files.naming import named_address
 
@@ -141,8 +141,19 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> N
     else:
         _print_report(report)
         _suggest_crawl(report, options)
-    if report.failed:
+    if any(_is_named(url, urls) for url in report.failed) or not (report.pages or report.gone):
         ctx.exit(1)
+
+
+def _is_named(url: str, named: tuple[str, ...]) -> bool:
+    """Whether an address was named itself; files of a folder fail as pages of a crawl do."""
+    from webrag.ingestion.files.naming import named_address
+
+    return not any(
+        url.startswith(f"{named_address(each).rstrip('/')}/")
+        for each in named
+        if not each.startswith(("http:", "https:"))
+    )
 
 
 def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:

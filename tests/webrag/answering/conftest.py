@@ -177,7 +177,7 @@ async def desk(database: Database) -> Desk:
     return Desk(corpus, store, manager)
 
 
-async def everything(request: AnswerRequest) -> tuple[Any, tuple[str, ...]]:
+async def everything(request: AnswerRequest, _: Any) -> tuple[Any, tuple[str, ...]]:
     return request.urls or None, ()
 
 

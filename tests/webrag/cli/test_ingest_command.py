@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,3 +224,23 @@ def test_crawl_ended_by_a_signal_goes_on_where_it_was(
     if signal_name == "SIGINT":
         assert process.returncode == 130
         assert "The same command goes on where this one stopped." in said
+
+
+def test_folder_is_reported_with_what_was_left_out(corpus_command: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n\nSome words.\n")
+    (tmp_path / "b.md").write_text("---\n")
+    (tmp_path / "c.png").write_bytes(b"p")
+
+    result = corpus_command(None, "ingest", str(tmp_path))
+
+    assert result.exit_code == 0, result.stderr
+    assert "1 of 2 pages" in result.stdout
+    assert "b.md holds no readable text" in result.stdout.replace("\n", " ")
+    assert "Left out: 1 of a kind that is not read." in result.stdout
+
+
+def test_missing_file_ends_with_code_1(corpus_command: Run, tmp_path: Path) -> None:
+    result = corpus_command(None, "ingest", f"{tmp_path}/missing.md")
+
+    assert result.exit_code == 1
+    assert "There is no file" in result.stderr

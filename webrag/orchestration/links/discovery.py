@@ -45,7 +45,9 @@ class LinkDiscovery:
         Raises:
             StorageError: The database failed.
         """
-        waiting = (await self._store.unmapped(sources))[:_MAX_PER_ROUND]
+        # Paths of this machine are nothing to tell a service.
+        asked = [url for url in sources if url.startswith("http")]
+        waiting = (await self._store.unmapped(asked))[:_MAX_PER_ROUND]
         if not waiting:
             return None
         try:
