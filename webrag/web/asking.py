@@ -107,6 +107,8 @@ def _year(text: str) -> int:
 
 def follow_ups(asked: Asked, result: "ManagerResult") -> list[tuple[str, Asked]]:
     """What may be asked next, each with the words for it."""
+    if result.state == "fail":
+        return []
     found = [
         (f"Ask only: {part}", Asked(part, asked.urls, asked.sites, asked.years))
         for part in result.missing

@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.loopback import QuietHandler, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# A machine that does something else meanwhile is slow, not wrong.
+expect.set_options(timeout=20_000)
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
 
 

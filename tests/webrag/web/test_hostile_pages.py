@@ -51,7 +51,7 @@ async def test_stored_page_runs_nothing_wherever_the_attack_stands(
     await page.locator("summary", has_text="Where to look").click()
     await page.get_by_label("Pages to answer from").fill(address)
     await page.get_by_role("button", name="Ask").click()
-    await expect(page.get_by_role("heading", name="Sources")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_role("heading", name="Sources")).to_be_visible()
     await page.get_by_role("link", name=re.compile("Citation 1")).first.click()
     await expect(page.get_by_role("complementary", name="Stored page")).to_be_visible()
 

@@ -14,6 +14,8 @@ from tests.webrag.web.conftest import WebSite
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
+# Read before the tests' clean environment is made.
+PICTURES = os.environ.get("PAGE_PICTURES")
 QUESTION = "How often is the filter of the kettle cleaned?"
 QUOTE = "Clean the filter of the kettle every three weeks with citric acid."
 KETTLE = f"""<h1>Kettle</h1><p>The kettle boils two litres of water in four minutes.</p>
@@ -26,12 +28,11 @@ Seen = Callable[[str], Awaitable[None]]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def seen(page: Page) -> AsyncIterator[Seen]:
-    """Checks a state for barriers, and keeps its picture where `WEBRAG_PICTURES` names a folder."""
-    folder = os.environ.get("WEBRAG_PICTURES")
+    """Checks a state for barriers, and keeps its picture where `PAGE_PICTURES` names a folder."""
 
     async def look(state: str) -> None:
-        if folder:
-            await page.screenshot(path=Path(folder) / f"{state}.png", full_page=True)
+        if PICTURES:
+            await page.screenshot(path=Path(PICTURES) / f"{state}.png", full_page=True)
         found = await Axe().run(page, options=STANDARDS)
         assert found.violations_count == 0, found.generate_report()
 
@@ -52,14 +53,14 @@ async def open_fields(page: Page) -> None:
 
 
 async def answered(page: Page) -> None:
-    await expect(page.get_by_role("heading", name="Sources")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_role("heading", name="Sources")).to_be_visible()
 
 
 async def add(page: Page, address: str) -> None:
     await page.goto("/corpus")
     await page.get_by_label("Add a page or a site").fill(address)
     await page.get_by_role("button", name="Add", exact=True).click()
-    await expect(page.get_by_text("Done.")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("Done.")).to_be_visible()
 
 
 async def test_first_question_is_answered_from_a_page_that_was_not_stored(
@@ -153,7 +154,7 @@ async def test_crawl_survives_its_tab_stops_and_goes_on(
     await expect(page.get_by_role("region", name="Progress")).to_contain_text("pages done")
 
     await page.goto("/corpus")
-    await page.get_by_role("link", name=re.compile("Crawl of .*/tools/")).click()
+    await page.get_by_role("link", name=re.compile("Crawl of")).click()
     await expect(page.get_by_role("region", name="Progress")).to_contain_text("waiting")
     await seen("crawl")
     await page.get_by_role("button", name="Stop").click()
@@ -165,7 +166,7 @@ async def test_crawl_survives_its_tab_stops_and_goes_on(
     await page.get_by_role("button", name="Go on").click()
 
     await expect(page.get_by_text("Every page that was found has been visited")).to_be_visible(
-        timeout=20_000
+        
     )
     await seen("crawl-done")
 
@@ -233,15 +234,15 @@ async def test_question_that_nothing_answers_is_told_so(
 
     await ask(page, "Who won the chess championship of 1972?")
 
-    await expect(page.get_by_text(re.compile("^No answer: "))).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text(re.compile("^No answer: "))).to_be_visible()
     await seen("no-answer")
 
 
 async def test_page_that_cannot_be_had_is_told_in_a_sentence(
     page: Page, seen: Seen, web_site: WebSite
 ) -> None:
-    await ask(page, "What is there?", url=f"{web_site.base}/absent")
+    await ask(page, "How much does the missing lamp cost?", url=f"{web_site.base}/absent")
 
-    await expect(page.get_by_role("alert")).to_contain_text("404", timeout=20_000)
+    await expect(page.get_by_role("alert")).to_contain_text("404")
     await expect(page.get_by_role("link", name="Try again")).to_be_visible()
     await seen("failure")
