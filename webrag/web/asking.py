@@ -55,9 +55,9 @@ class Asked:
     def where(self) -> str:
         """What limits the question, in a few words; "" when nothing does."""
         named = [counted(len(self.urls), "page")] if self.urls else []
-        named += ["with their links"] if self.deep else []
+        named += ["and what it links to"] if self.deep and named else []
         named += [*self.sites, *map(str, self.years)]
-        return ", ".join(named)
+        return ", ".join(named).replace(", and", " and")
 
     @property
     def address(self) -> str:
