@@ -165,9 +165,7 @@ async def test_crawl_survives_its_tab_stops_and_goes_on(
     web_site.delays.clear()
     await page.get_by_role("button", name="Go on").click()
 
-    await expect(page.get_by_text("Every page that was found has been visited")).to_be_visible(
-        
-    )
+    await expect(page.get_by_text("Every page that was found has been visited")).to_be_visible()
     await seen("crawl-done")
 
 
