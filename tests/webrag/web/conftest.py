@@ -22,7 +22,7 @@ from tests.loopback import QuietHandler, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # A machine that does something else meanwhile is slow, not wrong.
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=60_000)
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
 
 
@@ -124,7 +124,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def page(browser: Browser, web_address: str) -> AsyncIterator[Page]:
     """A tab at the start page; fails when anything asks another host or breaks the policy."""
     context = await browser.new_context(base_url=web_address)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     opened = await context.new_page()
     strays: list[str] = []
 
