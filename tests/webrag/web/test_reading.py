@@ -42,6 +42,10 @@ def test_words_that_stayed_went_and_came_are_told_apart() -> None:
     ]
 
 
+def test_mark_that_ends_the_sentence_is_no_change() -> None:
+    assert {each.kind for each in changed_words("It costs ten.", "It costs ten")} == {"same"}
+
+
 def test_citations_are_marked_in_page_order_and_those_of_other_pages_are_not() -> None:
     cited = [citation(1, "two", 4), citation(2, "one", 0), citation(3, "one", 0, uuid4())]
 
