@@ -392,3 +392,32 @@ async def test_number_that_makes_no_sense_is_named(
 def test_unknown_argument_is_refused_in_the_name_of_webrag(name: str) -> None:
     with pytest.raises(TypeError, match=rf"^WebRAG\.{name}\(\) got an unexpected keyword argument"):
         getattr(WebRAG(load_settings()), name)(no_such_argument=1)
+
+
+async def test_stored_pages_are_counted_by_year_the_latest_first(
+    rag: WebRAG, static_site: Any
+) -> None:
+    dated = '<html><head><meta property="article:published_time" content="{0}"></head><body><main>'
+    dated += (
+        "<h1>News {0}</h1><p>What was new on {0} is told on this page.</p></main></body></html>"
+    )
+    days = ("2024-02-01", "2025-03-01", "2024-05-01")
+    site = static_site({f"/{day}": dated.format(day) for day in days} | {"/": SITE["/"]})
+    await rag.ingest([f"{site}/", *(f"{site}/{day}" for day in days)])
+
+    assert list((await rag.years()).items()) == [(2025, 1), (2024, 2)]
+
+
+async def test_deep_question_tells_which_pages_it_fetches_in_which_round(
+    rag: WebRAG, site: Any
+) -> None:
+    told: list[tuple[str, int | None]] = []
+
+    def note(event: Any) -> None:
+        if event.kind == "progress":
+            told.append((event.detail, event.round))
+
+    await rag.ask(TWO_LINKS_AWAY, url=f"{site}/", deep=True, on_event=note)
+
+    assert any(f"{site}/" in detail for detail, _ in told)
+    assert any("/tickets.html" in detail and number == 1 for detail, number in told)

@@ -55,9 +55,9 @@ class Asked:
     def where(self) -> str:
         """What limits the question, in a few words; "" when nothing does."""
         named = [counted(len(self.urls), "page")] if self.urls else []
-        named += ["with their links"] if self.deep else []
+        named += ["and what it links to"] if self.deep and named else []
         named += [*self.sites, *map(str, self.years)]
-        return ", ".join(named)
+        return ", ".join(named).replace(", and", " and")
 
     @property
     def address(self) -> str:
@@ -107,6 +107,8 @@ def _year(text: str) -> int:
 
 def follow_ups(asked: Asked, result: "ManagerResult") -> list[tuple[str, Asked]]:
     """What may be asked next, each with the words for it."""
+    if result.state == "fail":
+        return []
     found = [
         (f"Ask only: {part}", Asked(part, asked.urls, asked.sites, asked.years))
         for part in result.missing
@@ -186,35 +188,42 @@ class AskHandlers:
 
         return site.runs.start("answer", {"asked": asked}, work, owner=site.owner_of(request))
 
-    async def _form(self, request: Request, asked: Asked, **values: Any) -> Response:
-        site = self._site
-        recent = site.runs.latest("answer", owner=site.owner_of(request))
+    async def _form(self, request: Request, asked: Asked) -> Response:
+        return self._page(request, asked, await self._surroundings(request), run=None, result=None)
+
+    async def _surroundings(self, request: Request) -> dict[str, Any]:
+        """What the form offers, and why it cannot when the database is down."""
         try:
-            async with site.enter(request, "status") as rag:
-                sites, years = await rag.sites(), await rag.years()
-                problem = None
+            async with self._site.enter(request, "status") as rag:
+                return {"sites": await rag.sites(), "years": await rag.years(), "problem": None}
         except WebRAGError as error:
-            sites, years, problem = [], {}, error
-        return site.page(
-            request,
-            "ask.html",
-            status_code=200 if problem is None else 503,
-            asked=asked,
-            sites=sites,
-            years=years,
-            problem=problem,
-            recent=_distinct(recent)[:_RECENT],
-            **{"run": None, "result": None, **values},
-        )
+            return {"sites": [], "years": {}, "problem": error}
 
     async def _shown(self, request: Request, run: WatchedRun) -> Response:
         if run.kind != "answer":
             return self._site.page(request, "job.html", run=run, report=run.result)
         asked: Asked = run.asked["asked"]
+        around = await self._surroundings(request)
+        # Looked at last: a run that ended meanwhile must not be shown without its answer.
         if run.result is None:
-            return await self._form(request, asked, run=run)
+            return self._page(request, asked, around, run=run, result=None)
         shown = await in_background(_answer_values, asked, run.result)
-        return await self._form(request, asked, run=run, **shown)
+        return self._page(request, asked, around, run=run, **shown)
+
+    def _page(
+        self, request: Request, asked: Asked, around: dict[str, Any], **values: Any
+    ) -> Response:
+        site = self._site
+        recent = site.runs.latest("answer", owner=site.owner_of(request))
+        return site.page(
+            request,
+            "ask.html",
+            status_code=200 if around["problem"] is None else 503,
+            asked=asked,
+            recent=_distinct(recent)[:_RECENT],
+            **around,
+            **values,
+        )
 
 
 def _answer_values(asked: Asked, result: "ManagerResult") -> dict[str, Any]:

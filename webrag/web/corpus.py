@@ -207,6 +207,7 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
     )
     return {
         "counts": {OUTCOMES[name]: count for name, count in report.pages.items() if count}
+        | ({"visited before it was continued": report.before} if report.before else {})
         | {f"not obtained: {reason}": count for reason, count in report.failed.items()},
         "failures": report.failures,
         "skipped": report.skipped,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ChangedWords", "changed_words", "marks_of", "read_routes"]
 
 _VERIFY_S = 30.0
+_ENDINGS = ".,;:!?\u3002"
 
 # Of the live page, in the words of somebody who wants to rely on the quotation.
 _LIVE = {
@@ -48,6 +49,9 @@ class ChangedWords:
 def changed_words(before: str, after: str) -> list[ChangedWords]:
     """What became of a quotation, word by word; blanks do not count."""
     old, new = before.split(), after.split()
+    # What is found on the live page may end before the mark that ends its sentence.
+    if old and new and old[-1].rstrip(_ENDINGS) == new[-1]:
+        new[-1] = old[-1]
     found: list[ChangedWords] = []
     for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":

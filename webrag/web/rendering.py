@@ -19,11 +19,12 @@ __all__ = ["FRAGMENT_HEADER", "HEADERS", "Templates", "content_policy"]
 FRAGMENT_HEADER: Final = "x-webrag-fragment"
 """Sent by the script, which wants the inner part of a page only."""
 
+# Forms of a page without a referrer would bear the origin `null`, which is refused.
 HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }

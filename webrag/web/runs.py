@@ -146,6 +146,9 @@ class Runs:
         if run.task is not None and not run.task.done():
             run.task.cancel()
             await asyncio.wait({run.task})
+        if run.state == "running":
+            # Cancelled before it began.
+            run.end("stopped")
 
     async def _work(self, run: WatchedRun, work: Callable[[WatchedRun], Awaitable[Any]]) -> None:
         try:

@@ -33,6 +33,7 @@ COMMANDS = [
     "reindex",
     "drop",
     "config",
+    "web",
     "mcp",
     "eval",
     "compare",

@@ -108,7 +108,14 @@ function goTo(mark) {
   if (!mark) return;
   document.querySelector("mark.current")?.classList.remove("current");
   mark.classList.add("current");
-  mark.scrollIntoView({ block: "center", behavior: still.matches ? "auto" : "smooth" });
+  const behavior = still.matches ? "auto" : "smooth";
+  const reader = mark.closest("#reader");
+  if (reader) { // the page around it stays where it is
+    const place = mark.getBoundingClientRect().top - reader.getBoundingClientRect().top;
+    reader.scrollBy({ top: place - reader.clientHeight / 2, behavior });
+  } else {
+    mark.scrollIntoView({ block: "center", behavior });
+  }
   mark.focus({ preventScroll: true });
 }
 

@@ -1,0 +1,96 @@
+import re
+from html import unescape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.presentation.html.stored_page import Mark, page_html
+
+TAGS = {
+    "p", "li", "em", "strong", "del", "sub", "sup", "dl", "dt", "dd", "tr", "blockquote", "h2",
+    "h3", "h4", "h5", "h6", "ul", "ol", "pre", "code", "div", "table", "thead", "tbody", "th",
+    "td", "span", "mark", "br", "hr",
+}  # fmt: skip
+MARKED = re.compile(r"<mark[^>]*>(.*?)</mark>", re.DOTALL)
+MARKDOWN = st.text(alphabet="ab <>&\"'`*_|-#[]()!\n\\$~:1.é𝄞\u0627", max_size=120)
+
+
+def marked(html: str) -> str:
+    return unescape("".join(MARKED.findall(html)))
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        pytest.param("# Head\n\nOne two three.", "two", id="paragraph"),
+        pytest.param("A *very* long `word` here.", "long", id="between inline marks"),
+        pytest.param("| a | b |\n|---|---|\n| 1 | two |", "two", id="table cell"),
+        pytest.param("```py\nx = 1\ny = 2\n```", "y = 2", id="code"),
+        pytest.param("x 𝄞 é und Größe", "Größe", id="beyond ASCII"),
+        pytest.param("Use List<String> here", "List<String>", id="angle brackets"),
+        pytest.param("One\ntwo\nthree", "One\ntwo", id="over a line end"),
+        pytest.param("- first\n- second", "second", id="list"),
+    ],
+)
+def test_mark_holds_exactly_the_quotation(text: str, quote: str) -> None:
+    start = text.index(quote)
+
+    html = page_html(text, [Mark(1, start, start + len(quote))]).html
+
+    assert marked(html) == quote
+
+
+def test_first_piece_of_each_mark_can_be_gone_to_also_where_marks_overlap() -> None:
+    html = page_html("one two three four", [Mark(1, 0, 7), Mark(2, 4, 13)]).html
+
+    assert re.findall(r' id="(c\d)"', html) == ["c1", "c2"]
+    assert marked(html) == "one two three"
+
+
+def test_contents_are_the_headings_with_their_levels() -> None:
+    shown = page_html("# One\n\ntext\n\n## Two *b*\n\ntext")
+
+    assert [(each.level, each.text) for each in shown.contents] == [(1, "One"), (2, "Two b")]
+    assert all(f'id="{each.anchor}"' in shown.html for each in shown.contents)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "[a](javascript:alert(1))",
+        "![a](http://evil.example/x.png)",
+        "<a href='javascript:alert(1)'>x</a>",
+        "`</code><script>alert(1)</script>`",
+        "# <svg onload=alert(1)>",
+    ],
+)
+def test_markup_of_a_page_is_shown_as_text(attack: str) -> None:
+    html = page_html(attack).html
+
+    assert not re.search(r"<(script|img|a|svg)\b|<[^>]*(href|src)=", html)
+
+
+@given(MARKDOWN, st.integers(0, 120), st.integers(0, 120))
+def test_only_known_tags_come_out_and_no_quote_ends_an_attribute(
+    text: str, start: int, end: int
+) -> None:
+    html = page_html(text, [Mark(1, start, end)]).html
+
+    names = {name.lower() for name in re.findall(r"</?([^\s>/]+)", html)}
+    assert names <= TAGS
+    attributes = re.sub(
+        r'<\w+(?: (?:id|dir|class|tabindex|role|aria-label|start|data-number)="[\w -]*")*>',
+        "",
+        html,
+    )
+    assert not re.search(r"<\w", attributes)
+
+
+@given(MARKDOWN, st.data())
+def test_every_letter_of_a_word_is_shown(text: str, data: st.DataObject) -> None:
+    words = data.draw(st.text(alphabet="xyz", min_size=1, max_size=5))
+
+    assert words in unescape(re.sub(r"<[^>]*>", "", page_html(f"{text}\n\n{words}\n").html))

@@ -1,0 +1,246 @@
+"""What people do with the page, in a real browser, found by roles and names."""
+
+import os
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, Page, expect
+
+from tests.webrag.web.conftest import WebSite
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
+
+# Read before the tests' clean environment is made.
+PICTURES = os.environ.get("PAGE_PICTURES")
+QUESTION = "How often is the filter of the kettle cleaned?"
+QUOTE = "Clean the filter of the kettle every three weeks with citric acid."
+KETTLE = f"""<h1>Kettle</h1><p>The kettle boils two litres of water in four minutes.</p>
+<h2>Care</h2><p>{QUOTE}</p><p>Rinse it twice afterwards.</p>
+<h2>Parts</h2><table><tr><th>Part</th><th>Price</th></tr><tr><td>Lid</td><td>4</td></tr></table>"""
+STANDARDS = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}}
+
+Seen = Callable[[str], Awaitable[None]]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def seen(page: Page) -> AsyncIterator[Seen]:
+    """Checks a state for barriers, and keeps its picture where `PAGE_PICTURES` names a folder."""
+
+    async def look(state: str) -> None:
+        if PICTURES:
+            await page.screenshot(path=Path(PICTURES) / f"{state}.png", full_page=True)
+        found = await Axe().run(page, options=STANDARDS)
+        assert found.violations_count == 0, found.generate_report()
+
+    yield look
+
+
+async def ask(page: Page, question: str, *, url: str = "") -> None:
+    await page.get_by_role("textbox", name="Question").fill(question)
+    if url:
+        await open_fields(page)
+        await page.get_by_label("Pages to answer from").fill(url)
+    await page.get_by_role("button", name="Ask").click()
+
+
+async def open_fields(page: Page) -> None:
+    if not await page.get_by_label("Pages to answer from").is_visible():
+        await page.locator("summary", has_text="Where to look").click()
+
+
+async def answered(page: Page) -> None:
+    await expect(page.get_by_role("heading", name="Sources")).to_be_visible()
+
+
+async def add(page: Page, address: str) -> None:
+    await page.goto("/corpus")
+    await page.get_by_label("Add a page or a site").fill(address)
+    await page.get_by_role("button", name="Add", exact=True).click()
+    await expect(page.get_by_text("Done.")).to_be_visible()
+
+
+async def test_first_question_is_answered_from_a_page_that_was_not_stored(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    address = web_site.add("/kettle", "Kettle manual", KETTLE)
+    await expect(page.get_by_role("heading", name="Nothing is stored yet")).to_be_visible()
+    await seen("empty")
+
+    await ask(page, QUESTION, url=address)
+    await answered(page)
+
+    answer = page.get_by_role("article", name=QUESTION)
+    await expect(answer).to_contain_text("every three weeks with citric acid")
+    await expect(answer.get_by_role("link", name="Citation 1: Kettle")).to_be_visible()
+    await expect(answer.get_by_text(re.compile("^Confidence "))).to_be_visible()
+    await expect(page).to_have_url(re.compile("/runs/"))
+    await seen("answer")
+
+
+async def test_citation_opens_at_its_mark_and_keys_go_to_the_next(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    await ask(page, QUESTION, url=web_site.add("/kettle", "Kettle manual", KETTLE))
+    await answered(page)
+
+    chip = page.get_by_role("link", name="Citation 1: Kettle")
+    await chip.click()
+
+    reader = page.get_by_role("complementary", name="Stored page")
+    first = reader.locator("#c1")
+    await expect(first).to_be_focused()
+    assert QUOTE in "".join(await reader.locator("mark").all_text_contents())
+    await expect(reader.get_by_role("columnheader", name="Price")).to_be_visible()
+    live = reader.get_by_role("link", name="Open the live page there")
+    assert "#:~:text=" in (await live.get_attribute("href") or "")
+    await seen("reader")
+
+    await page.keyboard.press("j")
+    count = await reader.locator("mark[id]").count()
+    await expect(reader.locator("mark.current")).to_have_id("c2" if count > 1 else "c1")
+    await page.keyboard.press("Escape")
+    await expect(reader).to_be_hidden()
+    await expect(chip).to_be_focused()
+
+
+async def test_years_narrow_an_answer(page: Page, seen: Seen, web_site: WebSite) -> None:
+    for year, price in ((2024, 19), (2025, 23)):
+        body = f"<h1>Price of the toaster</h1><p>The toaster costs {price} euros in shops.</p>"
+        await add(page, web_site.add(f"/toaster-{year}", f"Prices {year}", body, year=year))
+    await page.goto("/")
+    await open_fields(page)
+
+    await page.get_by_role("group", name="Only pages published in").get_by_label("2024").check()
+    await seen("years")
+    await ask(page, "What does the toaster cost?")
+    await answered(page)
+
+    answer = page.get_by_role("article", name="What does the toaster cost?")
+    await expect(answer).to_contain_text("19 euros")
+    await expect(answer).not_to_contain_text("23 euros")
+    await expect(answer.get_by_text("2024-03-01")).to_be_visible()
+
+
+async def test_cancelled_question_stops_at_once(page: Page, seen: Seen, web_site: WebSite) -> None:
+    web_site.delays["/slow"] = 8.0
+    await ask(page, "Is it slow?", url=web_site.add("/slow", "Slow", "<p>Slow.</p>"))
+    await expect(page.get_by_text(re.compile("Checking if .*/slow is indexed"))).to_be_visible()
+    await seen("running")
+
+    await page.get_by_role("button", name="Cancel").click()
+
+    await expect(page.get_by_text("Cancelled. What was fetched until then is kept.")).to_be_visible(
+        timeout=5_000
+    )
+    await seen("cancelled")
+
+
+async def test_crawl_survives_its_tab_stops_and_goes_on(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    links = "".join(f'<a href="/tools/{i}">Tool {i}</a> ' for i in range(12))
+    start = web_site.add("/tools/", "Tools", f"<h1>Tools</h1><p>All the tools. {links}</p>")
+    for i in range(12):
+        web_site.add(f"/tools/{i}", f"Tool {i}", f"<h1>Tool {i}</h1><p>Tool {i} cuts wood.</p>")
+        web_site.delays[f"/tools/{i}"] = 0.5
+    await page.goto("/corpus")
+    await page.get_by_label("Add a page or a site").fill(start)
+    await page.get_by_label("The whole site below this address").check()
+    await page.get_by_role("button", name="Add", exact=True).click()
+    await expect(page.get_by_role("region", name="Progress")).to_contain_text("pages done")
+
+    await page.goto("/corpus")
+    await page.get_by_role("link", name=re.compile("Crawl of")).click()
+    await expect(page.get_by_role("region", name="Progress")).to_contain_text("waiting")
+    await seen("crawl")
+    await page.get_by_role("button", name="Stop").click()
+    await expect(
+        page.get_by_text(re.compile("^Stopped after .* What was fetched is kept"))
+    ).to_be_visible()
+    await seen("crawl-stopped")
+    web_site.delays.clear()
+    await page.get_by_role("button", name="Go on").click()
+
+    await expect(page.get_by_text("Every page that was found has been visited")).to_be_visible()
+    await seen("crawl-done")
+
+
+async def test_page_is_found_and_forgotten_when_asked_twice(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    await add(page, web_site.add("/samovar", "Samovar", "<h1>Samovar</h1><p>It makes tea.</p>"))
+    await page.goto("/corpus")
+    await seen("corpus")
+    await page.get_by_role("searchbox", name="Find a page").fill("samovar")
+    await page.get_by_role("button", name="Find").click()
+    await page.get_by_role("button", name="Forget Samovar").click()
+    await expect(page.get_by_role("heading", name="Forget 1 page?")).to_be_visible()
+    await seen("forget")
+
+    await page.get_by_role("button", name="Forget 1 page").click()
+
+    await expect(page.get_by_role("heading", name="1 page forgotten")).to_be_visible()
+    await page.goto("/corpus?find=samovar")
+    await expect(page.get_by_text("0 pages", exact=True)).to_be_visible()
+
+
+async def test_changed_page_is_verified_word_by_word(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    body = "<h1>Grinder</h1><p>The grinder of the mill is oiled every ten weeks with resin oil.</p>"
+    await ask(
+        page, "How often is the grinder oiled?", url=web_site.add("/mill", "Mill manual", body)
+    )
+    await answered(page)
+    web_site.add("/mill", "Mill manual", body.replace("ten", "twelve"))
+    await page.get_by_role("link", name=re.compile("Citation 1")).click()
+
+    await page.get_by_role("button", name="Verify now").click()
+
+    await expect(page.get_by_text("The live page says something else now")).to_be_visible()
+    assert "ten" in await page.get_by_role("deletion").all_text_contents()
+    assert "twelve" in await page.get_by_role("insertion").all_text_contents()
+    await seen("verified")
+
+
+async def test_everything_of_an_answer_is_there_without_scripts(
+    browser: Browser, web_address: str, web_site: WebSite
+) -> None:
+    address = web_site.add("/kettle", "Kettle manual", KETTLE)
+    context = await browser.new_context(base_url=web_address, java_script_enabled=False)
+    page = await context.new_page()
+    await page.goto("/")
+    await ask(page, QUESTION, url=address)
+    await answered(page)
+
+    await page.get_by_role("link", name="Citation 1: Kettle").click()
+
+    await expect(page.locator("mark").first).to_be_visible()
+    assert QUOTE in "".join(await page.locator("mark").all_text_contents())
+    await context.close()
+
+
+async def test_question_that_nothing_answers_is_told_so(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    await add(page, web_site.add("/kettle", "Kettle manual", KETTLE))
+    await page.goto("/")
+
+    await ask(page, "Who won the chess championship of 1972?")
+
+    await expect(page.get_by_text(re.compile("^No answer: "))).to_be_visible()
+    await seen("no-answer")
+
+
+async def test_page_that_cannot_be_had_is_told_in_a_sentence(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    await ask(page, "How much does the missing lamp cost?", url=f"{web_site.base}/absent")
+
+    await expect(page.get_by_role("alert")).to_contain_text("404")
+    await expect(page.get_by_role("link", name="Try again")).to_be_visible()
+    await seen("failure")
