@@ -1,0 +1,165 @@
+"""What the site's own map and the links of pages find, each alone and together.
+
+Usage: python benchmarks/map_ablation.py QUESTIONS SITE_ROOT [--wordings FILE] [--limit N]
+       [--variants neither,map,links,both]
+
+Every question starts from its seed page and an empty corpus, over HTTP, as `webrag eval --setting
+seed --deep` does. `neither` reads the seed page alone; `map` follows what the site's own map finds
+and no link that it says nothing of; `links` reads no map. Printed are the recall of evidence in the
+first ten passages, overall, by site and by the distance of the farthest evidence from the seed in
+clicks (where the questions say it, `hops`), the pages obtained, the share of them that hold no
+evidence, the time, and how often each action of the loop raised the best score by 0.02 or more.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from webrag.app import WebRAG
+from webrag.evaluation.metrics import QuestionScore, score_question
+from webrag.evaluation.questions import Question, load_questions, with_wordings
+from webrag.evaluation.runs import ResultRecord, RunRecord
+from webrag.orchestration.config import LINK_SIGNALS
+from webrag.orchestration.models import OrchestrationResult
+from webrag.settings import Settings, load_settings
+from webrag.static_site import serve_static_site
+
+RISE = 0.02
+ONLY_MAP = {name: float(name == "site_map") for name in LINK_SIGNALS}
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    "neither": {},
+    "map": {"expansion_signal_weights": ONLY_MAP, "expansion_min_candidate_score": 0.001},
+    "links": {"site_map_enabled": False},
+    "both": {},
+}
+Run = list[tuple[Question, QuestionScore, OrchestrationResult]]
+
+
+async def run(
+    name: str, questions: Sequence[Question], bases: Mapping[str, str], settings: Settings
+) -> Run:
+    own = settings.model_copy(
+        update={**VARIANTS[name], "collection": f"webrag_map_ablation_{os.getpid()}"}
+    )
+    rows: Run = []
+    async with WebRAG(own.allowing([urlsplit(base).netloc for base in bases.values()])) as rag:
+        try:
+            for question in questions:
+                await rag.clear()
+                result = await rag.answer(
+                    urljoin(bases[question.site], question.seed_url),
+                    question.query,
+                    wordings=question.wordings,
+                    research_mode="fast" if name == "neither" else "deep",
+                )
+                blocks = rag.evidence(result, every_passage=True)
+                record = RunRecord(
+                    id=question.id,
+                    retrieved=tuple(ResultRecord(url=b.url, text=b.text) for b in blocks),
+                    urls_fetched=result.urls_fetched,
+                    ms=result.timing.total_ms,
+                    abstained=result.confidence_band == "none",
+                )
+                rows.append((question, score_question(question, record), result))
+        finally:
+            await rag.drop_collection()
+    return rows
+
+
+def table(runs: Mapping[str, Run], hops: Mapping[str, int]) -> None:
+    some = next(iter(runs.values()))
+    sites = dict.fromkeys(question.site for question, _, _ in some)
+    distances = sorted({hops[question.id] for question, _, _ in some if question.id in hops})
+    columns: dict[str, Callable[[Question], bool]] = {"all": lambda _: True}
+    columns |= {site: lambda q, site=site: q.site == site for site in sites}  # type: ignore[misc]
+    columns |= {f"{d} clicks": lambda q, d=d: hops.get(q.id) == d for d in distances}  # type: ignore[misc]
+    print("| evidence @10 | " + " | ".join(columns) + " | pages | no evidence | p50 |")
+    print("| --- " * (len(columns) + 4) + "|")
+    counts = [sum(1 for q, _, _ in some if q.gold and wanted(q)) for wanted in columns.values()]
+    print(f"| questions | {' | '.join(map(str, counts))} | | | |")
+    for name, rows in runs.items():
+        shares = [
+            mean(s.evidence[10] for q, s, _ in rows if q.gold and wanted(q))
+            for wanted in columns.values()
+        ]
+        print(f"| {name} | {' | '.join(shares)} | {costs(rows)} |", flush=True)
+
+
+def mean(values: Iterable[float]) -> str:
+    found = list(values)
+    return f"{fmean(found):.3f}" if found else "-"
+
+
+def costs(rows: Run) -> str:
+    """Pages of a question, the share of those after the seed without evidence, and the time."""
+    fetched = [
+        (question, url) for question, _, result in rows for url in set(result.urls_fetched[1:])
+    ]
+    useless = [not holds_evidence(question, url) for question, url in fetched if question.gold]
+    pages = fmean(len(set(result.urls_fetched)) for _, _, result in rows)
+    return f"{pages:.1f} | {mean(useless)} | {median(r.timing.total_ms for _, _, r in rows):.0f} ms"
+
+
+def holds_evidence(question: Question, url: str) -> bool:
+    wanted = (passage.page for gold in question.gold or () for passage in gold.passages)
+    return any(url.endswith("/" + page) for page in wanted)
+
+
+def report_actions(name: str, rows: Run) -> None:
+    rounds: Counter[str] = Counter()
+    rose: Counter[str] = Counter()
+    for _, _, result in rows:
+        for step in result.expansion_steps:
+            rounds[step.decision] += 1
+            rose[step.decision] += step.top_score_after >= step.top_score_before + RISE
+    stops = Counter(result.final_decision.rule for _, _, result in rows)
+    print(f"{name}: best score rose in", {a: f"{rose[a]} of {rounds[a]}" for a in rounds})
+    print(f"{name}: stopped by", dict(stops.most_common()), flush=True)
+
+
+def distances_in(path: Path) -> dict[str, int]:
+    found: defaultdict[str, int] = defaultdict(int)
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        for gold in row.get("gold") or ():
+            if "hops" in gold:
+                found[row["id"]] = max(found[row["id"]], gold["hops"])
+    return dict(found)
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("site_root", type=Path)
+    parser.add_argument("--wordings", type=Path)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--variants", default=",".join(VARIANTS))
+    arguments = parser.parse_args()
+    questions = load_questions(arguments.questions, limit=arguments.limit)
+    # A site root may hold some of the sites only.
+    questions = [each for each in questions if (arguments.site_root / each.site).is_dir()]
+    if arguments.wordings is not None:
+        questions = with_wordings(questions, arguments.wordings)
+    settings = load_settings(None, embedding_provider="bundled").allowing(["127.0.0.1"])
+    runs: dict[str, Run] = {}
+    with ExitStack() as stack:
+        bases = {
+            name: stack.enter_context(serve_static_site(arguments.site_root / name))
+            for name in dict.fromkeys(question.site for question in questions)
+        }
+        for name in arguments.variants.split(","):
+            runs[name] = await run(name, questions, bases, settings)
+            report_actions(name, runs[name])
+    table(runs, distances_in(arguments.questions))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
