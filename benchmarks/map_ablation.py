@@ -16,7 +16,7 @@ import asyncio
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean, median
@@ -74,22 +74,23 @@ async def run(
     return rows
 
 
-def table(runs: Mapping[str, Run], hops: Mapping[str, int]) -> None:
-    some = next(iter(runs.values()))
-    sites = dict.fromkeys(question.site for question, _, _ in some)
-    distances = sorted({hops[question.id] for question, _, _ in some if question.id in hops})
-    columns: dict[str, Callable[[Question], bool]] = {"all": lambda _: True}
-    columns |= {site: lambda q, site=site: q.site == site for site in sites}  # type: ignore[misc]
-    columns |= {f"{d} clicks": lambda q, d=d: hops.get(q.id) == d for d in distances}  # type: ignore[misc]
-    print("| evidence @10 | " + " | ".join(columns) + " | pages | no evidence | p50 |")
-    print("| --- " * (len(columns) + 4) + "|")
-    counts = [sum(1 for q, _, _ in some if q.gold and wanted(q)) for wanted in columns.values()]
-    print(f"| questions | {' | '.join(map(str, counts))} | | | |")
-    for name, rows in runs.items():
-        shares = [
-            mean(s.evidence[10] for q, s, _ in rows if q.gold and wanted(q))
-            for wanted in columns.values()
-        ]
+class Table:
+    """Prints a row for each variant as soon as it is there."""
+
+    def __init__(self, questions: Sequence[Question], hops: Mapping[str, int]) -> None:
+        self._columns: dict[str, list[Question]] = {"all": [q for q in questions if q.gold]}
+        for site in dict.fromkeys(question.site for question in questions):
+            self._columns[site] = [q for q in self._columns["all"] if q.site == site]
+        for clicks in sorted({hops[q.id] for q in questions if q.id in hops}):
+            self._columns[f"{clicks} clicks"] = [q for q in questions if hops.get(q.id) == clicks]
+        print("| evidence @10 | " + " | ".join(self._columns) + " | pages | no evidence | p50 |")
+        print("| --- " * (len(self._columns) + 4) + "|")
+        counts = (str(len(asked)) for asked in self._columns.values())
+        print(f"| questions | {' | '.join(counts)} | | | |", flush=True)
+
+    def row(self, name: str, rows: Run) -> None:
+        found = {question.id: score.evidence[10] for question, score, _ in rows}
+        shares = (mean(found[q.id] for q in asked) for asked in self._columns.values())
         print(f"| {name} | {' | '.join(shares)} | {costs(rows)} |", flush=True)
 
 
@@ -149,6 +150,7 @@ async def main() -> None:
     if arguments.wordings is not None:
         questions = with_wordings(questions, arguments.wordings)
     settings = load_settings(None, embedding_provider="bundled").allowing(["127.0.0.1"])
+    table = Table(questions, distances_in(arguments.questions))
     runs: dict[str, Run] = {}
     with ExitStack() as stack:
         bases = {
@@ -157,8 +159,9 @@ async def main() -> None:
         }
         for name in arguments.variants.split(","):
             runs[name] = await run(name, questions, bases, settings)
-            report_actions(name, runs[name])
-    table(runs, distances_in(arguments.questions))
+            table.row(name, runs[name])
+    for name, rows in runs.items():
+        report_actions(name, rows)
 
 
 if __name__ == "__main__":
