@@ -130,8 +130,9 @@ def test_workflow_is_valid() -> None:
 
 
 async def test_larger_retrieval_brings_passages_and_loses_none(lab: Lab, static_site: Any) -> None:
+    steam = "Steam rises. " * 60
     sections = "".join(
-        f"<h2>Valve {n}</h2><p>Valve {n} of the boiler opens at {n}0 bar. {'Steam rises. ' * 60}</p>"
+        f"<h2>Valve {n}</h2><p>Valve {n} of the boiler opens at {n}0 bar. {steam}</p>"
         for n in range(1, 9)
     )
     site = static_site({"/": f"<title>Boiler</title><main><h1>Boiler</h1>{sections}</main>"})

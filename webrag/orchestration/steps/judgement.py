@@ -192,9 +192,6 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
         )
     )
     state.pending = None
-    if outcome.ingested:
-        # New pages lend new words to the question.
-        state.closed.discard("expand_intent")
     if _brought_something(run, pending, signals):
         state.iteration += 1
     elif pending.decision.action != "expand_breadth":
