@@ -114,7 +114,7 @@ def holds_evidence(question: Question, url: str) -> bool:
     return any(url.endswith("/" + page) for page in wanted)
 
 
-def report_actions(name: str, rows: Run) -> None:
+def described_actions(name: str, rows: Run) -> str:
     rounds: Counter[str] = Counter()
     rose: Counter[str] = Counter()
     for _, _, result in rows:
@@ -122,8 +122,8 @@ def report_actions(name: str, rows: Run) -> None:
             rounds[step.decision] += 1
             rose[step.decision] += step.top_score_after >= step.top_score_before + RISE
     stops = Counter(result.final_decision.rule for _, _, result in rows)
-    print(f"{name}: best score rose in", {a: f"{rose[a]} of {rounds[a]}" for a in rounds})
-    print(f"{name}: stopped by", dict(stops.most_common()), flush=True)
+    earned = ", ".join(f"{action} {rose[action]} of {rounds[action]}" for action in rounds)
+    return f"{name}: the best score rose in {earned}; stopped by {dict(stops.most_common())}"
 
 
 def distances_in(path: Path) -> dict[str, int]:
@@ -151,17 +151,17 @@ async def main() -> None:
         questions = with_wordings(questions, arguments.wordings)
     settings = load_settings(None, embedding_provider="bundled").allowing(["127.0.0.1"])
     table = Table(questions, distances_in(arguments.questions))
-    runs: dict[str, Run] = {}
+    actions: list[str] = []
     with ExitStack() as stack:
         bases = {
             name: stack.enter_context(serve_static_site(arguments.site_root / name))
             for name in dict.fromkeys(question.site for question in questions)
         }
         for name in arguments.variants.split(","):
-            runs[name] = await run(name, questions, bases, settings)
-            table.row(name, runs[name])
-    for name, rows in runs.items():
-        report_actions(name, rows)
+            rows = await run(name, questions, bases, settings)
+            table.row(name, rows)
+            actions.append(described_actions(name, rows))
+    print("\n".join(actions))
 
 
 if __name__ == "__main__":
