@@ -282,7 +282,7 @@ class RunState:
         self.unanswered |= outcome.unanswered
         self.aliases.update(outcome.aliases)
         if obtained:
-            # Their headings lend new words to the question.
+            # What is wanting now, which a model is told, is not what was wanting before.
             self.closed.discard("expand_intent")
 
     def copy(self) -> "RunState":

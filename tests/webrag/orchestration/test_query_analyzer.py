@@ -180,18 +180,6 @@ async def test_rules_offer_the_bare_topic_and_the_question_without_its_scene() -
     assert offered == ("main machine died run replica", "What do I run on the replica?")
 
 
-async def test_rules_first_offer_the_topic_with_the_words_most_headings_share() -> None:
-    query = "How do I undo the last thing I saved?"
-    headings = ["Reset and revert", "Reverting commits", "Commit, reset", "Undoing things"]
-    analyzer = QueryAnalyzer()
-    analysis, _ = await analyzer.analyze(query)
-
-    offered, _ = await analyzer.alternatives(query, analysis, headings=headings)
-
-    assert offered[0].split()[-3:] == ["Reset", "revert", "commits"]
-    assert "Undoing" not in offered[0]
-
-
 async def test_rules_offer_nothing_when_everything_was_tried() -> None:
     analyzer = QueryAnalyzer()
     analysis, _ = await analyzer.analyze("How do I change the port?")

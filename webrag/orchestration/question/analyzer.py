@@ -5,7 +5,6 @@ import json
 import logging
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from webrag.errors import ProviderError
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.sentences import sentences
-from webrag.lexical.analysis import analyze
 from webrag.orchestration.models import QueryAnalysis, QueryType
 from webrag.orchestration.question.patterns import classify, content_words, decompose
 from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
@@ -40,9 +38,6 @@ _MAX_SUB_QUERY_CHARS: Final = 1_000
 _MAX_SUB_QUERIES: Final = 4
 
 _MAX_CONCEPTS: Final = 6
-
-# Of headings; more of them would outweigh the question.
-_MAX_NEW_WORDS: Final = 4
 
 # Of what nobody wrote as a wording; each costs a search and a ranking.
 _MAX_WORDINGS: Final = 3
@@ -288,7 +283,6 @@ class QueryAnalyzer:
         analysis: QueryAnalysis,
         *,
         wordings: Sequence[str] = (),
-        headings: Sequence[str] = (),
         tried: Collection[str] = (),
         reason: str = "",
         known_context: str | None = None,
@@ -302,8 +296,6 @@ class QueryAnalyzer:
             analysis: What was found out about it.
             wordings: The caller's own. They are searched with the question in every round, held to
                 what the question finds; patterns have nothing to add to them.
-            headings: Titles and headings of the best passages so far, the best first; without a
-                model and without wordings, the question is asked with their words as well.
             tried: Queries that have been searched already.
             reason: Why another wording is wanted, for the model.
             known_context: As in `analyze`.
@@ -314,9 +306,7 @@ class QueryAnalyzer:
             New queries, none of them tried, and a sentence naming what did not work, or None.
         """
         degraded = None
-        offered: tuple[str, ...] = ()
-        if self._mode != "none" and not wordings:
-            offered = (*_with_words_of(headings, query), *_reworded(query))
+        offered = () if self._mode == "none" or wordings else _reworded(query)
         if self._llm is not None:
             request = AnalysisRequest(
                 question=query,
@@ -417,22 +407,6 @@ def _complexity(query: str, parts: int) -> Literal["simple", "moderate", "comple
     if parts > 2 or words > _COMPLEX_WORDS:
         return "complex"
     return "moderate" if parts > 1 or words > _MODERATE_WORDS else "simple"
-
-
-def _with_words_of(headings: Sequence[str], query: str) -> tuple[str, ...]:
-    """The topic with the words that most of the best pages call it by."""
-    topic = content_words(query)
-    known = {term for word in topic for term in analyze(word)}
-    counts = Counter[str]()
-    written: dict[str, str] = {}
-    for heading in headings:
-        for word in content_words(heading):
-            (term, *_) = analyze(word) or ("",)
-            if term and term not in known:
-                counts[term] += 1
-                written.setdefault(term, word)
-    new = [written[term] for term, _ in counts.most_common(_MAX_NEW_WORDS)]
-    return (" ".join((*topic, *new)),) if topic and new else ()
 
 
 def _reworded(query: str) -> tuple[str, ...]:

@@ -16,8 +16,6 @@ __all__ = ["act"]
 
 # Each wording costs a retrieval and a ranking in every later round.
 _MAX_EXTRA_QUERIES: Final = 4
-# Whose headings lend their words to the question.
-_PASSAGES_READ: Final = 5
 
 
 async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> bool:
@@ -66,7 +64,6 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
         state.request.query,
         state.analysis,
         wordings=state.request.wordings,
-        headings=_headings(run),
         tried=(*state.queries, *state.request.wordings),
         reason=pending.decision.reason,
         known_context=state.request.known_context,
@@ -79,12 +76,6 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
     if not pending.new_queries:
         given = "besides those given " if state.request.wordings else ""
         report("expansion", f"No other wordings of the question {given}are known.")
-
-
-def _headings(run: ResearchRun) -> list[str]:
-    """What the pages and sections of the best passages are called."""
-    best = [item.chunk for item in run.state.merged.chunks[:_PASSAGES_READ]]
-    return [f"{chunk.title or ''} {chunk.section_heading or ''}" for chunk in best]
 
 
 async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) -> None:
