@@ -83,6 +83,7 @@ class OrchestrationConfig(_Frozen):
         context_budget: Tokens of evidence at most.
         recall_factor: How many times more candidates and tokens a retrieval for more recall takes.
         children_limit: Candidates of an ordinary retrieval.
+        similarity_floor: Least cosine of what only dense search finds in an ordinary retrieval.
         token_budget_saturation_ratio: Share of the budget that counts as filled.
         redundancy_ceiling: Jaccard similarity of word 3-shingles above which a chunk repeats
             another.
@@ -101,6 +102,7 @@ class OrchestrationConfig(_Frozen):
     context_budget: int = Field(default=RetrievalConfig().context_budget, ge=1)
     recall_factor: int = Field(default=2, ge=1)
     children_limit: int = Field(default=RetrievalConfig().children_limit, ge=1)
+    similarity_floor: float = RetrievalConfig().similarity_floor
     token_budget_saturation_ratio: float = 0.8
     redundancy_ceiling: float = 0.85
     high_redundancy_ratio: float = 0.5

@@ -275,6 +275,18 @@ class RunState:
         sites = (*self.scope.stored_sites, *map(site_of, self.pages))
         return SearchFilters(sites=tuple(dict.fromkeys(sites)))
 
+    def take(self, outcome: ExpansionOutcome) -> None:
+        """Remember what following links brought; after new pages rephrasing is open again."""
+        obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
+        self.pages.update(obtained)
+        self.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
+        self.failed.update(outcome.failed)
+        self.unanswered |= outcome.unanswered
+        self.aliases.update(outcome.aliases)
+        if obtained:
+            # What is wanting now, which a model is told, is not what was wanting before.
+            self.closed.discard("expand_intent")
+
     def copy(self) -> "RunState":
         """A state that can be changed without changing this one."""
         return replace(

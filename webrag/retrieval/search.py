@@ -211,6 +211,7 @@ class Searcher:
         context_budget: int | None = None,
         children_limit: int | None = None,
         statistics: TermStatistics | None = None,
+        similarity_floor: float | None = None,
     ) -> RetrievalResult:
         """Give the best evidence for a question, or everything when that is little enough.
 
@@ -225,6 +226,8 @@ class Searcher:
             children_limit: Candidates of each leg and in all, at least 1; None as configured.
             statistics: Where it is counted how rare a term is and how long a chunk: `corpus` over
                 all that is stored, `filtered` over the pages that the filters leave; None as
+                configured.
+            similarity_floor: Least cosine of a candidate that only the dense leg found; None as
                 configured.
 
         Returns:
@@ -248,7 +251,10 @@ class Searcher:
         arrays = await all_of(self._embedder.embed_query(text) for text in texts)
         vectors = [array.tolist() for array in arrays]
         embed_ms = (time.perf_counter() - started) * 1000
-        found = await self._run(lambda: _search(request, self._config, vectors))
+        config = self._config
+        if similarity_floor is not None:
+            config = config.model_copy(update={"similarity_floor": similarity_floor})
+        found = await self._run(lambda: _search(request, config, vectors))
         return matched_result(found, request, vectors, embed_ms)
 
     async def chunks_at(self, places: Sequence[tuple[UUID, int]]) -> list[RetrievedChunk]:

@@ -252,6 +252,7 @@ class Settings(Values):
         """
         return OrchestrationConfig(
             children_limit=self.retrieval_top_k_children_limit,
+            similarity_floor=self.retrieval_similarity_floor,
             reranker_top_n=self.reranker_top_n,
             context_budget=self.retrieval_context_budget,
             token_budget_saturation_ratio=self.token_budget_saturation_ratio,

@@ -2,6 +2,7 @@ import time
 from typing import Any
 
 from webrag.orchestration.config import ExpansionConfig
+from webrag.orchestration.links.candidates import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import QueryAnalysis
 from webrag.orchestration.request import RunRequest
@@ -53,6 +54,20 @@ def analysis(*parts: str) -> QueryAnalysis:
         key_concepts=(),
         method="rule_based",
     )
+
+
+def test_rephrasing_is_open_again_after_new_pages_only() -> None:
+    run = state(asked())
+    run.closed = {"expand_intent", "expand_recall"}
+
+    run.take(ExpansionOutcome(failed={f"{URL}/dead": "404"}))
+    assert run.closed == {"expand_intent", "expand_recall"}
+
+    page = ScoredCandidate(url=f"{URL}/new", parent_url=URL, score=1.0, breakdown={})
+    run.take(ExpansionOutcome(ingested=(page,), sources={page.url: "built-in"}))
+
+    assert run.closed == {"expand_recall"}
+    assert run.fetched == {page.url: "built-in"}
 
 
 def test_split_question_is_searched_as_a_whole_too() -> None:

@@ -6,12 +6,15 @@ import pytest
 from workflows.events import StopEvent
 
 from webrag.errors import InputError
+from webrag.orchestration.confidence import LOCAL
+from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.events import DecisionEvent, ProgressEvent
 from webrag.orchestration.models import OrchestrationResult
+from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.orchestration.workflow import WebRAGWorkflow
 
-from .conftest import AT_SEED, MANUAL, TWO_LINKS_AWAY, Lab
+from .conftest import AT_SEED, MANUAL, TWO_LINKS_AWAY, Lab, local_rerank
 
 
 async def events_of(engine: OrchestratorEngine, url: str, query: str, **values: Any) -> Any:
@@ -124,3 +127,32 @@ async def test_what_is_no_saved_run_is_refused(lab: Lab) -> None:
 
 def test_workflow_is_valid() -> None:
     WebRAGWorkflow(None).validate()  # type: ignore[arg-type]
+
+
+async def test_larger_retrieval_brings_passages_and_loses_none(lab: Lab, static_site: Any) -> None:
+    steam = "Steam rises. " * 60
+    sections = "".join(
+        f"<h2>Valve {n}</h2><p>Valve {n} of the boiler opens at {n}0 bar. {steam}</p>"
+        for n in range(1, 9)
+    )
+    site = static_site({"/": f"<title>Boiler</title><main><h1>Boiler</h1>{sections}</main>"})
+    # Nothing but a larger retrieval is left to try.
+    calm = {"mediocre_score_floor": 0.0, "score_cliff_threshold": 1.0, "answered_score": 1.0}
+    profile = LOCAL.model_copy(update={**calm, "plateau_variance_threshold": 0.0})
+    engines = {
+        name: lab.engine(
+            config=OrchestrationConfig(children_limit=3, locality_enabled=False),
+            reranker=ChunkReranker(local_rerank(), profile),
+        )
+        for name in ("fast", "deep")
+    }
+
+    query = "At which pressure does a valve of the boiler open?"
+    found = {
+        mode: await engine.run(f"{site}/", query, research_mode=mode)
+        for mode, engine in engines.items()
+    }
+
+    assert "expand_recall" in {step.decision for step in found["deep"].expansion_steps}
+    narrow, wide = ({item.chunk.text for item in found[mode].chunks} for mode in ("fast", "deep"))
+    assert narrow < wide

@@ -169,6 +169,17 @@ async def test_an_off_topic_question_finds_nothing(make_searcher: MakeSearcher) 
 
 
 @pytest.mark.usefixtures("pages")
+async def test_floor_of_one_retrieval_takes_the_place_of_the_configured_one(
+    make_searcher: MakeSearcher,
+) -> None:
+    searcher = make_searcher(similarity_floor=0.6)
+
+    lowered = await searcher.retrieve("photosynthesis chlorophyll", similarity_floor=-1.0)
+
+    assert lowered.chunks
+
+
+@pytest.mark.usefixtures("pages")
 async def test_word_hits_are_exempt_from_the_similarity_floor(make_searcher: MakeSearcher) -> None:
     result = await make_searcher(similarity_floor=1.0).retrieve("E0502")
 

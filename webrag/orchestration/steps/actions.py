@@ -106,12 +106,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
             deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
             on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
         )
-    obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
-    state.pages.update(obtained)
-    state.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
-    state.failed.update(outcome.failed)
-    state.unanswered |= outcome.unanswered
-    state.aliases.update(outcome.aliases)
+    state.take(outcome)
     if outcome.rate_limited:
         state.warn("A limit of requests was reached, so fewer pages were fetched in that round.")
     if outcome.stopped_by:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.acquirer import PageAcquirer
@@ -24,7 +25,7 @@ from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
-from webrag.orchestration.ranking.merger import Merged, merge
+from webrag.orchestration.ranking.merger import Merged, keeping, merge
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
@@ -32,6 +33,9 @@ from webrag.retrieval.search import Searcher
 
 __all__ = ["Report", "ResearchRun", "RunComponents", "Seeds", "acquire_seeds"]
 _log = logging.getLogger(__name__)
+
+# Cosine by which a retrieval for more recall lowers the floor.
+_FLOOR_STEP: Final = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,11 @@ class ResearchRun:
             request.constraints, request.intent, named_sites=sorted(self.state.scope.sites)
         )
 
+    @property
+    def scale(self) -> int:
+        """How many times the configured candidates and tokens a retrieval takes."""
+        return self.components.config.recall_factor if self.state.wants_recall else 1
+
     async def prepare(self, report: Report) -> None:
         """Get the named pages; nothing to do for a search."""
         state, request = self.state, self.state.request
@@ -239,14 +248,15 @@ class ResearchRun:
             StorageError: The database failed.
         """
         state, config = self.state, self.components.config
-        factor = config.recall_factor if state.wants_recall else 1
+        floor = config.similarity_floor - _FLOOR_STEP
         try:
             found = await self.components.searcher.retrieve(
                 query,
                 wordings=state.wordings_of(query),
                 filters=state.filters,
-                context_budget=config.context_budget * factor,
-                children_limit=config.children_limit * factor if state.wants_recall else None,
+                context_budget=config.context_budget * self.scale,
+                children_limit=config.children_limit * self.scale,
+                similarity_floor=floor if state.wants_recall else config.similarity_floor,
             )
         except ProviderError as error:
             if state.request.is_search:
@@ -294,19 +304,21 @@ class ResearchRun:
         )
         state.warn(*(w for _, result in retrieved for w in result.warnings))
         with state.clock.timed("merge_ms"):
-            state.merged = await in_background(
+            merged = await in_background(
                 merge,
                 state.results,
                 redundancy_ceiling=config.redundancy_ceiling,
-                token_budget=config.context_budget,
+                token_budget=config.context_budget * self.scale,
             )
+        is_wider = state.pending is not None and state.pending.decision.action == "expand_recall"
+        state.merged = keeping(state.merged, merged) if is_wider else merged
 
     async def _rank_all(
         self, retrieved: Sequence[tuple[str, RetrievalResult]]
     ) -> list[tuple[RankedChunk, ...]]:
         state, reranker = self.state, self.components.reranker
         top_n = max(self.components.config.reranker_top_n, state.request.top_k or 0)
-        top_n *= self.components.config.recall_factor if state.wants_recall else 1
+        top_n *= self.scale
         if not state.scorer_failed:
             instruction = _instruction(state)
             ranked, failure = await rank_parts(

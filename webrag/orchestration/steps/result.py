@@ -228,7 +228,7 @@ async def _adjacent(
             run.components.searcher,
             radius=config.locality_radius,
             min_score=run.profile.mediocre_score_floor,
-            token_budget=config.context_budget - used,
+            token_budget=config.context_budget * run.scale - used,
         )
 
 
