@@ -27,6 +27,7 @@ TOPICS = "A timeout is set with asyncio.timeout. A database is opened read only 
 OTHERS = {
     "uv tool install": "the wheel of the same folder is installed by the continuous integration",
     "claude mcp add": "the client's own; test_deployment.py looks at the part that is ours",
+    "webrag web": "it serves until it is stopped; test_web_command.py starts one",
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
     'pip install "webrag[': "a test below looks for the extra",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",

@@ -244,3 +244,21 @@ async def test_page_that_cannot_be_had_is_told_in_a_sentence(
     await expect(page.get_by_role("alert")).to_contain_text("404")
     await expect(page.get_by_role("link", name="Try again")).to_be_visible()
     await seen("failure")
+
+
+async def test_exported_corpus_is_imported_again(
+    page: Page, seen: Seen, web_site: WebSite, tmp_path: Path
+) -> None:
+    await add(page, web_site.add("/lamp", "Lamp", "<h1>Lamp</h1><p>The lamp has six watts.</p>"))
+    await page.goto("/corpus")
+    async with page.expect_download() as downloading:
+        await page.get_by_role("link", name="Export everything").click()
+    exported = tmp_path / "corpus.jsonl.gz"
+    await (await downloading.value).save_as(exported)
+
+    await page.get_by_label("Import an export").set_input_files(exported)
+    await page.get_by_role("button", name="Import", exact=True).click()
+
+    await expect(page.get_by_text("Done.")).to_be_visible()
+    await expect(page.get_by_role("listitem").filter(has_text="unchanged")).to_be_visible()
+    await seen("import")
