@@ -4,7 +4,6 @@ import re
 from itertools import takewhile
 from urllib.parse import quote
 
-from webrag.ingestion.addresses import is_file
 from webrag.retrieval.markup import plain_span, plain_text
 from webrag.retrieval.models import CitationSpan, RetrievedChunk
 from webrag.retrieval.quotes import finest_quote
@@ -63,9 +62,8 @@ def _link(chunk: RetrievedChunk, offset: int, plain: str) -> str:
     """Viewers of PDFs know no text fragments, but pages; editors know lines."""
     before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
     if not before:
-        return (
-            chunk.source_url if is_file(chunk.source_url) else passage_link(chunk.source_url, plain)
-        )
+        is_web = chunk.source_url.startswith("http")
+        return passage_link(chunk.source_url, plain) if is_web else chunk.source_url
     fragment = before[-1].fragment
     line = cited_line(chunk, offset)
     fragment = fragment if line is None else f"L{line}"

@@ -179,6 +179,11 @@ class Searcher:
         self._embedder = embedder
         self._config = config
 
+    @property
+    def best_score(self) -> float:
+        """What a chunk that nothing can beat scores, in the modes that rank."""
+        return 1.0 + self._config.page_weight if self._config.fusion_method == "score" else 1.0
+
     async def retrieve(
         self,
         query: str,
