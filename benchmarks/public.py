@@ -34,6 +34,7 @@ from typing import Any
 import bm25s
 import numpy as np
 import Stemmer
+from selectolax.lexbor import LexborHTMLParser
 
 from webrag import WebRAG, load_settings
 from webrag.errors import PageGoneError
@@ -158,7 +159,7 @@ async def product_results(source: Folder, questions: Sequence[Question]) -> dict
                 report = await rag.ingest(urls[start : start + BATCH])
                 for url, reason in report.failed.items():
                     print(f"left out: {url}: {reason}", file=sys.stderr)
-                print(f"{start + BATCH} of {len(urls)} pages", file=sys.stderr)
+                print(f"{start + len(report.pages)} of {len(urls)} pages", file=sys.stderr)
             for each in questions:
                 result = await rag.search(each.text, sites=each.site, top_k=20)
                 ranked = sorted(result.chunks, key=lambda item: -item.reranked_score)
@@ -174,7 +175,7 @@ def bm25_results(source: Folder, questions: Sequence[Question]) -> dict[str, lis
     stemmer = Stemmer.Stemmer("english")
     for site in dict.fromkeys(each.site for each in questions):
         urls = [url for url in source.pages if site in url]
-        texts = [source.pages[url][1] for url in urls]
+        texts = [words_of(*source.pages[url]) for url in urls]
         tokens = bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False)
         index = bm25s.BM25(k1=1.5, b=0.75)
         index.index(tokens, show_progress=False)
@@ -186,6 +187,10 @@ def bm25_results(source: Folder, questions: Sequence[Question]) -> dict[str, lis
         for each, row in zip(asked, places, strict=True):
             results[each.id] = [urls[place] for place in row]
     return results
+
+
+def words_of(kind: str, text: str) -> str:
+    return LexborHTMLParser(text).text(separator=" ") if kind == "html" else text
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
