@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,7 +21,7 @@ from webrag.argument_checks import (
     checked_seconds,
     shown_value,
 )
-from webrag.concurrency import all_of
+from webrag.concurrency import LoopThread, all_of
 from webrag.corpus.models import (
     AcquiredPage,
     CollectionSize,
@@ -60,6 +60,7 @@ from webrag.settings import Settings, load_settings
 if TYPE_CHECKING:
     from llama_index.core import VectorStoreIndex
     from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.llms import LLM
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
@@ -91,6 +92,8 @@ if TYPE_CHECKING:
 __all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Named = str | Path
 """A URL, or the path of a file or folder of this machine."""
@@ -150,6 +153,13 @@ class WebRAG:
             result = await rag.answer("https://example.com/docs/", "How do I ...?")
             print(rag.brief(result))
 
+    In a script without an event loop `with` does the same: `run` waits for one call, and what
+    `query_engine` and `retriever` give is called as any other part of LlamaIndex.
+
+        with WebRAG() as rag:
+            rag.run(rag.ingest("https://example.com/docs/"))
+            print(rag.query_engine().query("How do I ...?"))
+
     Args:
         settings: Defaults to what the environment says.
         soft_deadline_s: Seconds after which `answer` returns what it has, marked as partial;
@@ -187,6 +197,7 @@ class WebRAG:
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
         self._reopening = asyncio.Lock()
+        self._thread: LoopThread | None = None
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -199,6 +210,53 @@ class WebRAG:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    def __enter__(self) -> Self:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._thread = LoopThread()
+        else:
+            raise InputError(
+                "`with WebRAG()` would block the event loop it is used in: write `async with "
+                "WebRAG()`, as in a notebook."
+            )
+        try:
+            self.run(self.open())
+        except BaseException:
+            self._end_thread()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.run(self.close())
+        finally:
+            self._end_thread()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a call, in a `with` block: `rag.run(rag.answer(url, question))`.
+
+        Args:
+            work: What a method gives, or a coroutine function of your own that calls several.
+
+        Raises:
+            InputError: There is no `with` block around; where there is an event loop, await it.
+        """
+        if self._thread is None:
+            work.close()
+            raise InputError("run() is for `with WebRAG()`; in `async with` await the call.")
+        return self._thread.run(work)
+
+    def _end_thread(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.close()
 
     async def open(self) -> None:
         """Start what is needed; does nothing when already open.
@@ -1066,6 +1124,8 @@ class WebRAG:
         research_mode: Literal["fast", "deep"] = "fast",
         expansion_budget: int | None = None,
         max_quotes: int = 3,
+        llm: "LLM | None" = None,
+        streaming: bool = False,
     ) -> "WebRAGQueryEngine":
         """The whole loop: retrieval, reranking, link following, verbatim quotations.
 
@@ -1074,6 +1134,8 @@ class WebRAG:
             research_mode: As for `WebRAG.answer`.
             expansion_budget: As for `WebRAG.answer`.
             max_quotes: Quotations in the response text.
+            llm: Writes the response text from the evidence, as in stock engines; None to quote.
+            streaming: Give the text in pieces.
 
         Raises:
             InputError: A URL, the mode or a number cannot be used.
@@ -1087,6 +1149,9 @@ class WebRAG:
             research_mode=research_mode,
             expansion_budget=expansion_budget,
             max_quotes=max_quotes,
+            llm=llm,
+            streaming=streaming,
+            loop=None if self._thread is None else self._thread.loop,
         )
 
     def vector_store(self) -> "CorpusVectorStore":

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["Threads", "all_of", "ended", "in_background", "settled", "within"]
+__all__ = ["LoopThread", "Threads", "all_of", "ended", "in_background", "settled", "within"]
 T = TypeVar("T")
 
 
@@ -110,3 +111,35 @@ async def in_background(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
     thread, so that a caller who goes away leaves it to finish.
     """
     return await _WORK.run(function, *args, **kwargs)
+
+
+class LoopThread:
+    """An event loop in a thread of its own, for programs without one."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self.loop.run_forever, name="webrag-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of the work, which is cancelled when the waiting is interrupted."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the loop; what still runs in it is cancelled."""
+        self.run(_end_all())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+async def _end_all() -> None:
+    await ended([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()

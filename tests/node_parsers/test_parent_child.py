@@ -1,4 +1,5 @@
 import asyncio
+import pickle
 import threading
 from collections.abc import Sequence
 
@@ -63,12 +64,73 @@ def test_other_modes_give_the_text_alone(mode: MetadataMode) -> None:
     assert child.get_content(mode) == child.text == "# A\n\ntext"
 
 
+def test_document_metadata_is_kept_but_for_the_html() -> None:
+    nodes = parse("# A\n\ntext", title="T", file_name="a.md", html="<p>x</p>", stars=3)
+
+    kept = {"title": "T", "file_name": "a.md", "stars": 3}
+    assert all(kept.items() <= node.metadata.items() for node in nodes)
+    assert all("html" not in node.metadata for node in nodes)
+
+
+def test_kept_metadata_is_in_no_text() -> None:
+    child = by_level(parse("# A\n\ntext", file_name="a.md"), "child")[0]
+
+    for mode in (MetadataMode.EMBED, MetadataMode.LLM, MetadataMode.NONE):
+        assert "a.md" not in child.get_content(mode)
+
+
 def test_only_listed_document_metadata_is_copied() -> None:
-    nodes = parse("# A\n\ntext", title="T", source_url="http://x", html="<p>x</p>", secret="s")
+    parser = ParentChildNodeParser(metadata_keys=["title"])
+    document = Document(text="# A\n\ntext", metadata={"title": "T", "secret": "s"})
+    nodes = parser.get_nodes_from_documents([document])
 
     assert all(node.metadata["title"] == "T" for node in nodes)
-    assert all({"html", "secret"}.isdisjoint(node.metadata) for node in nodes)
     assert all("secret" not in node.to_json() for node in nodes)
+
+
+def test_front_matter_is_no_heading() -> None:
+    nodes = parse("---\ntitle: Guide\nlayout: page\n---\n\n# A\n\ntext")
+
+    assert {node.metadata["heading"] for node in nodes} == {None, "A"}
+    assert not any(node.metadata["has_code"] for node in nodes)
+
+
+def test_a_rule_at_the_start_is_no_front_matter() -> None:
+    nodes = parse("---\n\nA heading\n---\n\ntext")
+
+    assert "A heading" in {node.metadata["heading"] for node in nodes}
+
+
+def test_nodes_of_a_document_without_an_address_know_their_line() -> None:
+    nodes = parse("intro\n\n# A\n\na\n\n# B\n\nb")
+
+    assert [node.metadata["line"] for node in by_level(nodes, "child")] == [1, 3, 7]
+
+
+def test_nodes_of_a_page_of_the_web_have_no_line() -> None:
+    assert all("line" not in node.metadata for node in parse("# A", source_url="http://x"))
+
+
+def test_a_pickled_parser_cuts_alike() -> None:
+    parser = ParentChildNodeParser(parent_tokens=300)
+    document = Document(text="# A\n\n" + section("B", "Words"), id_="d")
+
+    copied = pickle.loads(pickle.dumps(parser))
+
+    assert copied.get_nodes_from_documents([document]) == parser.get_nodes_from_documents(
+        [document]
+    )
+
+
+def test_a_pipeline_of_several_processes_cuts_alike() -> None:
+    documents = [Document(text=f"# {n}\n\ntext", id_=str(n)) for n in range(2)]
+    pipeline = IngestionPipeline(transformations=[ParentChildNodeParser()], disable_cache=True)
+
+    nodes = pipeline.run(documents=documents, num_workers=2)
+
+    assert [node.node_id for node in nodes] == [
+        node.node_id for node in pipeline.run(documents=documents)
+    ]
 
 
 def test_document_metadata_is_left_out_on_request() -> None:

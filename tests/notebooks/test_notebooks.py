@@ -25,8 +25,12 @@ def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
 
 
-def test_a_notebook_names_its_page_in_the_first_cell(path: Path) -> None:
-    assert "demo_site_url()" in "".join(code_cells(path)[0]["source"])
+def test_a_notebook_names_its_page_and_hosts_in_the_first_cell(path: Path) -> None:
+    first, *others = ("".join(cell["source"]) for cell in code_cells(path))
+
+    assert "demo_site_url()" in first
+    assert "ALLOW_HOSTS = [" in first
+    assert not any("allow_hosts=[" in each for each in others)
 
 
 def test_a_notebook_runs_from_top_to_bottom(path: Path, postgres_dir: Path, tmp_path: Path) -> None:

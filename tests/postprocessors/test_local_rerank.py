@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.postprocessor.webrag import LocalRerank, TokenEncoder
 from llama_index.postprocessor.webrag.local_scoring import calibrated
+from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
@@ -350,9 +351,10 @@ def test_wordings_scored_in_one_go_score_as_questions_of_their_own() -> None:
         AskedWording("theme of colours", {}, (0.1, 0.8, 0.3), (0.2, 1.0, 0.0)),
     ]
 
-    tables = rerank.score_wordings(nodes, asked)
+    passages = [Passage(PORT, "Ports"), Passage(COLOUR, "", ("Looks",)), Passage(LICENCE)]
+    rows = rerank.score_passages(passages, asked)
 
-    for table, each in zip(tables, asked, strict=True):
+    for row, each in zip(rows, asked, strict=True):
         told = [
             NodeWithScore(
                 node=n.node.model_copy(
@@ -369,15 +371,5 @@ def test_wordings_scored_in_one_go_score_as_questions_of_their_own() -> None:
             for place, n in enumerate(nodes)
         ]
         alone = rerank.postprocess_nodes(told, query_str=each.text)
-        assert table == pytest.approx({n.node.node_id: n.score for n in alone})
-
-
-def test_wordings_scored_in_one_go_keep_the_best_top_n_each() -> None:
-    nodes = [node(PORT), node(COLOUR), node(LICENCE)]
-    unknown = (0.0, 0.0, 0.0)
-    asked = [AskedWording(text, {}, unknown, unknown) for text in (QUESTION, "the licence")]
-
-    tables = LocalRerank(top_n=1).score_wordings(nodes, asked)
-
-    kept = [[n.node.get_content() for n in nodes if n.node.node_id in table] for table in tables]
-    assert kept == [[PORT], [LICENCE]]
+        by_id = {n.node.node_id: n.score for n in alone}
+        assert row == pytest.approx([by_id[n.node.node_id] for n in nodes])

@@ -1,13 +1,20 @@
 """A LlamaIndex query engine over the orchestration engine; it writes no prose of its own."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import AsyncGenerator, Generator, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
+from llama_index.core.base.response.schema import (
+    RESPONSE_TYPE,
+    AsyncStreamingResponse,
+    Response,
+    StreamingResponse,
+)
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms import LLM
 from llama_index.core.prompts.mixin import PromptMixinType
+from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from typing_extensions import override
@@ -23,13 +30,32 @@ from webrag.retrieval.models import CitationSpan
 __all__ = ["WebRAGQueryEngine"]
 
 
+_NO_ANSWER: Final = "No answer was found: the pages that were searched seem not to hold one."
+
+
+_LIKELY: Final = 0.3  # under one wording; far above what passages score that answer nothing
+
+
+class _Evidence(NamedTuple):
+    """What answers a query, `text` being the quotations, or that there are none."""
+
+    text: str
+    nodes: list[NodeWithScore]
+    metadata: dict[str, Any]
+
+
 class WebRAGQueryEngine(BaseQueryEngine):
     """Answers queries with verbatim quotations from web pages and what surrounds them.
 
-    The response text is the best quotations, numbered; its source nodes are all evidence, best
-    first; its metadata holds `citations`, `confidence`, `confidence_band`, `final_decision`,
-    `degraded`, `warnings` and `partial`. It is a part for LlamaIndex: give it to a
-    `QueryEngineTool`, a router or a sub-question engine.
+    The response text is the best quotations, numbered, or one sentence that says that nothing
+    answers; its source nodes are all evidence, best first, with scores from 0 to 1; its metadata
+    holds `abstained`, `citations`, `confidence`, `confidence_band`, `final_decision`, `degraded`,
+    `warnings` and `partial`. It is a part for LlamaIndex: give it to a `QueryEngineTool`, a router
+    or a sub-question engine.
+
+    With an `llm` the response text is what LlamaIndex's response synthesizer has it write from the
+    source nodes, as in stock engines; its words are not checked, and it is not asked when nothing
+    answers.
 
     `custom_embedding_strs` of a query bundle count as other wordings of the question, the first
     five, each cut to 500 characters, so that `TransformQueryEngine` works with it.
@@ -47,6 +73,9 @@ class WebRAGQueryEngine(BaseQueryEngine):
         expansion_budget: int | None = None,
         max_quotes: int = 3,
         max_quote_chars: int = 400,
+        llm: LLM | None = None,
+        streaming: bool = False,
+        loop: asyncio.AbstractEventLoop | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         """Wrap an engine.
@@ -58,6 +87,10 @@ class WebRAGQueryEngine(BaseQueryEngine):
             expansion_budget: As in `OrchestratorEngine.run`.
             max_quotes: Quotations in the response text.
             max_quote_chars: Length of each at most.
+            llm: Writes the response text; None to quote.
+            streaming: Give the text in pieces: `query` a `StreamingResponse`, `aquery` an
+                `AsyncStreamingResponse`.
+            loop: The engine's event loop; None for the one that runs now.
             callback_manager: LlamaIndex's.
 
         Raises:
@@ -73,48 +106,74 @@ class WebRAGQueryEngine(BaseQueryEngine):
         self._expansion_budget = expansion_budget
         self._max_quotes = max_quotes
         self._max_quote_chars = max_quote_chars
-        self._loop = _running_loop()
+        self._streaming = streaming
+        self._loop = loop or _running_loop()
+        self._synthesizer = llm and get_response_synthesizer(
+            llm=llm, streaming=streaming, callback_manager=callback_manager
+        )
 
     @override
     def _get_prompt_modules(self) -> PromptMixinType:
-        return {}
+        return {"response_synthesizer": self._synthesizer} if self._synthesizer else {}
 
     @override
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         if _running_loop() is not None:
             raise RuntimeError(
-                "query() would block the event loop it was called in; use `await aquery(...)`."
+                "query() would block the event loop it was called in: write "
+                "`await engine.aquery(...)`, as in a notebook, or call query() from a thread."
             )
-        work = self._aquery(query_bundle)
+        evidence = self._awaited(query_bundle)
+        if self._synthesizer and not evidence.metadata["abstained"]:
+            written = self._synthesizer.synthesize(query_bundle, evidence.nodes)
+            return _with_metadata(written, evidence)
+        if self._streaming:
+            return StreamingResponse(
+                _in_one_piece(evidence.text), evidence.nodes, evidence.metadata
+            )
+        return Response(evidence.text, evidence.nodes, evidence.metadata)
+
+    @override
+    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        evidence = await self._evidence(query_bundle)
+        if self._synthesizer and not evidence.metadata["abstained"]:
+            written = await self._synthesizer.asynthesize(query_bundle, evidence.nodes)
+            return _with_metadata(written, evidence)
+        if self._streaming:
+            return AsyncStreamingResponse(
+                _later_in_one_piece(evidence.text), evidence.nodes, evidence.metadata
+            )
+        return Response(evidence.text, evidence.nodes, evidence.metadata)
+
+    def _awaited(self, query_bundle: QueryBundle) -> _Evidence:
+        work = self._evidence(query_bundle)
         if self._loop is not None and self._loop.is_running():
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         return asyncio.run(work)
 
-    @override
-    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+    async def _evidence(self, query_bundle: QueryBundle) -> _Evidence:
         result = await self._research(query_bundle)
         matched = sorted(
             (item for item in result.chunks if not item.is_locality_expanded),
             key=lambda item: -item.reranked_score,
         )
-        quotes = await in_background(self._quotes, result, matched)
+        abstained = result.confidence_band == "none" and not any(map(_is_likely, matched))
+        quotes = [] if abstained else await in_background(self._quotes, result, matched)
         text = "\n\n".join(
             f'[{number}] "{quote.verbatim_text}" ({quote.link})'
             for number, quote in enumerate(quotes, start=1)
         )
-        return Response(
-            response=text or None,
-            source_nodes=[_node(item) for item in matched],
-            metadata={
-                "citations": [quote.model_dump(mode="json") for quote in quotes],
-                "confidence": result.confidence,
-                "confidence_band": result.confidence_band,
-                "final_decision": result.final_decision.model_dump(),
-                "degraded": list(result.degraded),
-                "warnings": list(result.warnings),
-                "partial": result.partial,
-            },
-        )
+        metadata = {
+            "abstained": abstained,
+            "citations": [quote.model_dump(mode="json") for quote in quotes],
+            "confidence": result.confidence,
+            "confidence_band": result.confidence_band,
+            "final_decision": result.final_decision.model_dump(),
+            "degraded": list(result.degraded),
+            "warnings": list(result.warnings),
+            "partial": result.partial,
+        }
+        return _Evidence(text or _NO_ANSWER, [_node(item) for item in matched], metadata)
 
     async def _research(self, query_bundle: QueryBundle) -> OrchestrationResult:
         query, wordings = query_bundle.query_str, bundle_wordings(query_bundle)
@@ -147,6 +206,27 @@ class WebRAGQueryEngine(BaseQueryEngine):
         return quotes
 
 
+def _is_likely(item: RankedChunk) -> bool:
+    """Whether a passage may answer by one wording of the question, whatever the others say.
+
+    A guessed answer finds what a question in other words, or in another language, does not.
+    """
+    return max((item.reranked_score, *item.wording_scores)) >= _LIKELY
+
+
+def _with_metadata(response: RESPONSE_TYPE, evidence: _Evidence) -> RESPONSE_TYPE:
+    response.metadata = {**(response.metadata or {}), **evidence.metadata}
+    return response
+
+
+def _in_one_piece(text: str) -> Generator[str, None, None]:
+    yield text
+
+
+async def _later_in_one_piece(text: str) -> AsyncGenerator[str, None]:
+    yield text
+
+
 def _asked(item: RankedChunk, result: OrchestrationResult) -> tuple[str, dict[str, float]]:
     """What the passage scored best under, the question or another wording, with its weights."""
     best = item.best_wording
@@ -170,7 +250,7 @@ def _node(item: RankedChunk) -> NodeWithScore:
             start_char_idx=chunk.char_start,
             end_char_idx=chunk.char_end,
         ),
-        score=item.reranked_score,
+        score=min(max(item.reranked_score, 0.0), 1.0),
     )
 
 

@@ -29,6 +29,8 @@ __all__ = ["WebRAGRetriever"]
 class WebRAGRetriever(BaseRetriever):
     """Gives parents of the corpus as nodes, best first, in any LlamaIndex pipeline.
 
+    Scores lie between 0 and 1 and compare within one result.
+
     A node's text is exactly what the page holds from `start_char_idx` to `end_char_idx`; its
     metadata name the page, the headings, the rich-content flags and, under `focus`, the offsets of
     the passage that matched best. Only the text goes to language models and embeddings.
@@ -88,7 +90,11 @@ class WebRAGRetriever(BaseRetriever):
     def _nodes(self, result: RetrievalResult) -> list[NodeWithScore]:
         # Stable: in full-context mode all scores are equal and reading order stays.
         best_first = sorted(result.chunks, key=lambda chunk: -chunk.score)[: self._top_k]
-        return [NodeWithScore(node=_node(chunk), score=chunk.score) for chunk in best_first]
+        best = self._searcher.best_score if result.mode == "chunk" else 1.0
+        return [
+            NodeWithScore(node=_node(chunk), score=min(max(chunk.score / best, 0.0), 1.0))
+            for chunk in best_first
+        ]
 
 
 def _node(chunk: RetrievedChunk) -> TextNode:

@@ -11,10 +11,13 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
 )
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.argument_checks import shown_value
+from webrag.corpus.schema import table
 from webrag.errors import InputError
+from webrag.postgres.steps import Execute, Steps
 from webrag.retrieval.conditions import (
     ALWAYS,
     NEVER,
@@ -26,7 +29,12 @@ from webrag.retrieval.conditions import (
     negated,
 )
 
-__all__ = ["filter_condition", "ids_condition", "query_scope"]
+__all__ = [
+    "filter_condition",
+    "ids_condition",
+    "query_scope",
+    "refuse_unknown_keys",
+]
 
 _Scalar = str | int | float
 
@@ -43,6 +51,18 @@ _COLUMNS = {
 _MOST_NESTED = 20
 _MOST_CONDITIONS = 2_000
 _MOST_DIGITS = 1_000
+# LlamaIndex's filters take no booleans: whoever means one writes its name, as Python does or JSON.
+_BOOLEANS = ("True", "False")
+_RESERVED = ("_node_content", "_node_type", "doc_id", "document_id", "ref_doc_id")
+_UNKNOWN_KEYS = """
+    select key from unnest(%s::text[]) key
+    where not exists (select from {children} c where c.metadata_ ? key)
+    and exists (select from {children})
+"""
+_KNOWN_KEYS = """
+    select distinct key from (select metadata_ from {children} limit 1000) c,
+    jsonb_object_keys(c.metadata_) key where key <> all(%s)
+"""
 _COMPARISONS = {
     FilterOperator.GT: ">",
     FilterOperator.GTE: ">=",
@@ -60,6 +80,38 @@ def query_scope(query: VectorStoreQuery) -> Scope:
     if query.doc_ids:
         parts.append(_is_among("c.metadata_->>'ref_doc_id'", query.doc_ids))
     return Scope(chunks=all_of(parts))
+
+
+def refuse_unknown_keys(collection: str, filters: MetadataFilters | None) -> Steps[None]:
+    """Check that some stored node has each metadata key that the filters name.
+
+    A key that is asked to be empty may be missing everywhere, and in an empty collection all are.
+
+    Raises:
+        InputError: None has; the message names the keys there are.
+    """
+    keys = sorted(_metadata_keys(filters)) if filters is not None else []
+    if not keys:
+        return
+    children = table(collection, "data_children")
+    unknown = yield Execute(sql.SQL(_UNKNOWN_KEYS).format(children=children), (keys,))
+    if unknown:
+        known = yield Execute(sql.SQL(_KNOWN_KEYS).format(children=children), (list(_RESERVED),))
+        names = ", ".join(repr(key) for key in sorted({*_COLUMNS, *(key for (key,) in known)}))
+        raise InputError(
+            f"No stored node has the metadata key {shown_value(unknown[0][0])}; there are {names}."
+        )
+
+
+def _metadata_keys(filters: MetadataFilters) -> set[str]:
+    """The keys of metadata that nodes must hold; columns are none."""
+    keys: set[str] = set()
+    for each in filters.filters:
+        if isinstance(each, MetadataFilters):
+            keys |= _metadata_keys(each)
+        elif each.operator != FilterOperator.IS_EMPTY and each.key not in _COLUMNS:
+            keys.add(each.key)
+    return {key for key in keys if _fits(key)}
 
 
 def ids_condition(node_ids: Sequence[str]) -> Condition:
@@ -163,6 +215,7 @@ def _order(each: MetadataFilter) -> Condition:
 def _within(each: MetadataFilter) -> Condition:
     values = [_checked(each, value) for value in _list(each)]
     texts = [value for value in values if isinstance(value, str)]
+    texts += [text.lower() for text in texts if text in _BOOLEANS]
     numbers = [_number(value) for value in values if not isinstance(value, str)]
     parts = []
     if texts or not numbers:
@@ -176,6 +229,8 @@ def _within(each: MetadataFilter) -> Condition:
 
 def _compare(each: MetadataFilter, comparison: str, value: _Scalar) -> Condition:
     if isinstance(value, str):
+        if comparison == "=" and value in _BOOLEANS:
+            return _within(MetadataFilter(key=each.key, value=[value], operator=FilterOperator.IN))
         text, bound = _text_of(each.key)
         # "C" orders ISO dates and versions of equal width as their writers expect.
         return Condition(f'({text}) collate "C" {comparison} %s', (*bound, value))

@@ -4,13 +4,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
 from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.node_parser.webrag import LINE
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
 from webrag.corpus.rows import (
@@ -33,10 +36,10 @@ from webrag.corpus.writer import (
     next_page_ids,
 )
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, content_hash, site_of
+from webrag.ingestion.addresses import content_hash, file_url, is_file, page_address, site_of
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import pack_postings
-from webrag.llamaindex.store_filters import filter_condition, ids_condition
+from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
 from webrag.postgres.steps import Execute, Steps
 from webrag.retrieval.conditions import Condition, all_of
 
@@ -69,8 +72,8 @@ class AddedPage:
     """The nodes of one page, made into rows as far as that goes without knowing the page.
 
     Attributes:
-        url: The page's address, or `node:` and the id of its document.
-        title: The page's, from the metadata.
+        url: The page's address: of the web, of the file, or `document:` and the document's id.
+        title: The page's, from the metadata; of a file without one, its name.
         parents: Rows of the nodes that have children; their positions are still open.
         children: Rows of the searched nodes; their positions are still open.
         only_child_parents: A row for each searched node that is a parent's only child, by its id,
@@ -97,6 +100,15 @@ class PlacedNodes:
     parents: list[ParentRow]
     children: list[ChildRow]
     markdown: str
+
+    @property
+    def anchors(self) -> list[dict[str, Any]]:
+        """The lines of the file that chunks begin in, where the parser noted them."""
+        return [
+            {"char_start": child.char_start, "fragment": f"L{line}"}
+            for child in self.children
+            if (line := _number(child.metadata, LINE)) is not None
+        ]
 
     @property
     def token_count(self) -> int:
@@ -179,7 +191,7 @@ def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> Ad
     count_tokens = get_tokenizer()
     return AddedPage(
         url=url,
-        title=(*inner, *leaves)[0].metadata.get("title"),
+        title=_title((*inner, *leaves)[0].metadata),
         parents=[parent_row(node, 0) for node in inner],
         children=children,
         only_child_parents={leaf.node_id: parent_row(leaf, 0) for leaf in without_parent},
@@ -218,14 +230,23 @@ def _located(
 
 
 def _page_key(node: BaseNode) -> str:
-    """The address nodes of one document are stored under."""
-    source_url = node.metadata.get("source_url")
-    if isinstance(source_url, str):
-        try:
-            return canonical_url(source_url)
-        except InputError:
-            return f"node:{source_url}"
-    return f"node:{node.ref_doc_id or node.node_id}"
+    """The address nodes of one document are stored under.
+
+    `file_path` is what LlamaIndex's readers of files set.
+    """
+    file_path, source_url = (node.metadata.get(key) for key in ("file_path", "source_url"))
+    try:
+        if isinstance(source_url, str):
+            return page_address(source_url)
+        if isinstance(file_path, str) and Path(file_path).is_absolute():
+            return file_url(Path(file_path))
+    except (InputError, ValueError):
+        return f"document:{source_url or file_path}"
+    return f"document:{file_path or node.ref_doc_id or node.node_id}"
+
+
+def _title(metadata: Mapping[str, Any]) -> str | None:
+    return metadata.get("title") or metadata.get("file_name")
 
 
 def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
@@ -263,7 +284,7 @@ def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
     yield copy_postings(collection, ((ids[page.url], pack_postings(page.terms)) for page, _ in new))
     for page, nodes in placed:
         if page.url in stored:
-            yield from _write_markdown(collection, ids[page.url], nodes.markdown)
+            yield from _write_markdown(collection, ids[page.url], nodes)
     yield from _delete_empty(collection, touched)
     for page_id in sorted({page_id for page_id, _ in stored.values()} | set(touched)):
         yield from _rebuild(collection, page_id)
@@ -353,14 +374,14 @@ def _stored_pages(collection: str, urls: Sequence[str]) -> Steps[dict[str, tuple
 
 
 def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, Any]:
-    is_web = page.url.startswith("http")
+    has_site = page.url.startswith("http") or is_file(page.url)
     return {
         "id": page_id,
-        "document_id": document_id_of(page.url) if is_web else uuid5(NAMESPACE_OID, page.url),
+        "document_id": document_id_of(page.url) if has_site else uuid5(NAMESPACE_OID, page.url),
         "url": page.url,
         "requested_url": page.url,
         "aliases": [],
-        "site": site_of(page.url) if is_web else "",
+        "site": site_of(page.url) if has_site else "",
         "title": page.title,
         "fetched_at": datetime.now(UTC),
         "depth": 0,
@@ -372,17 +393,19 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "token_count": nodes.token_count,
         "child_count": len(nodes.children),
         "term_count": sum(map(len, page.terms)),
-        "anchors": [],
+        "anchors": nodes.anchors,
         "map_marks": [],
     }
 
 
-def _write_markdown(collection: str, page_id: int, markdown: str) -> Steps[None]:
+def _write_markdown(collection: str, page_id: int, nodes: PlacedNodes) -> Steps[None]:
     yield Execute(
-        sql.SQL("update {} set markdown = %s, content_hash = %s where id = %s").format(
-            table(collection, "documents")
-        ),
-        (markdown, content_hash(markdown), page_id),
+        sql.SQL(
+            "update {} set markdown = %s, content_hash = %s, anchors = coalesce((select"
+            " jsonb_agg(a order by (a ->> 'char_start')::int)"
+            " from jsonb_array_elements(anchors || %s) a), '[]') where id = %s"
+        ).format(table(collection, "documents")),
+        (nodes.markdown, content_hash(nodes.markdown), Jsonb(nodes.anchors), page_id),
     )
 
 
@@ -431,6 +454,7 @@ def select_nodes(
 ) -> Steps[list[TextNode]]:
     """Give the nodes that match, in page order; all when nothing is asked for."""
     condition = _condition(node_ids, filters)
+    yield from refuse_unknown_keys(collection, filters)
     rows = yield Execute(_compose(collection, _SELECT, condition), condition.values)
     return [node_from_columns(*row) for row in rows]
 

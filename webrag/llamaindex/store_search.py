@@ -23,7 +23,7 @@ from webrag.lexical.bm25 import (
     term_postings,
 )
 from webrag.lexical.fusion import fuse_scores
-from webrag.llamaindex.store_filters import query_scope
+from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
 from webrag.postgres.steps import Begin, Rows, Steps, begin_snapshot, together
 from webrag.retrieval.plans import best_by_words, find_nearest, totals_of
 from webrag.retrieval.statements import CHUNK_KEY, Queries
@@ -114,6 +114,13 @@ def search(
     0 and 1 (`hybrid`), or what the chunk adds (`mmr`).
     """
     queries = Queries(collection, query_scope(query))
+    yield from refuse_unknown_keys(collection, query.filters)
+    return (yield from _ranked(queries, query, options))
+
+
+def _ranked(
+    queries: Queries, query: VectorStoreQuery, options: SearchOptions
+) -> Steps[VectorStoreQueryResult]:
     if query.mode == VectorStoreQueryMode.MMR:
         return _varied(queries, query, options)
     if query.mode == VectorStoreQueryMode.HYBRID:

@@ -4,19 +4,33 @@ import functools
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from typing_extensions import override
 
 from webrag.concurrency import in_background
-from webrag.corpus.models import AcquiredPage
+from webrag.corpus.models import AcquiredPage, CorpusStatus
+from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import InputError
 from webrag.orchestration.models import OrchestrationResult
-from webrag.presentation.reports import format_ingest
+from webrag.presentation.reports import (
+    format_excerpt,
+    format_ingest,
+    format_site,
+    format_status,
+    format_verification,
+)
+from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.retrieval.filters import ContentKind
+from webrag.retrieval.reading import PageExcerpt
 
 __all__ = ["WebRAGToolSpec"]
+
+_READ_TOKENS: Final = 4_000
+_LISTED_PAGES: Final = 50
+_MOST_CRAWLED: Final = 500
 
 
 class Ingested(Protocol):
@@ -30,6 +44,11 @@ class Ingested(Protocol):
     @property
     def failed(self) -> Mapping[str, str]:
         """URL to the reason it was not obtained."""
+        ...
+
+    @property
+    def degraded(self) -> Sequence[str]:
+        """Sentences about page sources that did not work as configured."""
         ...
 
 
@@ -53,6 +72,9 @@ class Research(Protocol):
         *,
         wordings: str | Sequence[str] | None = ...,
         source_urls: str | Sequence[str] | None = ...,
+        sites: str | Sequence[str] | None = ...,
+        years: int | Sequence[int] | None = ...,
+        has: ContentKind | Sequence[ContentKind] = ...,
     ) -> OrchestrationResult:
         """Evidence in what is stored."""
         ...
@@ -65,6 +87,34 @@ class Research(Protocol):
         self, result: OrchestrationResult, *, include_guide: bool = ..., nonce: str | None = ...
     ) -> str:
         """The result as text."""
+        ...
+
+    async def ingest_site(self, url: str, options: CrawlOptions | None = ...) -> SiteReport:
+        """Fetch and index the pages of a site."""
+        ...
+
+    async def status(self, source_url: str | None = ...) -> CorpusStatus:
+        """What is stored."""
+        ...
+
+    async def read(
+        self,
+        url: str | None = ...,
+        *,
+        offset: int | None = ...,
+        heading: str | None = ...,
+        quote: str | None = ...,
+        max_tokens: int = ...,
+    ) -> PageExcerpt:
+        """A part of a stored page."""
+        ...
+
+    async def verify(self, citations: Citation, *, live: bool = ...) -> list[CitationCheck]:
+        """What became of a quotation."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text."""
         ...
 
 
@@ -87,11 +137,12 @@ def _refusing_wrong_names(
 
 
 class WebRAGToolSpec(BaseToolSpec):
-    """`answer`, `search` and `ingest` as tools of a LlamaIndex agent.
+    """What MCP clients can do, as tools of a LlamaIndex agent.
 
-    What they return is the research brief that MCP clients get: evidence with verbatim, located
-    and linked quotations, page text framed by an unpredictable token because it is untrusted,
-    and directions how to cite. Bad arguments and pages that cannot be obtained raise a
+    `answer` and `search` return a research brief: evidence with verbatim, located and linked
+    quotations, page text framed by an unpredictable token because it is untrusted, and directions
+    how to cite. `ingest` and `ingest_site` store pages, `status` lists them, `read` gives the text
+    of one, `verify` checks quotations. Bad arguments and pages that cannot be obtained raise a
     `WebRAGError` whose text is a sentence; LlamaIndex's agents hand it to the model.
 
         tools = WebRAGToolSpec(rag).to_tool_list()
@@ -101,7 +152,15 @@ class WebRAGToolSpec(BaseToolSpec):
         rag: An open `WebRAG`; not closed here. The tools run in its event loop: await them.
     """
 
-    spec_functions = ["answer", "search", "ingest"]  # noqa: RUF012  LlamaIndex declares it so
+    spec_functions = [  # noqa: RUF012  LlamaIndex declares it so
+        "answer",
+        "search",
+        "ingest",
+        "ingest_site",
+        "status",
+        "read",
+        "verify",
+    ]
 
     def __init__(self, rag: Research) -> None:
         self._rag = rag
@@ -147,6 +206,9 @@ class WebRAGToolSpec(BaseToolSpec):
         query: str,
         source_urls: list[str] | None = None,
         wordings: list[str] | None = None,
+        sites: list[str] | None = None,
+        years: list[int] | None = None,
+        has: list[ContentKind] | None = None,
     ) -> str:
         """Find cited evidence for a question in the pages stored so far; fetches nothing.
 
@@ -154,8 +216,19 @@ class WebRAGToolSpec(BaseToolSpec):
             query: The question, in full.
             source_urls: Only these pages; all when left out.
             wordings: Other words the page may use, as for `answer`.
+            sites: Only pages of these hosts.
+            years: Only pages published in these years.
+            has: Only passages that hold each of these: `table`, `code`, `math`,
+                `definition_list`, `admonition`, `steps`.
         """
-        result = await self._rag.search(query, wordings=wordings, source_urls=source_urls)
+        result = await self._rag.search(
+            query,
+            wordings=wordings,
+            source_urls=source_urls,
+            sites=sites,
+            years=years,
+            has=has or (),
+        )
         nonce = secrets.token_hex(8)
         return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 
@@ -167,4 +240,74 @@ class WebRAGToolSpec(BaseToolSpec):
             url: Page, or a list of pages.
         """
         report = await self._rag.ingest(url)
-        return format_ingest(report.pages, report.failed)
+        return format_ingest(report.pages, report.failed, degraded=report.degraded)
+
+    @_refusing_wrong_names
+    async def ingest_site(
+        self, url: str, max_pages: int = 100, include: list[str] | None = None
+    ) -> str:
+        """Fetch and index the pages below a start page, so that `search` finds them later.
+
+        Takes a second or so for each page; calling it again goes on where it stopped.
+
+        Args:
+            url: Start page; pages below its folder are read.
+            max_pages: Pages read at most, 1 to 500.
+            include: Path patterns such as `/docs/*`; only matching pages are read.
+        """
+        if not 1 <= max_pages <= _MOST_CRAWLED:
+            raise InputError(f"max_pages is {max_pages}; allowed are 1 to {_MOST_CRAWLED}.")
+        options = CrawlOptions(max_pages=max_pages, include=tuple(include or ()))
+        return format_site(await self._rag.ingest_site(url, options), caller="mcp")
+
+    @_refusing_wrong_names
+    async def status(self, source_url: str | None = None) -> str:
+        """List the pages stored so far, with their age.
+
+        Args:
+            source_url: Only this page.
+        """
+        stored = await self._rag.status(source_url)
+        return await in_background(format_status, stored, max_pages=_LISTED_PAGES)
+
+    @_refusing_wrong_names
+    async def read(
+        self,
+        url: str,
+        heading: str | None = None,
+        quote: str | None = None,
+        offset: int | None = None,
+        max_tokens: int = _READ_TOKENS,
+    ) -> str:
+        """Read a stored page, from the beginning or from a place; fetches nothing.
+
+        Args:
+            url: The page.
+            heading: Begin at the heading with these words.
+            quote: Begin a little before this quotation.
+            offset: Begin at this character, as a part read before says.
+            max_tokens: Length of the text at most.
+        """
+        excerpt = await self._rag.read(
+            url, heading=heading, quote=quote, offset=offset, max_tokens=max_tokens
+        )
+        text, _ = await in_background(
+            format_excerpt,
+            excerpt,
+            token_budget=max_tokens,
+            count_tokens=self._rag.count_tokens,
+            nonce=secrets.token_hex(8),
+        )
+        return text
+
+    @_refusing_wrong_names
+    async def verify(self, url: str, quote: str, live: bool = True) -> str:
+        """Check that a quotation stands on a page, in the stored version and as it is now.
+
+        Args:
+            url: The page it is said to be from.
+            quote: The text, as it was quoted.
+            live: Fetch the page again.
+        """
+        checks = await self._rag.verify(Citation(url=url, quote=quote), live=live)
+        return format_verification(checks, nonce=secrets.token_hex(8))

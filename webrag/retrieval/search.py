@@ -201,6 +201,11 @@ class Searcher:
         self._config = config
         self._is_common = is_common or _nothing_is_common
 
+    @property
+    def best_score(self) -> float:
+        """What a chunk that nothing can beat scores, in the modes that rank."""
+        return 1.0 + self._config.page_weight if self._config.fusion_method == "score" else 1.0
+
     async def retrieve(
         self,
         query: str,

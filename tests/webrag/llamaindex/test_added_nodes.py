@@ -40,7 +40,7 @@ def test_nodes_are_gathered_by_the_canonical_address_of_their_page() -> None:
 def test_node_without_a_page_gets_one_of_its_own() -> None:
     (page,) = pages_of_nodes([node("a", "A.")])
 
-    assert page.url == "node:a"
+    assert page.url == "document:a"
 
 
 def test_texts_follow_each_other_where_no_offset_fits() -> None:

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.llms import CustomLLM
 from llama_index.core.query_engine import TransformQueryEngine
@@ -39,10 +40,75 @@ async def test_without_urls_the_stored_corpus_is_searched(lab: Lab, static_site:
     assert "system account" in str(response)
 
 
-async def test_nothing_found_is_an_empty_response(lab: Lab) -> None:
+async def test_nothing_found_is_said_in_the_text(lab: Lab) -> None:
     response = await WebRAGQueryEngine(lab.engine()).aquery("anything")
 
-    assert (response.response, response.source_nodes) == (None, [])
+    assert str(response).startswith("No answer was found")
+    assert (response.metadata["abstained"], response.source_nodes) == (True, [])
+
+
+async def test_a_question_that_nothing_answers_is_not_answered_with_quotations(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(dict(MANUAL))
+    engine = WebRAGQueryEngine(lab.engine(), urls=site + "/", llm=Guessing(passage="made up"))
+
+    response = await engine.aquery("Which dinosaurs lived in Mongolia in the Cretaceous?")
+
+    assert str(response).startswith("No answer was found")
+    assert response.metadata["citations"] == []
+
+
+async def test_sources_are_best_first_with_scores_within_zero_and_one(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/")
+    await lab.acquirer.acquire(site + "/install.html")
+
+    response = await WebRAGQueryEngine(lab.engine()).aquery(ONE_LINK_AWAY)
+
+    scores = [float(node.score or 0) for node in response.source_nodes]
+    assert len(scores) > 1
+    assert scores == sorted(scores, reverse=True)
+    assert 0 <= scores[-1] <= scores[0] <= 1
+
+
+async def test_a_model_writes_the_text_from_the_sources(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    engine = WebRAGQueryEngine(lab.engine(), urls=site + "/", llm=Guessing(passage="It is 7411."))
+
+    response = await engine.aquery(AT_SEED)
+
+    assert str(response) == "It is 7411."
+    assert response.metadata["citations"]
+    assert response.source_nodes
+
+
+async def test_text_can_be_streamed(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    engine = WebRAGQueryEngine(lab.engine(), urls=site + "/", streaming=True)
+
+    response = await engine.aquery(AT_SEED)
+    in_a_thread = await asyncio.to_thread(engine.query, AT_SEED)
+
+    assert isinstance(response, AsyncStreamingResponse)
+    assert isinstance(in_a_thread, StreamingResponse)
+    streamed = "".join([piece async for piece in response.async_response_gen()])
+    assert "7411" in streamed
+    assert streamed == str(in_a_thread)
+
+
+async def test_what_a_model_writes_can_be_streamed(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    engine = WebRAGQueryEngine(
+        lab.engine(), urls=site + "/", llm=Guessing(passage="It is 7411."), streaming=True
+    )
+
+    response = await engine.aquery(AT_SEED)
+
+    assert isinstance(response, AsyncStreamingResponse)
+    assert "".join([piece async for piece in response.async_response_gen()]) == "It is 7411."
 
 
 async def test_other_threads_may_query_synchronously(lab: Lab, static_site: Any) -> None:
@@ -86,7 +152,8 @@ class Guessing(CustomLLM):
 
     @override
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError
+        for end in range(1, len(self.passage) + 1):
+            yield CompletionResponse(text=self.passage[:end], delta=self.passage[end - 1])
 
 
 @pytest.mark.parametrize("include_original", [True, False])

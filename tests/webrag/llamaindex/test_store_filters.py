@@ -104,7 +104,6 @@ def ids(store: CorpusVectorStore, filters: MetadataFilters) -> Any:
         pytest.param("source_url", "contains", "/b", "bc", id="column-contains"),
         pytest.param("source_url", ">", 5, "", id="column-against-number"),
         pytest.param("node_id", "nin", ["a", "b"], "cde", id="node-ids"),
-        pytest.param("missing", "==", "x", "", id="missing-key"),
     ],
 )
 def test_filter_selects(
@@ -145,9 +144,22 @@ def test_crafted_list_selects_nothing_more(
 def test_crafted_key_is_only_a_key(store: CorpusVectorStore, payload: str, operator: Any) -> None:
     value = ["x"] if operator.value in ("in", "nin", "any", "all") else "x"
 
-    found = ids(store, one(payload, operator, value))
+    if operator.value == "is_empty" or "\x00" in payload:
+        found = ids(store, one(payload, operator, value))
+        assert found == ("abcde" if operator.value in ("!=", "nin", "is_empty") else "")
+    else:
+        with pytest.raises(InputError, match="No stored node has the metadata key"):
+            ids(store, one(payload, operator, value))
 
-    assert found == ("abcde" if operator.value in ("!=", "nin", "is_empty") else "")
+
+@pytest.mark.parametrize("operator", ["==", "!=", ">", "in", "nin"])
+def test_a_key_no_node_has_is_refused_with_those_there_are(
+    store: CorpusVectorStore, operator: str
+) -> None:
+    value: Any = ["x"] if operator in ("in", "nin") else "x"
+
+    with pytest.raises(InputError, match=r"metadata key 'tagz'; there are .*'tags'"):
+        ids(store, one("tagz", FilterOperator(operator), value))
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,8 @@ async def test_filter_values_are_never_sql(store: CorpusVectorStore, mode: Mode)
     )
 
     assert (await store.aquery(query(mode, "heron", filters=filters))).ids == []
-    assert (await store.aquery(query(mode, "heron", filters=only(**{evil: "x"})))).ids == []
+    with pytest.raises(InputError, match="No stored node has the metadata key"):
+        await store.aquery(query(mode, "heron", filters=only(**{evil: "x"})))
 
 
 @pytest.mark.parametrize("mode", ALL_MODES)

@@ -38,8 +38,48 @@ def tools(rag: WebRAG) -> dict[str, FunctionTool]:
     return {tool.metadata.get_name(): tool for tool in WebRAGToolSpec(rag).to_tool_list()}
 
 
-def test_the_tools_are_answer_search_and_ingest(tools: dict[str, FunctionTool]) -> None:
-    assert list(tools) == ["answer", "search", "ingest"]
+def test_the_tools_are_those_of_the_server(tools: dict[str, FunctionTool]) -> None:
+    assert list(tools) == ["answer", "search", "ingest", "ingest_site", "status", "read", "verify"]
+
+
+async def test_a_crawled_site_is_listed_and_can_be_read(
+    tools: dict[str, FunctionTool], static_site: Any
+) -> None:
+    other = PAGE.replace(LEAVES, "The harbour has a cafe")
+    linked = PAGE.replace("</p>", ' <a href="/docs/b.html">Harbour</a></p>')
+    site = static_site({"/docs/": linked, "/docs/b.html": other})
+
+    await tools["ingest_site"].acall(url=f"{site}/docs/", max_pages=5)
+    listed = (await tools["status"].acall()).content
+    text = (await tools["read"].acall(url=f"{site}/docs/b.html")).content
+
+    assert f"{site}/docs/b.html" in listed
+    assert "The harbour has a cafe" in text
+
+
+async def test_too_long_a_crawl_is_refused(tools: dict[str, FunctionTool]) -> None:
+    with pytest.raises(InputError, match="max_pages is 501; allowed are 1 to 500"):
+        await tools["ingest_site"].acall(url="https://a.test/", max_pages=501)
+
+
+async def test_a_quotation_is_verified(tools: dict[str, FunctionTool], site: Any) -> None:
+    await tools["ingest"].acall(url=f"{site}/")
+
+    true = await tools["verify"].acall(url=f"{site}/", quote=LEAVES)
+    false = await tools["verify"].acall(url=f"{site}/", quote="The ferry never sails at all")
+
+    assert "1 of 1 are verbatim in the stored version" in true.content
+    assert "0 of 1 are verbatim in the stored version" in false.content
+
+
+async def test_a_search_takes_filters(tools: dict[str, FunctionTool], site: Any) -> None:
+    await tools["ingest"].acall(url=f"{site}/")
+
+    without = await tools["search"].acall(query=QUESTION, has=["table"])
+    elsewhere = await tools["search"].acall(query=QUESTION, sites=["elsewhere.test"])
+
+    assert LEAVES not in without.content
+    assert LEAVES not in elsewhere.content
 
 
 def test_a_model_is_told_the_modes_it_may_choose(tools: dict[str, FunctionTool]) -> None:

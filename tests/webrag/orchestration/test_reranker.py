@@ -5,12 +5,13 @@ import pytest
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording
 from typing_extensions import override
 
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import ScoreProfile
-from webrag.orchestration.ranking.reranker import ChunkReranker, WordingsScorer, child_nodes
+from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer, child_nodes
 from webrag.retrieval.models import Wording, WordingScores
 
 from .conftest import build_chunk, build_match, build_result, local_rerank
@@ -330,15 +331,12 @@ class AtOnce(ByQuestion):
     def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
         raise AssertionError("asked for one wording alone")
 
-    def score_wordings(
-        self, nodes: Sequence[NodeWithScore], wordings: Sequence[AskedWording]
-    ) -> list[dict[str, float]]:
+    def score_passages(
+        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
+    ) -> list[list[float]]:
         self._asked += wordings
-        texts = {n.node.node_id: n.node.get_content() for n in nodes}
-        return [
-            {key: table[text] for key, text in texts.items() if text in table}
-            for table in (self.tables[each.text] for each in wordings)
-        ]
+        tables = [self.tables[each.text] for each in wordings]
+        return [[table.get(each.text, 0.0) for each in passages] for table in tables]
 
 
 @pytest.mark.parametrize(
@@ -377,7 +375,7 @@ async def test_scorer_of_all_wordings_at_once_is_told_what_is_known_under_each()
 
 async def test_local_reranker_scores_wordings_as_in_calls_of_their_own() -> None:
     local = local_rerank()
-    assert isinstance(local, WordingsScorer)
+    assert isinstance(local, PassageScorer)
     result = with_wordings("The port is set in the file.", "Colours follow the theme.")
 
     ranked, _ = await ChunkReranker(local, PROFILE).rerank("How is the port set?", result)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ChunkReranker",
     "PassageScorer",
-    "WordingsScorer",
     "child_nodes",
     "prose_first",
     "rank_parts",
@@ -49,22 +48,15 @@ _ROUNDING: Final = 1e-6
 
 @runtime_checkable
 class PassageScorer(Protocol):
-    """Scores passages on this machine without their being nodes of LlamaIndex."""
+    """Scores passages on this machine under all wordings at once, postprocessor or not.
+
+    In calls of their own, several threads would wait for one interpreter.
+    """
 
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
     ) -> list[list[float]]:
         """For each wording of a question, itself among them, the score of every passage."""
-
-
-@runtime_checkable
-class WordingsScorer(Protocol):
-    """A postprocessor on this machine that scores nodes under several wordings in one go."""
-
-    def score_wordings(
-        self, nodes: "Sequence[NodeWithScore]", wordings: Sequence[AskedWording]
-    ) -> list[dict[str, float]]:
-        """For each wording node id to score."""
 
 
 class ChunkReranker:
@@ -158,8 +150,6 @@ class ChunkReranker:
             return await in_background(_scored_passages, scorer, query, result), {}
         assert scorer is not None
         postprocessor = _with_instruction(scorer, instruction)
-        if result.wordings and isinstance(postprocessor, WordingsScorer):
-            return await in_background(_scored_at_once, postprocessor, query, result), {}
         scored = await _scored_apart(postprocessor, query, result)
         return [_table(each) for each in scored], self._confidences(scored)
 
@@ -214,17 +204,10 @@ async def _scored_apart(
     )
 
 
-def _scored_at_once(
-    scorer: WordingsScorer, query: str, result: RetrievalResult
-) -> list[dict[str, float]]:
-    """The same scores in one call: in several threads, four of them wait for one interpreter."""
-    return scorer.score_wordings(child_nodes(result), _asked(query, result))
-
-
 def _scored_passages(
     scorer: PassageScorer, query: str, result: RetrievalResult
 ) -> list[dict[str, float]]:
-    """The same without nodes."""
+    """For each wording node id to score."""
     ids = [match.node_id for chunk in result.chunks for match in chunk.matches]
     passages = [
         Passage(match.text, chunk.title or "", match.heading_path or chunk.heading_path)

@@ -59,6 +59,9 @@ _EMPTY_ELEMENTS: Final = frozenset(("br", "hr", "img", "input", "wbr"))
 _ANGLE: Final = re.compile(r"(?<!\\)(?<!\]\()<(?:(/?)([A-Za-z][A-Za-z0-9-]*+)([^<>]*+)>|!--)?")
 # Stands for an angle bracket of the text while it is parsed: punctuation too, but no markup.
 _ANGLE_SIGN: Final = "\u2e22"
+# The fields that tools put before the text of a file; longer ones are none.
+_MAX_FRONT_MATTER: Final = 20_000
+_FIELD: Final = re.compile(r"[\w\"'-]+[ \t]*:|#")
 
 
 def parse_outline(text: str) -> Outline:
@@ -67,7 +70,8 @@ def parse_outline(text: str) -> Outline:
     Never fails: where the parser gives up, lines stand for blocks.
     """
     lines = LineTable(text)
-    reader = _EventReader(text, lines)
+    front = _front_matter_end(text)
+    reader = _EventReader(_fenced(text, front), lines)
     try:
         reader.read()
     except BaseException as error:
@@ -78,8 +82,32 @@ def parse_outline(text: str) -> Outline:
         reader.outline = Outline()
     outline = reader.outline
     outline.units = lines.units()
+    outline.marks = [mark for mark in outline.marks if mark.start >= front]
     outline.marks += _pattern_marks(text)
     return outline
+
+
+def _front_matter_end(text: str) -> int:
+    """Where the fields that a file begins with, between two lines `---`, end; 0 without any."""
+    if not text.startswith("---"):
+        return 0
+    first, *fields = text[:_MAX_FRONT_MATTER].splitlines(keepends=True)
+    if first.rstrip() != "---" or not fields or not _FIELD.match(fields[0]):
+        return 0
+    end = len(first)
+    for line in fields:
+        end += len(line)
+        if line.rstrip() == "---":
+            return end
+    return 0
+
+
+def _fenced(text: str, front: int) -> str:
+    """The text with its front matter as code, which has no headings; offsets stay."""
+    if not front:
+        return text
+    closing = text.rindex("---", 0, front)
+    return f"```{text[3:closing]}```{text[closing + 3 :]}"
 
 
 def read_events(text: str, options: Options) -> Iterator[tuple[str, Any, int, int]]:

@@ -1,10 +1,13 @@
 """The chunks of a document as nodes: identity, metadata, relationships; it cuts nothing itself."""
 
 import json
+import re
 import uuid
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
@@ -37,7 +40,7 @@ class NodeOptions:
     parent_tokens: int
     child_tokens: int
     tokenizer: Callable[[str], Sequence[Any]]
-    metadata_keys: tuple[str, ...]
+    metadata_keys: tuple[str, ...] | None
     title_key: str
     html_key: str
     source_url_key: str
@@ -110,6 +113,8 @@ class DocumentNodes:
         data[keys.TOKEN_END] = chunk.first_token + chunk.tokens
         data |= chunk.flags
         data[keys.IMAGES] = chunk.images
+        if not self._inherited.get(self._options.source_url_key):
+            data[keys.LINE] = self._line_of(chunk.start)
         if chunk.html:
             data[keys.HTML] = chunk.html
         embedded = {self._options.title_key, keys.SECTION, keys.IMAGE_TEXT}
@@ -129,9 +134,21 @@ class DocumentNodes:
         )
 
     def _inherited_metadata(self) -> dict[str, Any]:
-        found = self._document.metadata
-        order = sorted(self._options.metadata_keys, key=lambda key: key != self._options.title_key)
+        """What every node takes over, the title first; the page's HTML is too much for that."""
+        found, options = self._document.metadata, self._options
+        wanted = options.metadata_keys
+        if wanted is None:
+            wanted = tuple(key for key in found if key != options.html_key)
+        order = sorted(wanted, key=lambda key: key != options.title_key)
         return {key: found[key] for key in order if found.get(key) is not None}
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        return [match.start() for match in re.finditer("\n", self._text)]
+
+    def _line_of(self, offset: int) -> int:
+        """Number of the line that a chunk begins in, from 1."""
+        return bisect_left(self._line_ends, offset) + 1
 
     def _section(self, path: tuple[str, ...]) -> str:
         """Headings as one line, without a first one that only repeats the title."""

@@ -11,6 +11,7 @@ __all__ = [
     "HTML",
     "IMAGES",
     "IMAGE_TEXT",
+    "LINE",
     "LOSSY_FLAGS",
     "SECTION",
     "TOKEN_END",
@@ -29,6 +30,7 @@ HEADING_PATH: Final = "heading_path"
 SECTION: Final = "section"
 TOKEN_START: Final = "token_start"  # noqa: S105 - counts, not secrets
 TOKEN_END: Final = "token_end"  # noqa: S105 - counts, not secrets
+LINE: Final = "line"
 IMAGES: Final = "images"
 IMAGE_TEXT: Final = "image_text"
 HTML: Final = "html"

@@ -20,9 +20,11 @@ __all__ = ["ParentChildNodeParser"]
 _SIZES = ChunkSizes()
 
 
-def _default_tokenizer() -> Callable[[str], Sequence[Any]]:
-    tokenizer: Callable[[str], Sequence[Any]] = get_tokenizer()
-    return tokenizer
+def _default_tokens(text: str) -> Sequence[Any]:
+    # By name, so that a copy in another process finds the vocabulary that LlamaIndex ships:
+    # a pickled tokenizer downloads it.
+    tokens: Sequence[Any] = get_tokenizer()(text)
+    return tokens
 
 
 class ParentChildNodeParser(NodeParser):
@@ -33,7 +35,7 @@ class ParentChildNodeParser(NodeParser):
     higher level; children do the same within their parent, at `child_tokens`. Both together leave
     out nothing but white space. Node ids depend on a node's section and text, not on its place, so
     they survive edits elsewhere. A parent precedes its children; PREVIOUS and NEXT link nodes of
-    one level.
+    one level. Nodes of a document without an address say in which line of it they begin (`line`).
 
     The embedding text is title, headings and text; all other modes give the text alone. Of a
     heading, nodes are told 500 characters, and of all headings above them the innermost 1,500. A
@@ -44,7 +46,8 @@ class ParentChildNodeParser(NodeParser):
         parent_tokens: Tokens of a parent at most.
         child_tokens: Tokens of a child at most; children of one section are made about equal.
         tokenizer: Text to tokens; the default is cl100k_base, which needs no download.
-        metadata_keys: Document metadata that nodes take over; nothing else is copied.
+        metadata_keys: Document metadata that nodes take over; None for all but the page's HTML.
+            Whichever they are, only the title is part of the embedding text.
         title_key: Document metadata that holds the title.
         html_key: Document metadata that holds the page's HTML. Parents whose content markdown
             flattens get their part of it under `html`, when it can be told for sure.
@@ -60,11 +63,10 @@ class ParentChildNodeParser(NodeParser):
         default=_SIZES.child_tokens, gt=0, description="Tokens of a child at most."
     )
     tokenizer: Callable[[str], Sequence[Any]] = Field(
-        default_factory=_default_tokenizer, exclude=True, description="Text to tokens."
+        default=_default_tokens, exclude=True, description="Text to tokens."
     )
-    metadata_keys: list[str] = Field(
-        default_factory=lambda: ["title", "source_url"],
-        description="Document metadata that nodes take over.",
+    metadata_keys: list[str] | None = Field(
+        default=None, description="Document metadata that nodes take over; None for all."
     )
     title_key: str = Field(default="title", description="Metadata key of the title.")
     html_key: str = Field(default="html", description="Metadata key of the page's HTML.")
@@ -121,12 +123,17 @@ class ParentChildNodeParser(NodeParser):
                 node.relationships[NodeRelationship.SOURCE] = document.source_node
         return nodes
 
+    def _metadata_keys(self) -> tuple[str, ...] | None:
+        if not self.include_metadata:
+            return ()
+        return None if self.metadata_keys is None else tuple(self.metadata_keys)
+
     def _options(self) -> NodeOptions:
         return NodeOptions(
             parent_tokens=self.parent_tokens,
             child_tokens=self.child_tokens,
             tokenizer=self.tokenizer,
-            metadata_keys=tuple(self.metadata_keys) if self.include_metadata else (),
+            metadata_keys=self._metadata_keys(),
             title_key=self.title_key,
             html_key=self.html_key,
             source_url_key=self.source_url_key,

@@ -135,29 +135,22 @@ class LocalRerank(BaseNodePostprocessor):
             for i in np.argsort(-order, kind="stable")[: self.top_n]
         ]
 
-    def score_wordings(
-        self, nodes: Sequence[NodeWithScore], wordings: Sequence[AskedWording]
-    ) -> list[dict[str, float]]:
-        """Scores of the same nodes under each wording of a question, in one go.
+    def score_passages(
+        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
+    ) -> list[list[float]]:
+        """Scores of the same passages under each wording of a question, in one go.
 
         Each is what `postprocess_nodes` gives with that wording as the question and what is known
-        under it as the nodes' metadata; the nodes are gone through once, and none is copied.
+        under it as the nodes' metadata; `top_n` leaves none out.
 
         Args:
-            nodes: Their metadata counts for title and headings only.
+            passages: Their text, title and headings count.
             wordings: The question itself is one of them.
 
         Returns:
-            For each wording node id to score, of the best `top_n`.
+            For each wording the score of every passage, in [0, 1].
         """
-        scores = self._scorer.score_passages([self._passage(n.node) for n in nodes], wordings)
-        return [
-            {
-                nodes[i].node.node_id: own[i]
-                for i in np.argsort([-each for each in own], kind="stable")[: self.top_n]
-            }
-            for own in scores
-        ]
+        return self._scorer.score_passages(passages, wordings)
 
     def _passage(self, node: BaseNode) -> Passage:
         metadata = node.metadata

@@ -1,0 +1,262 @@
+"""Two public retrieval benchmarks through the product, beside BM25 in the same run.
+
+Usage: python benchmarks/public.py FOLDER [--only scifact|docsearch] [--save FILE] [--compare FILE]
+
+FOLDER holds `scifact/` (corpus.jsonl, queries.jsonl, qrels.tsv: BEIR's) and `docsearch/`
+(questions.jsonl, url_map.json, pages/: the search evaluation of docs-mcp-server). Every document
+is ingested as a page by a page source that reads FOLDER, under its public address, into a
+collection of its own that is dropped afterwards; every question is one `search`, within its
+library for docsearch, with the embedding and the reranker that the settings name. BM25 is bm25s
+(k1 1.5, b .75, English stop words, Snowball stems), over whole abstracts for scifact and over
+whole pages for docsearch.
+
+Measures are those of the sets: nDCG@10 over documents; MRR, recall@5 and nDCG@5 over five passages
+named by their page, where a repeated page keeps its place and earns nothing. Intervals are 95% by
+bootstrap over questions, p is that of a paired randomisation test (10,000 draws, one seed). --save
+writes the scores of each question. --compare reads such a file and ends with 1 where a mean of
+WebRAG fell by more than .005 and the paired test says that this is no chance (p < .05).
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+import math
+import sys
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import bm25s
+import numpy as np
+import Stemmer
+from selectolax.lexbor import LexborHTMLParser
+
+from webrag import WebRAG, load_settings
+from webrag.errors import PageGoneError
+from webrag.ingestion.models import FetchedPage
+
+Scores = dict[str, dict[str, float]]  # question to measure to value
+DRAWS = 10_000
+LOSS = 0.005
+BATCH = 200
+SCIFACT = "https://scifact.example/"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of which site, and the grade of each page that is right."""
+
+    id: str
+    text: str
+    gold: dict[str, int]
+    site: str
+
+
+class Folder:
+    """A page source over documents at hand: address to kind and text."""
+
+    name = "benchmark"
+
+    def __init__(self, pages: dict[str, tuple[Any, str]]) -> None:
+        self.pages = pages
+
+    async def fetch(self, url: str, **_validity: Any) -> FetchedPage:
+        if url not in self.pages:
+            raise PageGoneError(f"{url} is not in the set.", url=url, status=404)
+        kind, text = self.pages[url]
+        return FetchedPage(
+            requested_url=url,
+            url=url,
+            status=200,
+            kind=kind,
+            text=text,
+            fetched_at=datetime.now(UTC),
+            source=self.name,
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
+def load_scifact(folder: Path) -> tuple[Folder, list[Question]]:
+    gold: dict[str, dict[str, int]] = defaultdict(dict)
+    for line in (folder / "qrels.tsv").read_text("utf-8").splitlines()[1:]:
+        query, document, grade = line.split("\t")
+        gold[query][SCIFACT + document] = int(grade)
+    pages = {
+        SCIFACT + each["_id"]: ("markdown", f"# {each['title']}\n\n{each['text']}")
+        for each in read_lines(folder / "corpus.jsonl")
+    }
+    queries = {each["_id"]: each["text"] for each in read_lines(folder / "queries.jsonl")}
+    return Folder(pages), [Question(id, queries[id], gold[id], "scifact.example") for id in gold]
+
+
+def load_docsearch(folder: Path) -> tuple[Folder, list[Question]]:
+    pages = {}
+    for url, name in json.loads((folder / "url_map.json").read_text("utf-8")).items():
+        data = (folder / name).read_bytes()
+        is_html = name.endswith(".gz")
+        text = (gzip.decompress(data) if is_html else data).decode()
+        pages[url] = ("html" if is_html else "markdown", text)
+    questions = []
+    for each in read_lines(folder / "questions.jsonl"):
+        gold = {normalised(page["url"]): page["grade"] for page in each["gold"]}
+        site = each["gold"][0]["url"].split("/")[2]
+        questions.append(Question(each["id"], each["query"], gold, site))
+    return Folder(pages), questions
+
+
+def normalised(url: str) -> str:
+    """As the set compares addresses."""
+    plain = url.split("#")[0].split("?")[0].removesuffix("/")
+    return plain.removesuffix(".md") if plain.endswith(".md") else plain.removesuffix(".html")
+
+
+def dcg(gains: Iterable[float]) -> float:
+    return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, 1))
+
+
+def score_scifact(found: Sequence[str], gold: dict[str, int]) -> dict[str, float]:
+    ranked = list(dict.fromkeys(found))[:10]
+    best = dcg(sorted(gold.values(), reverse=True)[:10])
+    return {"nDCG@10": dcg(gold.get(url, 0) for url in ranked) / best}
+
+
+def score_docsearch(found: Sequence[str], gold: dict[str, int]) -> dict[str, float]:
+    top = [normalised(url) for url in found][:5]
+    first = next((place for place, url in enumerate(top, 1) if url in gold), None)
+    gains = [2 ** gold.get(url, 0) - 1 if url not in top[:n] else 0 for n, url in enumerate(top)]
+    best = sorted((2**grade - 1 for grade in gold.values()), reverse=True)[:5]
+    return {
+        "MRR": 1 / first if first else 0.0,
+        "recall@5": len(gold.keys() & set(top)) / len(gold),
+        "nDCG@5": dcg(gains) / dcg(best),
+    }
+
+
+SETS = {
+    "scifact": (load_scifact, score_scifact),
+    "docsearch": (load_docsearch, score_docsearch),
+}
+
+
+async def product_results(source: Folder, questions: Sequence[Question]) -> dict[str, list[str]]:
+    settings = load_settings(collection=f"public_{uuid.uuid4().hex[:8]}")
+    results = {}
+    async with WebRAG(settings, page_source=source) as rag:
+        try:
+            urls = list(source.pages)
+            for start in range(0, len(urls), BATCH):
+                report = await rag.ingest(urls[start : start + BATCH])
+                for url, reason in report.failed.items():
+                    print(f"left out: {url}: {reason}", file=sys.stderr)
+                print(f"{start + len(report.pages)} of {len(urls)} pages", file=sys.stderr)
+            for each in questions:
+                result = await rag.search(each.text, sites=each.site, top_k=20)
+                ranked = sorted(result.chunks, key=lambda item: -item.reranked_score)
+                found = [item.chunk.source_url for item in ranked if not item.is_locality_expanded]
+                results[each.id] = found
+        finally:
+            await rag.drop_collection()
+    return results
+
+
+def bm25_results(source: Folder, questions: Sequence[Question]) -> dict[str, list[str]]:
+    results = {}
+    stemmer = Stemmer.Stemmer("english")
+    for site in dict.fromkeys(each.site for each in questions):
+        urls = [url for url in source.pages if site in url]
+        texts = [words_of(*source.pages[url]) for url in urls]
+        tokens = bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False)
+        index = bm25s.BM25(k1=1.5, b=0.75)
+        index.index(tokens, show_progress=False)
+        asked = [each for each in questions if each.site == site]
+        queries = bm25s.tokenize(
+            [each.text for each in asked], stopwords="en", stemmer=stemmer, show_progress=False
+        )
+        places, _ = index.retrieve(queries, k=min(20, len(urls)), show_progress=False)
+        for each, row in zip(asked, places, strict=True):
+            results[each.id] = [urls[place] for place in row]
+    return results
+
+
+def words_of(kind: str, text: str) -> str:
+    return LexborHTMLParser(text).text(separator=" ") if kind == "html" else text
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    draws = np.random.default_rng(0).choice(np.asarray(values), (DRAWS, len(values))).mean(axis=1)
+    low, high = np.quantile(draws, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def chance(differences: Sequence[float]) -> float:
+    """How often random signs give a mean as far from zero; two-sided."""
+    values = np.asarray(differences)
+    signs = np.random.default_rng(0).choice((-1.0, 1.0), (DRAWS, len(values)))
+    drawn = np.abs((signs * values).mean(axis=1))
+    return float((1 + (drawn >= abs(values.mean()) - 1e-12).sum()) / (DRAWS + 1))
+
+
+def differences(left: Scores, right: Scores, measure: str) -> list[float]:
+    return [left[id][measure] - right[id][measure] for id in left if id in right]
+
+
+def report(name: str, ours: Scores, bm25: Scores) -> None:
+    for measure in next(iter(ours.values())):
+        p = chance(differences(ours, bm25, measure))
+        for system, scores in (("WebRAG", ours), ("BM25", bm25)):
+            values = [score[measure] for score in scores.values()]
+            low, high = interval(values)
+            print(f"{name:9} {measure:8} {system:6} {np.mean(values):.3f} [{low:.3f}, {high:.3f}]")
+        print(f"{name:9} {measure:8} paired p {p:.4f}")
+
+
+def has_regressed(name: str, ours: Scores, before: Scores) -> bool:
+    found = False
+    for measure in next(iter(ours.values())):
+        changed = differences(ours, before, measure)
+        mean, p = float(np.mean(changed)), chance(changed)
+        lost = mean < -LOSS and p < 0.05
+        found |= lost
+        verdict = "regression" if lost else "no regression"
+        print(f"{name:9} {measure:8} change {mean:+.3f}, p {p:.4f}: {verdict}")
+    return found
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", choices=sorted(SETS))
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--compare", type=Path)
+    options = parser.parse_args()
+    saved: dict[str, Scores] = {}
+    for name in [options.only] if options.only else sorted(SETS):
+        load, score = SETS[name]
+        source, questions = load(options.folder / name)
+        ours = await product_results(source, questions)
+        words = bm25_results(source, questions)
+        saved[name] = {each.id: score(ours[each.id], each.gold) for each in questions}
+        bm25 = {each.id: score(words[each.id], each.gold) for each in questions}
+        report(name, saved[name], bm25)
+    if options.save:
+        options.save.write_text(json.dumps(saved, indent=1, sort_keys=True) + "\n", "utf-8")
+    if not options.compare:
+        return 0
+    before = json.loads(options.compare.read_text("utf-8"))
+    lost = [has_regressed(name, saved[name], before[name]) for name in saved if name in before]
+    return int(any(lost))
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
