@@ -16,12 +16,16 @@ PACKAGES = ("webrag", "node_parsers", "postprocessors")
 OWNERS = {
     "webrag/corpus/acquirer.py": "a flight, ended by the last caller who leaves",
     "webrag/orchestration/links/expander.py": "the table of running fetches, ended with the round",
+    "webrag/ingestion/browser/renderer.py": "the drawing, which ends what is under way",
+    "webrag/ingestion/git/clone.py": "the clone, which waits for the program",
+    "webrag/jobs/worker.py": "the worker, whose end waits for what it started",
     "webrag/mcp_server/authorization/memories.py": "the memories, whose close waits",
     "webrag/mcp_server/http_server.py": "the server, which ends when the task has",
     "webrag/mcp_server/progress.py": "the reporter, whose flush waits",
     "webrag/mcp_server/runtime.py": "the runtime, whose close waits",
     "webrag/mcp_server/server.py": "nobody: the task ends the process",
     "webrag/mcp_server/tools.py": "the call, which cancels its heartbeat",
+    "webrag/web/runs.py": "the table of runs, whose close waits",
 }
 
 # Who may use the threads of the event loop, in which names are looked up: for what is short or
@@ -35,9 +39,12 @@ BORROWERS = {
     "webrag/corpus/maintenance/importing.py": "reads a file, batch by batch",
     "webrag/embedding/served.py": "closes connections",
     "webrag/ingestion/firecrawl/client.py": "imports a package",
+    "webrag/ingestion/files/naming.py": "lists folders that the user named, within limits",
+    "webrag/ingestion/git/clone.py": "makes, measures and removes folders",
     "webrag/maintenance.py": "loads a model",
     "webrag/postgres/database.py": "starts and stops the server",
     "webrag/postgres/server.py": "looks for the server",
+    "webrag/web/corpus.py": "writes files for an export and from an upload",
     "webrag/wiring/assembly.py": "loads models",
     "webrag/wiring/embeddings.py": "loads a model",
     "webrag/wiring/langsmith_tracing.py": "sends what is left, with a limit",

@@ -231,7 +231,7 @@ class _Drawing:
         await context.route("**/*", self._handle)
         await context.route_web_socket("**/*", _refuse_socket)
         tab = await context.new_page()
-        context.on("page", lambda other: asyncio.ensure_future(other.close()))
+        context.on("page", _close)
         left_ms = max(1.0, (until - time.monotonic()) * 1000)
         await tab.goto(self._page.url, wait_until="domcontentloaded", timeout=left_ms)
         await self._still(tab, until)
@@ -250,7 +250,7 @@ class _Drawing:
             await asyncio.sleep(_POLL_S)
 
     async def _handle(self, route: "Route") -> None:
-        task = asyncio.ensure_future(self._answer(route))
+        task = asyncio.create_task(self._answer(route))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         with contextlib.suppress(asyncio.CancelledError):
@@ -301,6 +301,10 @@ class _Drawing:
 
 def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name not in _DROPPED_HEADERS}
+
+
+async def _close(tab: "Page") -> None:
+    await tab.close()
 
 
 async def _refuse_socket(socket: "WebSocketRoute") -> None:

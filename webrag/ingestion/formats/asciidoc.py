@@ -9,25 +9,32 @@ from dataclasses import dataclass
 
 __all__ = ["AsciiDoc", "read_asciidoc"]
 
-_ATTRIBUTE = re.compile(r":(!?[\w-]+)!?:(?:[ \t]+(.*))?\Z")
-_HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
-_DELIMITER = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3,})[ \t]*(\w*)\Z")
-_BLOCK_ATTRIBUTES = re.compile(r"\[([^\[\]]*)\]\Z")
-_TABLE = re.compile(r"[|,:!]={3,}\Z")
-_LIST_ITEM = re.compile(r"[ \t]*(\*{1,5}|-|\.{1,5}|\d+\.)[ \t]+(\S.*)\Z")
-_TERM = re.compile(r"([^\s/][^:]*?)(:{2,4}|;;)(?:[ \t]+(.*))?\Z")
-_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t]+(.*)\Z")
+_ATTRIBUTE = re.compile(r":(!?[\w-]{1,100}+)!?:(?:[ \t]++(.*))?\Z")
+_HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]{1,100}+(\S.*)\Z")
+_DELIMITER = re.compile(
+    r"(-{4,200}+|\.{4,200}+|={4,200}+|\*{4,200}+|_{4,200}+|\+{4,200}+|/{4,200}+|--|`{3,200}+)"
+    r"[ \t]{0,100}+(\w{0,100}+)\Z"
+)
+_BLOCK_ATTRIBUTES = re.compile(r"\[([^\[\]]{0,2000}+)\]\Z")
+_TABLE = re.compile(r"[|,:!]={3,200}+\Z")
+_LIST_ITEM = re.compile(r"[ \t]{0,100}+(\*{1,5}|-|\.{1,5}|\d{1,9}+\.)[ \t]{1,100}+(\S.*)\Z")
+_TERM = re.compile(r"([^\s/][^:]{0,500}?)(:{2,4}+|;;)(?:[ \t]{1,100}+(.*))?\Z")
+_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t]{1,100}+(.*)\Z")
 _DROPPED = re.compile(r"(?:include|ifdef|ifndef|ifeval|endif|toc|image|video|audio)::.*\Z")
 _REFERENCE = re.compile(r"\{([\w-]{1,60})\}")
-_LINK = re.compile(r"(?:link:)?(https?://[^\s\[\]<>]+|(?<=link:)[^\s\[\]<>]+)\[([^\[\]]*)\]")
-_XREF = re.compile(r"xref:([^\s\[\]]+)\[([^\[\]]*)\]")
-_CROSS = re.compile(r"<<([^<>,\s]+)(?:,[ \t]*([^<>]*))?>>")
-_INLINE_IMAGE = re.compile(r"\bimage:[^\s\[\]:]+\[([^\[\]]*)\]")
-_MACRO = re.compile(r"\b(?:kbd|btn|menu|footnote|pass):[\w-]*\[([^\[\]]*)\]")
-_ANCHOR = re.compile(r"\[\[[^\[\]]*\]\]|\[#[^\[\]]*\](?=[#*_`])")
-_STRONG = re.compile(r"(?<![\w*])\*{1,2}(?=\S)([^*\n]+?)(?<=\S)\*{1,2}(?![\w*])")
-_CODE = re.compile(r"``?\+?([^`\n]+?)\+?``?")
-_CALLOUT = re.compile(r"[ \t]*(?:#|//|--|;;)?[ \t]*(?:<\d+>[ \t]*)+\Z")
+_LINK = re.compile(
+    r"(?:link:)?(https?://[^\s\[\]<>]{1,1000}+|(?<=link:)[^\s\[\]<>]{1,1000}+)\[([^\[\]]{0,1000}+)\]"
+)
+_XREF = re.compile(r"xref:([^\s\[\]]{1,500}+)\[([^\[\]]{0,1000}+)\]")
+_CROSS = re.compile(r"<<([^<>,\s]{1,500}+)(?:,[ \t]{0,100}+([^<>]{0,1000}+))?>>")
+_INLINE_IMAGE = re.compile(r"\bimage:[^\s\[\]:]{1,500}+\[([^\[\]]{0,1000}+)\]")
+_MACRO = re.compile(r"\b(?:kbd|btn|menu|footnote|pass):[\w-]{0,100}+\[([^\[\]]{0,1000}+)\]")
+_ANCHOR = re.compile(r"\[\[[^\[\]]{0,500}+\]\]|\[#[^\[\]]{0,500}+\](?=[#*_`])")
+_STRONG = re.compile(r"(?<![\w*])\*{1,2}(?=\S)([^*\n]{1,500}?)(?<=\S)\*{1,2}(?![\w*])")
+_CODE = re.compile(r"``?\+?([^`\n]{1,500}?)\+?``?")
+_CALLOUT = re.compile(
+    r"[ \t]{0,100}+(?:#|//|--|;;)?[ \t]{0,100}+(?:<\d{1,4}+>[ \t]{0,100}+){1,50}+\Z"
+)
 _CODE_STYLES = frozenset({"source", "listing", "literal", "console", "subs"})
 
 

@@ -12,7 +12,7 @@ __all__ = ["CodeText", "blocks_of", "read_code"]
 _LONG_LINES = 60
 # Shorter ones join the next: a heading for every import would tell nothing apart.
 _SHORT_LINES = 4
-_CLOSING = re.compile(r"[\s)\]}>;,]*(?:end\b.*|fi|done|esac)?[\s)\]}>;,]*\Z")
+_CLOSING = re.compile(r"[\s)\]}>;,]{0,100}+(?:end\b.*|fi|done|esac)?[\s)\]}>;,]{0,100}+\Z")
 _MARGIN = re.compile(r"[ \t]*")
 _COMMENT = re.compile(r"\s*(?:#(?!\[)|//|/\*|\*|--|;|%|\"\"\"|''')")
 _DECORATOR = re.compile(r"\s*(?:@|#\[|\[[A-Z])")

@@ -10,7 +10,9 @@ from webrag.ingestion.models import Anchor
 __all__ = ["line_anchors"]
 
 _NOT_WORDS = re.compile(r"[\W_]+")
-_LINK_TARGET = re.compile(r"\]\([^)\s]*(?:\s[^)]*)?\)|\]\[[^\]]*\]|<https?:[^>]*>")
+_LINK_TARGET = re.compile(
+    r"\]\([^)\s]{0,1000}+(?:\s[^)]{0,500}+)?\)|\]\[[^\]]{0,500}+\]|<https?:[^>]{0,1000}+>"
+)
 # Letters and digits of a line that are looked for: all of it first, then its beginning.
 _WHOLE, _BEGINNING = 32, 12
 # How far ahead: a chapter for words that stand only once, some lines for those that do not.

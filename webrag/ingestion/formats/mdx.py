@@ -6,7 +6,7 @@ __all__ = ["without_components"]
 
 _FENCE = re.compile(r"^([ \t]*(?:`{3,}|~{3,}))", re.MULTILINE)
 _MODULE = re.compile(r"(?:^(?:import|export)[ \t][^\n]*\n(?:[ \t}\])][^\n]*\n)*)", re.MULTILINE)
-_COMMENT = re.compile(r"\{/\*(?:[^*]|\*(?!/))*\*/\}")
+_COMMENT = re.compile(r"\{/\*(?:[^*]|\*(?!/)){0,2000}+\*/\}")
 _TAG = re.compile(r"^[ \t]*</?[A-Z][\w.]*(?:[ \t\n][^<>]*)?/?>[ \t]*$", re.MULTILINE)
 _TITLED = re.compile(r"""\b(?:title|label|header|summary)=["']([^"'\n]{1,200})["']""")
 

@@ -154,7 +154,7 @@ class GitClones:
         self, process: asyncio.subprocess.Process, file: GitFile, folder: Path
     ) -> tuple[bytes, bytes]:
         """Wait for the end, and raise when the clone grows too large."""
-        done = asyncio.ensure_future(process.communicate())
+        done = asyncio.create_task(process.communicate())
         try:
             while True:
                 await asyncio.wait([done], timeout=_WATCHED_S)
