@@ -39,7 +39,7 @@ _PAGE_PRIORITY: Final = 1  # somebody waits for it
 
 _EPOCH: Final = 1_700_000_000
 
-_MOST_DEATHS: Final = 8
+_MOST_DEATHS: Final = 20
 
 _LONGEST_EVERY: Final = timedelta(days=3650)
 

@@ -210,9 +210,14 @@ class JobWorker:
         await self._queue.prepare()
         self._is_stopping = False
         while True:
-            async with self._engine() as app:
-                await self._look_after(app)
-                await self._work(app, until_empty=until_empty)
+            try:
+                async with self._engine() as app:
+                    await self._look_after(app)
+                    await self._work(app, until_empty=until_empty)
+            except (ConnectorException, StorageError) as error:
+                if until_empty:
+                    raise StorageError(f"The job queue was lost: {_said(error)}") from error
+                _log.warning("The job queue cannot be reached: %s", _said(error))
             if until_empty and not await self._queue.others_wait():
                 return
             if until_empty:
@@ -263,7 +268,7 @@ class JobWorker:
             await settled([working])
         error = None if working.cancelled() else working.exception()
         if error is not None:
-            _log.warning("The worker was interrupted: %s", error)
+            _log.warning("The worker was interrupted: %s", _said(error))
 
     async def _keep_looking_after(self, app: procrastinate.App) -> None:
         while True:
@@ -271,7 +276,9 @@ class JobWorker:
             try:
                 await self._look_after(app)
             except (ConnectorException, StorageError) as error:
-                _log.warning("Jobs of workers that are gone could not be looked for: %s", error)
+                _log.warning(
+                    "Jobs of workers that are gone could not be looked for: %s", _said(error)
+                )
 
     async def _look_after(self, app: procrastinate.App) -> None:
         """Take jobs of dead workers back into the queue, and put in what is due."""
@@ -371,6 +378,11 @@ class JobWorker:
             )
         finally:
             await ended([watching])
+
+
+def _said(error: BaseException) -> str:
+    """What the database said, which procrastinate hides behind a sentence of its own."""
+    return " ".join(str(error.__cause__ or error).split())
 
 
 async def _unless_lost(work: Callable[[], Awaitable[None]]) -> None:

@@ -236,7 +236,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "include": _globs("Only /guide/**."),
             "exclude": _globs("Not *.pdf."),
-            "queue": {"type": "boolean", "description": "Let workers do it."},
+            "queue": {"type": "boolean"},
         },
         "url",
     ),

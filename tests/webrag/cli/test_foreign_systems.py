@@ -5,10 +5,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from click.testing import Result
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.corpus_fixtures import server as server
 
@@ -39,7 +40,10 @@ def test_server_of_ones_own_needs_no_module_of_unix(
     server: Any, static_site: Callable[..., Any], tmp_path: Any
 ) -> None:
     site = static_site({"/": PAGE, "/other": PAGE.replace("Kettle", "Pot")})
-    url = make_conninfo(server.embedded.conninfo, dbname=server.name, user="postgres")
+    place = conninfo_to_dict(server.embedded.conninfo)
+    url = f"postgresql://postgres@/{server.name}?host={quote(str(place['host']))}"
+    if "port" in place:
+        url += f"&port={place['port']}"
 
     ran = subprocess.run(
         [sys.executable, "-c", WITHOUT, site, "--allow-host", site.removeprefix("http://"), "-q"],

@@ -22,7 +22,7 @@ from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import JobWorker
 from webrag.postgres.database import Database
 
-QUICK = WorkerOptions(heartbeat_s=0.2, stalled_s=1.5, poll_s=0.2, grace_s=5)
+QUICK = WorkerOptions(heartbeat_s=0.5, stalled_s=20, poll_s=0.2, grace_s=5)
 
 
 @pytest.fixture

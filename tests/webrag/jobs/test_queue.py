@@ -102,7 +102,7 @@ async def test_turn_taken_over_can_write_no_more(queue: JobQueue) -> None:
 
 async def test_job_that_every_worker_dies_of_fails(queue: JobQueue) -> None:
     job = await queue.enqueue_site(START, ALL)
-    turns = [await queue.begin_turn(job.id) for _ in range(12)]
+    turns = [await queue.begin_turn(job.id) for _ in range(25)]
 
     assert turns[-1] is None
     ended = await queue.job(job.id)

@@ -40,6 +40,7 @@ from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
 from webrag.corpus.texts import PageName, PageText, PassageText
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
+from webrag.jobs.models import Job, JobRequest
 from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import http_app
 from webrag.orchestration.models import ProgressCallback
@@ -47,6 +48,10 @@ from webrag.presentation.brief.models import EvidenceBlock
 from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 from webrag.retrieval.reading import PageExcerpt, ReadingPlace, excerpt_at
 from webrag.settings import load_settings
+
+
+def _job(number: int, request: JobRequest) -> Job:
+    return Job(id=number, request=request, state="waiting", enqueued_at=datetime.now(UTC))
 
 
 class ScriptedMemory:
@@ -157,6 +162,14 @@ class ScriptedMemory:
         on_progress(CrawlProgress(done=3, queued=9, failed=0, pages_per_second=1.0))
         await self._work("ingest_site", None, url=url, options=options)
         return SiteReport(start_url=url, pages={"indexed": 3}, ended="limit", queued=9)
+
+    async def enqueue_site(self, url: str, options: CrawlOptions) -> Job:
+        await self._work("enqueue_site", None, url=url, options=options)
+        return _job(1, JobRequest(url=url, options=options))
+
+    async def enqueue(self, urls: list[str], *, refresh: bool = False) -> list[Job]:
+        await self._work("enqueue", None, urls=urls, refresh=refresh)
+        return [_job(n, JobRequest(url=url, refresh=refresh)) for n, url in enumerate(urls, 1)]
 
     async def status(self, source_url: str | None = None, *, include_urls: bool = True) -> Any:
         await self._work("status", None, source_url=source_url, include_urls=include_urls)

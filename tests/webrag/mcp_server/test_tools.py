@@ -210,6 +210,21 @@ async def test_ingest_of_a_site_that_takes_too_long_says_how_to_go_on(
     assert memory.cancelled.is_set()
 
 
+async def test_site_to_be_ingested_by_workers_is_only_enqueued(call: Call, memory: Any) -> None:
+    result = await call("ingest", {"url": URL, "max_pages": 30, "queue": True})
+
+    assert memory.calls == [("enqueue_site", {"url": URL, "options": CrawlOptions(max_pages=30)})]
+    assert f"- 1: {URL}\n  (waiting" in text_of(result)
+
+
+async def test_pages_to_be_ingested_by_workers_are_only_enqueued(call: Call, memory: Any) -> None:
+    result = await call("ingest", {"url": [URL, "ftp://x"], "queue": True})
+
+    assert memory.calls == [("enqueue", {"urls": [URL], "refresh": False})]
+    assert f"- 1: {URL}\n  (waiting)" in text_of(result)
+    assert "- ftp://x\n  (refused: " in text_of(result)
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
