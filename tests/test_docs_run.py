@@ -29,6 +29,7 @@ OTHERS = {
     "claude mcp add": "the client's own; test_deployment.py looks at the part that is ours",
     "webrag web": "it serves until it is stopped; test_web_command.py starts one",
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
+    "pip install 'webrag[": "a test below looks for the extra",
     'pip install "webrag[': "a test below looks for the extra",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
     "apt-get install": "the continuous integration does it",

@@ -320,7 +320,7 @@ async def read_shell(lab: Lab, settings: Settings) -> Any:
 
 
 def chosen_browser(settings: Settings) -> Any:
-    renderer = choose_renderer(settings, BuiltinSource(settings.fetch_config()))
+    renderer = choose_renderer(settings, BuiltinSource(settings.fetch_config(), SimpleNamespace))
     assert isinstance(renderer, BrowserRenderer)
     return renderer.executable
 

@@ -18,6 +18,8 @@ __all__ = ["Respelling", "doubtful_words", "respelled", "word_pairs"]
 
 # Shorter words have so many neighbours that the nearest says little.
 _LEAST_LETTERS = 4
+# Each letter has fifty edits; nobody types a longer word wrong in one letter only.
+_MOST_LETTERS = 30
 _LEAST_PART = 3
 # A spelling that stands in one chunk only may be a typing error of the corpus itself.
 _LEAST_CHUNKS = 2
@@ -165,7 +167,8 @@ class Respelling:
 
 
 def _is_worth_it(word: str) -> bool:
-    return len(word) >= _LEAST_LETTERS and word.lower() not in QUESTION_STOPWORDS
+    is_of_length = _LEAST_LETTERS <= len(word) <= _MOST_LETTERS
+    return is_of_length and word.lower() not in QUESTION_STOPWORDS
 
 
 def _halves(word: str) -> Iterator[tuple[str, str]]:

@@ -68,10 +68,9 @@ DESCRIPTIONS = {
     "read": (
         "Read on in an indexed page: from an offset, heading or passage id, or around a quotation."
     ),
-    "status": "List what is indexed: totals, and each page's URL, title and age.",
+    "status": "List what is indexed: totals, pages with title and age.",
     "ingest": (
-        "Fetch and index web pages, or a site, for later searches. If time runs out, repeat the "
-        "call."
+        "Fetch and index pages or a site for later searches. If time runs out, repeat the call."
     ),
     "verify": (
         "Check quotations: is each verbatim in the stored page, and still on the live one? Use it "

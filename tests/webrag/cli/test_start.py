@@ -3,10 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import Result
 
 from webrag.postgres.database import Database
@@ -50,8 +48,8 @@ def test_help_imports_neither_the_database_nor_the_settings() -> None:
     assert len(modules) < 450
 
 
-def test_wrong_path_imports_nothing_that_answers() -> None:
-    modules, _ = imported("answer", "./kettle.html", "How is it cleaned?", "--data-dir", "/tmp")
+def test_wrong_address_imports_nothing_that_answers() -> None:
+    modules, _ = imported("answer", "kettle.html", "How is it cleaned?", "--data-dir", "/tmp")
 
     assert not modules & {*HEAVY, "psycopg.pq", "webrag.wiring.assembly"}
 
@@ -74,13 +72,3 @@ def test_search_imports_no_llama_index(
     assert "every three weeks with citric acid" in shown
     assert not modules & {*HEAVY, "webrag.answering.manager"}
     assert len(modules) < 1_200
-
-
-@pytest.mark.parametrize("path", ["./manual.html", "/srv/manual", "~/manual", "page.md", "../x"])
-def test_local_path_is_told_how_it_can_be_read(path: str, corpus_command: Run) -> None:
-    result = corpus_command(None, "ingest", path)
-
-    assert result.exit_code == 2
-    assert "python -m http.server" in result.stderr
-    assert "WEBRAG_ALLOW_HOSTS=127.0.0.1:8000" in result.stderr
-    assert Path(path).name in result.stderr

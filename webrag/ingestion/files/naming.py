@@ -72,7 +72,10 @@ def named_address(given: str | Path) -> str:
         except InputError as error:
             if _SCHEME.match(text) or not text.strip():
                 raise
-            raise InputError(f"{error} Nor is there a file or folder of that name.") from error
+            raise InputError(
+                f"There is no file or folder {text!r} here, and it is no web address such as"
+                " https://example.com/page."
+            ) from error
     try:
         path = Path(text).expanduser()
     except RuntimeError as error:
