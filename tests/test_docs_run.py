@@ -28,6 +28,8 @@ OTHERS = {
     "uv tool install": "the wheel of the same folder is installed by the continuous integration",
     "claude mcp add": "the client's own; test_deployment.py looks at the part that is ours",
     "webrag web": "it serves until it is stopped; test_web_command.py starts one",
+    "uv run webrag web": "the same",
+    "webrag worker": "it works until it is stopped; the tests of the jobs start some",
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
     "pip install 'webrag[": "a test below looks for the extra",
     'pip install "webrag[': "a test below looks for the extra",
