@@ -15,7 +15,7 @@ from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.presentation.reports import counted
 from webrag.web.runs import WatchedRun
-from webrag.web.site import Site, came_from_here
+from webrag.web.site import Site, may_run
 
 if TYPE_CHECKING:
     from webrag.answering.models import AnswerEvent, ManagerResult
@@ -134,7 +134,7 @@ class AskHandlers:
     async def home(self, request: Request) -> Response:
         """The form; with a question, the whole answer beneath it."""
         asked = parse_asked(request.query_params)
-        if not asked.question or not _may_run(request):
+        if not asked.question or not may_run(request):
             return await self._form(request, asked)
         run = self._start(request, asked)
         assert run.task is not None
@@ -251,11 +251,6 @@ def _as_markdown(part: Any) -> str:
         width = rows[0].count("|") - 1 if rows else 1
         return "\n".join(["|" + " |" * width, "|" + "---|" * width, *rows])
     return str(text)
-
-
-def _may_run(request: Request) -> bool:
-    """Whether the address was typed, or followed from this page: a link elsewhere only fills in."""
-    return came_from_here(request)
 
 
 def _distinct(runs: list[WatchedRun]) -> list[WatchedRun]:

@@ -51,14 +51,29 @@ class SignIn:
             return
         await self._app(self._with_token(scope), receive, _redirecting(scope, send))
 
+    async def _accepts(self, token: str, scope: Scope) -> bool:
+        """Whether the application lets a token in; wrong ones are kept nowhere."""
+        statuses: list[int] = []
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        host = [(name, value) for name, value in scope["headers"] if name == b"host"]
+        asked = {"method": "GET", "path": "/", "raw_path": b"/", "query_string": b""}
+        await self._app({**scope, **asked, "headers": [*host, _bearer(token)]}, receive, send)
+        return 401 not in statuses
+
     def _with_token(self, scope: Scope) -> Scope:
         if "authorization" in Headers(scope=scope):
             return scope
         token = self._tokens.get(Request(scope).cookies.get(_COOKIE, ""))
         if token is None:
             return scope
-        added = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
-        return {**scope, "headers": [*scope["headers"], added]}
+        return {**scope, "headers": [*scope["headers"], _bearer(token)]}
 
     async def _form(self, request: Request) -> Response:
         if request.method != "POST" or not came_from_here(request):
@@ -70,6 +85,8 @@ class SignIn:
             if len(body) > _LONGEST_FORM:
                 return Response("The token is too long.", status_code=413)
         token = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
+        if not await self._accepts(token, request.scope):
+            return RedirectResponse(f"{SIGN_IN_PATH}?wrong", status_code=303)
         session = secrets.token_urlsafe(32)
         self._tokens[session] = token
         while len(self._tokens) > _MOST_SESSIONS:
@@ -83,6 +100,10 @@ class SignIn:
             secure=request.url.scheme == "https",
         )
         return response
+
+
+def _bearer(token: str) -> tuple[bytes, bytes]:
+    return b"authorization", f"Bearer {token}".encode("latin-1", "replace")
 
 
 def _redirecting(scope: Scope, send: Send) -> Send:

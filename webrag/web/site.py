@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -16,7 +17,7 @@ from webrag.web.runs import Runs, WatchedRun
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = ["Enter", "Handler", "NotKeptError", "Site"]
+__all__ = ["Enter", "Handler", "NotKeptError", "Site", "came_from_here", "may_run"]
 
 Enter: TypeAlias = Callable[[Request, str], AbstractAsyncContextManager["WebRAG"]]
 """Lets a request in to the memory it works on, given the tool that does the same over MCP.
@@ -109,3 +110,18 @@ def came_from_here(request: Request) -> bool:
     The names that the server answers to include every port of this machine; this does not.
     """
     return request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+
+
+def may_run(request: Request) -> bool:
+    """Whether an address was typed, or followed from this server: a link elsewhere starts nothing.
+
+    Browsers do not tell another machine over plain http where a link stood, but for its `Referer`,
+    which this server's pages send to itself only.
+    """
+    if "sec-fetch-site" in request.headers or _is_this_machine(request.url.hostname or ""):
+        return came_from_here(request)
+    return urlsplit(request.headers.get("referer", "")).netloc == request.headers.get("host")
+
+
+def _is_this_machine(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")

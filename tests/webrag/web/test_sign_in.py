@@ -50,11 +50,18 @@ async def test_token_opens_the_page_and_never_reaches_the_browser(
 
 
 async def test_wrong_token_is_told_so(client: httpx2.AsyncClient) -> None:
-    await client.post("/sign-in", data={"token": "guess"})
-    answer = await client.get("/", headers=HTML)
+    answer = await client.post("/sign-in", data={"token": "guess"})
     form = await client.get(answer.headers["location"], headers=HTML)
 
     assert "This token is not accepted" in form.text
+
+
+async def test_wrong_tokens_sign_nobody_out(client: httpx2.AsyncClient) -> None:
+    await client.post("/sign-in", data={"token": "secret"})
+    for guess in range(1_001):
+        await client.post("/sign-in", data={"token": str(guess)})
+
+    assert (await client.get("/", headers=HTML)).text == "inside"
 
 
 async def test_programs_get_the_status_and_their_path_no_cookie_opens(
