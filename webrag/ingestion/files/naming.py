@@ -73,7 +73,7 @@ def named_address(given: str | Path) -> str:
             if _SCHEME.match(text) or not text.strip():
                 raise
             raise InputError(
-                f"There is no file or folder {text!r} here, and it is no web address such as"
+                f"There is no file or folder {text!r} here, and it is no URL such as"
                 " https://example.com/page."
             ) from error
     try:

@@ -20,7 +20,7 @@ def test_existing_path_is_a_file_and_everything_else_a_url(
 
 
 def test_what_is_neither_path_nor_url_is_refused() -> None:
-    with pytest.raises(InputError, match=r"There is no file or folder .* no web address"):
+    with pytest.raises(InputError, match=r"There is no file or folder .* no URL"):
         named_address("no-such-file.md")
 
 
