@@ -63,7 +63,9 @@ class SignIn:
             return {"type": "http.request", "body": b"", "more_body": False}
 
         host = [(name, value) for name, value in scope["headers"] if name == b"host"]
-        asked = {"method": "GET", "path": "/", "raw_path": b"/", "query_string": b""}
+        # Nothing stands there, and it is behind the check of tokens all the same.
+        path = f"{SIGN_IN_PATH}/check"
+        asked = {"method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
         await self._app({**scope, **asked, "headers": [*host, _bearer(token)]}, receive, send)
         return 401 not in statuses
 
