@@ -22,7 +22,7 @@ from webrag.cli.running import run
 from webrag.concurrency import in_background
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from webrag.app import WebRAG
@@ -151,11 +151,12 @@ async def _answer(
     max_tokens: int | None,
     no_pager: bool,
 ) -> None:
+    from webrag.ingestion.files.naming import check_named
     from webrag.presentation.results import narrowed
     from webrag.retrieval.filters import SearchFilters
 
     options = run_options(ctx)
-    _check(question, wordings, [url, *also])
+    _check(question, wordings, [url, *also], check_named)
     wanted = SearchFilters.of(sites=site or None, years=year or None)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
@@ -194,8 +195,10 @@ async def _search(
     max_tokens: int | None,
     no_pager: bool,
 ) -> None:
+    from webrag.ingestion.files.naming import named_address
+
     options = run_options(ctx)
-    _check(question, wordings, url)
+    _check(question, wordings, url, named_address)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
         async with _open(ctx.obj) as rag:
@@ -220,13 +223,17 @@ async def _search(
         ctx.exit(1)
 
 
-def _check(question: str, wordings: "Sequence[str]", urls: "Sequence[str]") -> None:
+def _check(
+    question: str,
+    wordings: "Sequence[str]",
+    urls: "Sequence[str]",
+    check_url: "Callable[[str], str]",
+) -> None:
     """Refuse what cannot be used before anything is started for it."""
     from webrag.argument_checks import checked_wordings
-    from webrag.ingestion.files.naming import named_address
 
     for url in urls:
-        named_address(url)
+        check_url(url)
     from webrag.app import check_question
 
     check_question(question)

@@ -84,11 +84,11 @@ async def _ask(
 ) -> "tuple[ManagerResult, Callable[[str], int]]":
     from webrag.answering.planning import answer_request
     from webrag.app import WebRAG, check_question
-    from webrag.ingestion.files.naming import named_address
+    from webrag.ingestion.files.naming import check_named
 
     # Refuses what cannot be used before anything is started for it.
     check_question(question)
-    named = tuple(map(named_address, asked["url"]))
+    named = tuple(map(check_named, asked["url"]))
     answer_request(question, **asked | {"url": named})
     async with WebRAG(settings) as rag:
         return await rag.ask(question, **asked, on_event=writer.tell), rag.count_tokens

@@ -48,8 +48,8 @@ def test_help_imports_neither_the_database_nor_the_settings() -> None:
     assert len(modules) < 450
 
 
-def test_wrong_address_imports_nothing_that_answers() -> None:
-    modules, _ = imported("answer", "kettle.html", "How is it cleaned?", "--data-dir", "/tmp")
+def test_wrong_path_imports_nothing_that_answers() -> None:
+    modules, _ = imported("answer", "./kettle.html", "How is it cleaned?", "--data-dir", "/tmp")
 
     assert not modules & {*HEAVY, "psycopg.pq", "webrag.wiring.assembly"}
 

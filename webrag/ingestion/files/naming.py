@@ -13,7 +13,7 @@ from webrag.ingestion.addresses import file_path, file_url, is_file, page_addres
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
 
-__all__ = ["NamedSources", "expand_named", "named_address"]
+__all__ = ["NamedSources", "check_named", "expand_named", "named_address"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
@@ -81,6 +81,18 @@ def named_address(given: str | Path) -> str:
     except RuntimeError as error:
         raise InputError(f"The path {text!r} names a user that there is not.") from error
     return file_url(Path(os.path.abspath(path)))  # noqa: PTH100 - links are resolved when read
+
+
+def check_named(given: str | Path) -> str:
+    """As `named_address`, for what has to be there to be of use.
+
+    Raises:
+        InputError: It is neither, or there is no such file or folder.
+    """
+    address = named_address(given)
+    if is_file(address) and not file_path(address).exists():
+        raise InputError(f"There is no file or folder {file_path(address)}.")
+    return address
 
 
 def _is_path(text: str) -> bool:
