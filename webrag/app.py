@@ -343,7 +343,8 @@ class WebRAG:
         _check_words(known_context, constraints)
         parts = await self._current_parts()
         stored = await self._stored_files(named, on_progress)
-        return await parts.engine.run(
+        engine = await asyncio.to_thread(parts.engine)
+        return await engine.run(
             named.urls,
             question,
             stored=stored,
@@ -405,7 +406,8 @@ class WebRAG:
             source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
         )
         parts = await self._current_parts()
-        result = await parts.engine.search(
+        engine = await asyncio.to_thread(parts.engine)
+        result = await engine.search(
             question,
             wordings=wordings,
             filters=filters,
@@ -866,7 +868,7 @@ class WebRAG:
             # Naming a file in a citation is naming it; elsewhere only allowed folders are read.
             if live and citation.url and citation.url.startswith("file:"):
                 self._files.name(file_path(page_address(citation.url)))
-        verifier = (await self._current_parts()).verifier
+        verifier = (await self._current_parts()).verifier()
         return await verifier.verify(given, live=live, deadline_s=deadline_s, on_checked=on_checked)
 
     async def page_names(self, contains: str = "", *, limit: int = 100) -> list[PageName]:
@@ -1114,7 +1116,7 @@ class WebRAG:
             source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
         )
         return WebRAGRetriever(
-            self._open_parts.searcher, filters=filters, mode=retrieval_mode, top_k=top_k
+            self._open_parts.searcher(), filters=filters, mode=retrieval_mode, top_k=top_k
         )
 
     def query_engine(
@@ -1144,7 +1146,7 @@ class WebRAG:
 
         named = [url] if isinstance(url, str) else url
         return WebRAGQueryEngine(
-            self._open_parts.engine,
+            self._open_parts.engine(),
             urls=None if named is None else [canonical_url(each) for each in named],
             research_mode=research_mode,
             expansion_budget=expansion_budget,
@@ -1188,7 +1190,7 @@ class WebRAG:
     @property
     def engine(self) -> "OrchestratorEngine":
         """The orchestration engine, for composing it with other LlamaIndex parts."""
-        return self._open_parts.engine
+        return self._open_parts.engine()
 
     @property
     def _open_parts(self) -> "Parts":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from webrag.answering.evidence import EvidenceFinder, NamedPages
-from webrag.answering.guardrails import Guardrail
+from webrag.answering.guardrails import Guardrail, with_defaults
 from webrag.answering.judging import Meaning, Reflector
 from webrag.answering.manager import Manager, Tracer
 from webrag.answering.planning import Planner
@@ -43,7 +43,10 @@ def make_manager(
     tracer: Tracer | None,
     guardrails: Sequence[Guardrail],
 ) -> Manager:
-    """The manager of a corpus's answers, written by `llm` where there is one."""
+    """The manager of a corpus's answers, written by `llm` where there is one.
+
+    `guardrails` are asked after the built-in ones.
+    """
     config = settings.answer_config()
     meaning = Meaning(encoder)
     synthesizer: Synthesizer = ExtractiveSynthesizer(config, encoder.encode)
@@ -57,6 +60,6 @@ def make_manager(
         reflector=Reflector(llm, config),
         pages=corpus,
         similarity=meaning.similarity,
-        guardrails=guardrails,
+        guardrails=with_defaults(guardrails),
         tracer=tracer,
     )

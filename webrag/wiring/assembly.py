@@ -5,20 +5,18 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
 
 from llama_index.node_parser.webrag import ChunkSizes
 
-from webrag.answering.guardrails import with_defaults
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.bulk_load import finish_interrupted_load
 from webrag.corpus.indexer import Indexer
-from webrag.corpus.mapped_links import MappedLinks
 from webrag.corpus.page_cutter import WorkerCutter
 from webrag.corpus.page_worker import CutSetup
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import corpus_embedding, ensure_schema
-from webrag.corpus.site_maps import SiteMapStore
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import Embedder
 from webrag.embedding.known_models import EmbeddingChoice
@@ -28,15 +26,7 @@ from webrag.ingestion.files.source import FileSource
 from webrag.ingestion.git.clone import GitClones
 from webrag.ingestion.git.source import GitSource
 from webrag.ingestion.service import IngestionService, SourceByAddress
-from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.links.discovery import LinkDiscovery
-from webrag.orchestration.links.site_maps import SiteMaps
-from webrag.orchestration.question.analyzer import QueryAnalyzer
-from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.postgres.database import Database
-from webrag.retrieval.quotes import Encode
-from webrag.retrieval.search import Searcher
-from webrag.retrieval.verification import Verifier
 from webrag.settings import Settings
 from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
@@ -53,6 +43,7 @@ from webrag.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.llms import LLM
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
@@ -63,11 +54,31 @@ if TYPE_CHECKING:
     from webrag.crawling.crawl import SiteCrawler
     from webrag.ingestion.http.fetcher import SharedManners
     from webrag.ingestion.models import PageSource
+    from webrag.orchestration.engine import OrchestratorEngine
+    from webrag.orchestration.links.discovery import LinkDiscovery
+    from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.models import ScoreProfile
+    from webrag.orchestration.question.analyzer import QueryAnalyzer
+    from webrag.orchestration.ranking.reranker import ChunkReranker
+    from webrag.retrieval.quotes import Encode
+    from webrag.retrieval.search import Searcher
+    from webrag.retrieval.verification import Verifier
 
 __all__ = ["Parts", "assemble"]
 
 _EXTRACTION_WORKERS = 2
+T = TypeVar("T")
+
+
+def _once(make: "Callable[[], T]") -> "Callable[[], T]":
+    """What is made when it is first asked for, whatever thread asks."""
+    made, lock = cache(make), Lock()
+
+    def asked() -> T:
+        with lock:
+            return made()
+
+    return asked
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,8 @@ class Parts:
 
     Attributes:
         crawler: Brings in whole sites. What is callable here is made when it is first asked for, as
-            its imports take time; LlamaIndex, which the next three are for, more than a second.
+            its imports take time; for `node_parser`, `reranker` and `embed_model` they are
+            LlamaIndex's and take more than a second.
         reranker: None when retrieval's order is kept.
         embed_model: The model of `embedder`.
         page_source: Name of where pages come from.
@@ -92,17 +104,17 @@ class Parts:
     indexer: Indexer
     acquirer: PageAcquirer
     crawler: "Callable[[], SiteCrawler]"
-    engine: OrchestratorEngine
-    searcher: Searcher
+    engine: "Callable[[], OrchestratorEngine]"
+    searcher: "Callable[[], Searcher]"
     embedder: Embedder
     node_parser: "Callable[[], NodeParser]"
     reranker: "Callable[[], BaseNodePostprocessor | None]"
     embed_model: "Callable[[], BaseEmbedding]"
     manager: "Callable[[], Manager]"
-    verifier: Verifier
+    verifier: "Callable[[], Verifier]"
     page_source: str
     count_tokens: Callable[[str], int]
-    encode: Encode
+    encode: "Encode"
     embedding: EmbeddingChoice
     other_embedding: str | None
 
@@ -141,53 +153,78 @@ async def assemble(
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
     ranks, profile = choose_reranker(settings, bundled, *reranker)
     await _entered(stack, ranks)
-    searcher = Searcher(
-        database,
-        embedder,
-        settings.retrieval_config(),
-        # A tokenizer keeps a token for each word that is often written.
-        is_common=lambda word: storage.count_tokens(f" {word}") == 1,
-    )
-    chunk_reranker = ChunkReranker(
-        ranks, settings.thresholds(profile), top_n=settings.reranker_top_n
-    )
-    analyzer = await asyncio.to_thread(_analyzer, settings)
-    engine = OrchestratorEngine(
-        acquirer=acquirer,
-        corpus=corpus,
-        searcher=searcher,
-        reranker=chunk_reranker,
-        analyzer=analyzer,
-        encoder=bundled,
-        config=settings.orchestration_config(soft_deadline_s=soft_deadline_s),
-        discovery=_discovery(settings, database, pages),
-        site_maps=None
-        if pages.is_own
-        else _site_maps(settings, fetcher, pool.workers, SiteMapStore(database)),
-    )
     llm = await asyncio.to_thread(choose_answer_llm, settings)
+    splitting_llm = await asyncio.to_thread(_splitting_llm, settings)
     tracer = choose_tracer(settings, stack)
-    checks = with_defaults(guardrails)
+    _check_guardrails(guardrails)
 
-    @cache
+    @_once
+    def analyzer() -> "QueryAnalyzer":
+        from webrag.orchestration.question.analyzer import QueryAnalyzer
+
+        return QueryAnalyzer(mode=settings.decomposition_mode, llm=splitting_llm)
+
+    @_once
+    def searcher() -> "Searcher":
+        from webrag.retrieval.search import Searcher
+
+        return Searcher(
+            database,
+            embedder,
+            settings.retrieval_config(),
+            # A tokenizer keeps a token for each word that is often written.
+            is_common=lambda word: storage.count_tokens(f" {word}") == 1,
+        )
+
+    @_once
+    def chunk_reranker() -> "ChunkReranker":
+        from webrag.orchestration.ranking.reranker import ChunkReranker
+
+        return ChunkReranker(ranks, settings.thresholds(profile), top_n=settings.reranker_top_n)
+
+    @_once
+    def engine() -> "OrchestratorEngine":
+        from webrag.orchestration.engine import OrchestratorEngine
+
+        return OrchestratorEngine(
+            acquirer=acquirer,
+            corpus=corpus,
+            searcher=searcher(),
+            reranker=chunk_reranker(),
+            analyzer=analyzer(),
+            encoder=bundled,
+            config=settings.orchestration_config(soft_deadline_s=soft_deadline_s),
+            discovery=_discovery(settings, database, pages),
+            site_maps=None
+            if pages.is_own
+            else _site_maps(settings, fetcher, pool.workers, database),
+        )
+
+    @_once
+    def verifier() -> "Verifier":
+        from webrag.retrieval.verification import Verifier
+
+        return Verifier(corpus, database, ingestion)
+
+    @_once
     def manager() -> "Manager":
         from webrag.wiring.answers import make_manager
 
         return make_manager(
             settings,
-            analyzer=analyzer,
+            analyzer=analyzer(),
             acquirer=acquirer,
-            engine=engine,
-            searcher=searcher,
-            reranker=chunk_reranker,
+            engine=engine(),
+            searcher=searcher(),
+            reranker=chunk_reranker(),
             corpus=corpus,
             encoder=bundled,
             llm=llm,
             tracer=tracer,
-            guardrails=checks,
+            guardrails=guardrails,
         )
 
-    @cache
+    @_once
     def crawler() -> "SiteCrawler":
         from webrag.crawling.crawl import SiteCrawler
         from webrag.crawling.queue import CrawlState
@@ -211,7 +248,7 @@ async def assemble(
         reranker=lambda: as_postprocessor(ranks),
         embed_model=lambda: as_llamaindex(embedder.model),
         manager=manager,
-        verifier=Verifier(corpus, database, ingestion),
+        verifier=verifier,
         page_source=pages.source.name,
         count_tokens=storage.count_tokens,
         encode=bundled.encode,
@@ -243,7 +280,7 @@ async def _storage(settings: Settings, stack: AsyncExitStack, bundled: BundledMo
     portable = await asyncio.to_thread(portable_tokenizer, settings)
     sizes = ChunkSizes()
 
-    @cache
+    @_once
     def parser() -> "ParentChildNodeParser":
         from llama_index.node_parser.webrag import ParentChildNodeParser
 
@@ -329,27 +366,40 @@ def _clones(settings: Settings) -> GitSource:
     )
 
 
-def _analyzer(settings: Settings) -> QueryAnalyzer:
-    mode = settings.decomposition_mode
+def _splitting_llm(settings: Settings) -> "LLM | None":
     # Loading a model's package takes a second, which patterns do not need.
-    llm = choose_orchestration_llm(settings) if mode == "llm" else None
-    return QueryAnalyzer(mode=mode, llm=llm)
+    return choose_orchestration_llm(settings) if settings.decomposition_mode == "llm" else None
+
+
+def _check_guardrails(guardrails: "Sequence[Guardrail]") -> None:
+    """Refuse at once what the manager, made for the first answer, would refuse."""
+    if guardrails:
+        from webrag.answering.guardrails import with_defaults
+
+        with_defaults(guardrails)
 
 
 def _discovery(
     settings: Settings, database: Database, pages: PageSourceChoice
-) -> LinkDiscovery | None:
+) -> "LinkDiscovery | None":
     if pages.mapper is None:
         return None
+    from webrag.corpus.mapped_links import MappedLinks
+    from webrag.orchestration.links.discovery import LinkDiscovery
+
     return LinkDiscovery(
         pages.mapper, MappedLinks(database), limit=settings.expansion_config().map_limit
     )
 
 
 def _site_maps(
-    settings: Settings, fetcher: BuiltinSource, workers: WorkerPool, store: SiteMapStore
-) -> SiteMaps | None:
+    settings: Settings, fetcher: BuiltinSource, workers: WorkerPool, database: Database
+) -> "SiteMaps | None":
     config = settings.expansion_config().site_map
     if not config.enabled:
         return None
+    from webrag.corpus.site_maps import SiteMapStore
+    from webrag.orchestration.links.site_maps import SiteMaps
+
+    store = SiteMapStore(database)
     return SiteMaps(fetcher.fetch_bytes, fetcher.declared_sitemaps, workers, store, config)
