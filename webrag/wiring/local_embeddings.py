@@ -5,7 +5,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -282,8 +281,6 @@ def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
 def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
     from webrag.embedding.fastembed import PrefixedFastEmbed, register_folder
 
-    # It would report every model it opens to its maker, through whatever proxy there is.
-    import_module("onnxruntime").disable_telemetry_events()
     own: dict[str, Any] = {}
     if _is_folder(model):
         own = {"specific_model_path": register_folder(Path(model))}
