@@ -211,8 +211,10 @@ def _by_kind(plan: ExecutionPlan, gathered: Gathered, said: Sequence[Said]) -> f
     kind = wanted_kind(plan)
     fitting = [each for each in said if is_of_kind(each.text, kind, is_code=each.is_code)]
     if not fitting:
-        return _IN_PART
-    if kind not in ("list", "value"):
+        # A value that nothing calls the default may be another one.
+        is_value = kind == "default" and any(is_of_kind(each.text, "value") for each in said)
+        return _BESIDE if is_value else _IN_PART
+    if kind not in ("default", "list", "value"):
         return 1.0
     asked = {plan.revised_query: gathered.term_idf, **gathered.wordings}
     best = max(_shared([f"{each.place}\n{each.text}"], asked) for each in fitting)

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from llama_index.postprocessor.webrag.wordings import QUESTION_WEIGHT
@@ -13,6 +14,7 @@ from webrag.answering.covering import Said, holds_name, names_of, needs_of, plac
 from webrag.answering.english.kinds import AnswerKind, is_of_kind
 from webrag.answering.evidence import Evidence, Gathered
 from webrag.answering.models import ExecutionPlan, PartKind
+from webrag.ingestion.sentences import sentence_ends
 from webrag.lexical.analysis import analyze
 from webrag.retrieval.markup import Block, read_blocks
 from webrag.retrieval.quotes import (
@@ -44,9 +46,11 @@ _MAX_BLOCK_CHARS: Final = 900  # of code or a list that is shown whole
 _MAX_GAP: Final = 8  # characters of markup between a name and what is said of it
 _SHORT_CHARS: Final = 200
 _CLOSEST: Final = 3
+_FOLLOWING: Final = 3  # sentences behind a quotation among which its value is looked for
 
 _MARKER: Final = re.compile(r"(?:^|\n)[ \t>]*(?:[-*+]|\d{1,3}[.)])[ \t]+$")
 _LABELLED: Final = re.compile(r"[^\n]{1,120}(?: {2,}|\\)\n")
+_IDENTIFIER: Final = re.compile(r"\S+$")
 _ANNOUNCED: Final = (":", "\uff1a")
 
 
@@ -120,7 +124,8 @@ def choose_excerpts(
         max_excerpts: Quotations at most, besides what leads to them.
     """
     question, kind, needs = plan.revised_query, wanted_kind(plan), needs_of(plan)
-    candidates = _of_the_subject(question, kind, list(_candidates(question, gathered, encode)))
+    found = [_with_value(each, kind) for each in _candidates(question, gathered, encode)]
+    candidates = _of_the_subject(question, kind, [e for e in found if not _breaks_off(e)] or found)
     valued = [
         replace(each, value=each.value + _named_above(each, question, gathered) + gained)
         for each in candidates
@@ -164,6 +169,39 @@ def _candidates(question: str, gathered: Gathered, encode: Encode | None) -> Ite
                 yield _Candidate(evidence, _quotable_lead(evidence, quote), worth + quote.value)
 
 
+def _with_value(candidate: _Candidate, kind: AnswerKind) -> _Candidate:
+    """A quotation with the sentences behind it up to the one that tells the value asked for.
+
+    "The length of a segment. The default is 2." is told in two sentences, of which the second
+    names no subject.
+    """
+    if kind not in ("default", "value") or is_of_kind(candidate.told, kind):
+        return candidate
+    evidence, quote = candidate.evidence, candidate.quote
+    passage = _Passage.of(evidence)
+    block = passage.place(quote.start)
+    last = passage.end_of(block)
+    if passage.blocks[block].kind != "prose" or quote.end >= last:
+        return candidate
+    rest = _slice(evidence, (quote.end, last))
+    for cut in (*islice(sentence_ends(rest, rule="prose"), _FOLLOWING), len(rest)):
+        end = quote.end + len(rest[:cut].rstrip())
+        if end - quote.start > _MAX_QUOTE_CHARS or not evidence.is_quotable(quote.start, end):
+            break
+        if is_of_kind(_slice(evidence, (quote.end, end)), kind):
+            return replace(candidate, quote=replace(quote, end=end))
+    return candidate
+
+
+def _breaks_off(candidate: _Candidate) -> bool:
+    """Whether a quotation announces what cannot be shown behind it."""
+    if not _announces(candidate.text):
+        return False
+    passage = _Passage.of(candidate.evidence)
+    place = passage.place(candidate.quote.start)
+    return next(passage.announced(place + 1), None) is None
+
+
 def _quotable_lead(evidence: Evidence, quote: Quotation) -> Quotation:
     if quote.lead is None or evidence.is_quotable(*quote.lead):
         return quote
@@ -180,7 +218,7 @@ def _of_the_subject(
     """
     names = names_of(question)
     named = [each for each in candidates if _held_names(each, names)]
-    if kind in ("list", "value") and len(names) == 1:
+    if kind in ("default", "list", "value") and len(names) == 1:
         headed = [each for each in named if names <= _headings(each.evidence)]
         named = headed or named
     return named or candidates
@@ -210,18 +248,25 @@ def _held_names(candidate: _Candidate, names: frozenset[str]) -> frozenset[str]:
 def _one_for_each(
     needs: Sequence[str], candidates: Sequence[_Candidate], gathered: Gathered
 ) -> list[_Candidate]:
-    """The quotation that says most of each thing that is asked for, where one says anything."""
+    """The quotation that says most of each thing that is asked for, where one says anything.
+
+    Where an option is told what it is, its name comes first.
+    """
     found: list[_Candidate] = []
     for need in needs:
         shares = [term_coverage(each.told, need, gathered.term_idf) for each in candidates]
         best = max(
             zip(shares, candidates, strict=True),
-            key=lambda pair: pair[0] + pair[1].value,
+            key=lambda pair: (_begins_with(pair[1].told, need), pair[0] + pair[1].value),
             default=None,
         )
         if best and best[0] > 0 and not _says_again(best[1], found):
             found.append(best[1])
     return found
+
+
+def _begins_with(text: str, name: str) -> bool:
+    return bool(_IDENTIFIER.match(name)) and text.lstrip("`*_->#[ \n").casefold().startswith(name)
 
 
 def _within_budget(
@@ -278,7 +323,7 @@ def _complete(candidate: _Candidate, kind: AnswerKind) -> Iterator[Excerpt]:
     """A quotation with what leads to it before it and what it announces behind it."""
     evidence, quote = candidate.evidence, candidate.quote
     chunk = evidence.chunk
-    passage = _Passage(evidence, [b for b in read_blocks(chunk.text) if b.kind != "html"])
+    passage = _Passage.of(evidence)
     at = passage.place(quote.start)
     start, end = quote.start, quote.end
     if passage.blocks[at].kind == "row":
@@ -313,6 +358,10 @@ class _Passage:
         self.blocks = blocks
         self._text = evidence.chunk.text
         self._offset = evidence.chunk.char_start
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> "_Passage":
+        return cls(evidence, [b for b in read_blocks(evidence.chunk.text) if b.kind != "html"])
 
     def offset(self, span: Span) -> Span:
         return span[0] + self._offset, span[1] + self._offset

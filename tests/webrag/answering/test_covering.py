@@ -54,6 +54,16 @@ def test_value_that_stands_beside_what_is_asked_is_not_high(judge: Any) -> None:
     assert beside.ceiling < 0.8
 
 
+def test_value_that_nothing_calls_the_default_is_not_high(judge: Any) -> None:
+    question = "What is the default depth of a search?"
+
+    told = judge(question, "The depth of a search is 7 by default.")
+    untold = judge(question, "The depth of a search was 7 in this run.")
+
+    assert told.ceiling == 1.0
+    assert untold.ceiling < 0.8
+
+
 def test_answer_that_never_names_the_option_is_no_answer(judge: Any) -> None:
     found = judge("What does the crf of libfoo264 do?", "The crf of libfoo265 sets the quality.")
 

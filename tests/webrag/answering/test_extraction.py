@@ -7,6 +7,9 @@ import pytest
 from webrag.answering.extraction import Excerpt, closest
 from webrag.answering.extraction import choose_excerpts as choose
 from webrag.answering.models import ExecutionPlan
+from webrag.embedding.bundled_model import BundledModel
+
+MODEL = BundledModel()
 
 
 def choose_excerpts(question: str, gathered: Any, **options: Any) -> list[Excerpt]:
@@ -72,6 +75,68 @@ def test_defined_term_comes_with_its_definition(
     )
 
     assert found[0].text == "`--depth`\n\nCuts the history off. The default is 1."
+
+
+def test_value_told_by_a_later_sentence_comes_with_what_it_is_of(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    text = (
+        "# Muxer\n\nSets the target length of segments. Streams are cut at the next key frame that"
+        " comes after so much time has passed in them. Default value is 2.\n"
+    )
+    weights = {"target": 9.0, "length": 9.0, "segment": 9.0, "larg": 0.1}
+
+    found = choose_excerpts(
+        "How large is the target length of segments?",
+        make_gathered(make_evidence(text), term_idf=weights),
+        encode=MODEL.encode,
+    )
+
+    assert found[0].text.startswith("Sets the target length")
+    assert found[0].text.endswith("Default value is 2.")
+
+
+def test_sentence_that_announces_what_cannot_be_shown_is_not_chosen(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    text = (
+        "# Client\n\nIf the command line client of the repository is found:\n\nBuilds go on.\n\n"
+        "The client is looked for in the path.\n"
+    )
+
+    found = choose_excerpts(
+        "Is the command line client of the repository found?",
+        make_gathered(make_evidence(text)),
+        encode=None,
+    )
+
+    assert not any(each.text.endswith(":") for each in found)
+    assert any("in the path" in each.text for each in found)
+
+
+def test_entry_that_begins_with_a_name_tells_what_it_is(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    mentions = make_evidence(
+        "# Finder\n\nWhen the difference matters, a SOFT_STOP message is generated, else a "
+        "HARD_STOP message of the same difference.",
+        number=1,
+    )
+    entries = make_evidence(
+        "# Message\n\n`SOFT_STOP`  \nGo on without writing.\n\n`HARD_STOP`  \nEnd at once.",
+        number=2,
+        url="https://docs.example.org/message",
+    )
+
+    found = choose_excerpts(
+        "What is the difference between SOFT_STOP and HARD_STOP in a message?",
+        make_gathered(mentions, entries),
+        encode=None,
+    )
+
+    told = "\n".join(each.text for each in found)
+    assert "Go on without writing." in told
+    assert "End at once." in told
 
 
 def test_nothing_is_said_twice(

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 __all__ = ["AnswerKind", "answer_kind", "is_of_kind"]
 
-AnswerKind = Literal["value", "list", "steps", "condition", "other"]
+AnswerKind = Literal["default", "value", "list", "steps", "condition", "other"]
 
 _STEPS: Final = re.compile(
     r"\bhow\s+(?:do|can|could|should|would|must|to)\b"
@@ -18,6 +18,11 @@ _VALUE: Final = re.compile(
     r"\bhow\s+(?:many|much|long|often|large|big|old|far|fast|deep|high|small)\b"
     r"|\b(?:defaults?|by\s+default|range|maximum|minimum|limit|value\s+(?:is|does|of)|port|number)\b"
     r"|\bwhat\s+(?:value|number|size|version|type|unit)\b",
+    re.IGNORECASE,
+)
+_DEFAULT: Final = re.compile(
+    r"\bdefaults?\b|\b(?:if|when|unless)\s+(?:nothing|it|none|not|no\s+\w+)\s+(?:(?:is|was)\s+)?"
+    r"(?:set|given|specified|configured|otherwise)\b|\bout\s+of\s+the\s+box\b",
     re.IGNORECASE,
 )
 _LIST: Final = re.compile(
@@ -44,6 +49,23 @@ _A_VALUE: Final = re.compile(
     r"|true|false|yes|no|on|off|unlimited|infinite|empty)\b|[\"'\u2018\u201c]",
     re.IGNORECASE,
 )
+_UNSET: Final = (
+    r"(?:\b(?:defaults?|defaulting|initial(?:ly)?|otherwise|unless|unset|omitted|omitting|absent"
+    r"|missing|implicit(?:ly)?)\b|\b(?:not|nothing|none)\s+(?:(?:is|are|been|explicitly)\s+)?"
+    r"(?:set|given|specified|provided|present|supplied|defined|used|configured)\b"
+    r"|\b(?:if|when)\s+no\b)"
+)
+_GIVEN: Final = (
+    r"(?:\d|`[^`\n]+`|\b(?:none|zero|two|three|four|five|six|seven|eight|nine|ten|true|false"
+    r"|unlimited|infinite|empty)\b|[\"'\u2018\u201c])"
+)
+# The value of a default stands in the sentence that calls it one.
+_A_DEFAULT: Final = re.compile(
+    rf"{_UNSET}[^.\n]{{0,120}}{_GIVEN}|{_GIVEN}[^.\n]{{0,80}}{_UNSET}"
+    r"|\b(?:is|are|turned|switched)\s+(?:on|off|enabled|disabled|active|inactive)\s+by\s+default\b"
+    r"|\bthis\s+is\s+the\s+default\b",
+    re.IGNORECASE,
+)
 _A_LIST: Final = re.compile(
     r"(?m:^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t])|\||[^,\n]{1,60},[^,\n]{1,60}(?:,|\band\b|\bor\b)"
     r"|`[^`\n]+`[^`\n]{0,200}`[^`\n]+`"
@@ -59,8 +81,8 @@ def answer_kind(question: str) -> AnswerKind:
     """The kind of answer that would do."""
     if _STEPS.search(question):
         return "steps"
-    if _VALUE.search(question):
-        return "value"
+    if _VALUE.search(question) or _DEFAULT.search(question):
+        return "default" if _DEFAULT.search(question) else "value"
     if _LIST.search(question):
         return "list"
     return "condition" if _CONDITION.search(question) else "other"
@@ -68,6 +90,8 @@ def answer_kind(question: str) -> AnswerKind:
 
 def is_of_kind(text: str, kind: AnswerKind, *, is_code: bool = False) -> bool:
     """Whether a text may be such an answer, whatever it is about."""
+    if kind == "default":
+        return bool(_A_DEFAULT.search(text))
     if kind == "value":
         return bool(_A_VALUE.search(text))
     if kind == "list":
