@@ -22,7 +22,7 @@ from webrag.argument_checks import (
     checked_seconds,
     shown_value,
 )
-from webrag.concurrency import LoopThread, all_of
+from webrag.concurrency import LoopThread, all_of, in_background
 from webrag.corpus.models import (
     AcquiredPage,
     CollectionSize,
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from webrag.corpus.maintenance.importing import ImportReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
-    from webrag.ingestion.models import PageSource
+    from webrag.ingestion.models import FetchedPage, NormalizedDocument, PageSource
     from webrag.jobs.models import Job, WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import TurnEnd
@@ -600,9 +600,11 @@ class WebRAG:
 
         A document whose metadata name an address of the web (`source_url`, `url`, `source`) is
         stored under it, every other one under `document:` and its id: given again with the same
-        id, it replaces the version before. Text is read as Markdown. Chunks carry the metadata,
-        which the filters of `vector_store` see; title, description, language and date among them
-        are the page's, and a file's name stands for a title.
+        id, it replaces the version before. Several of one address become one page, in the order
+        given, and citations name the `page_label` where each has one. Text is read as Markdown.
+        Chunks carry the metadata, of several documents what they agree on; the filters of
+        `vector_store` see them. Title, description, language and date among them are the page's,
+        and a file's name stands for a title.
 
         Args:
             documents: From any reader.
@@ -611,20 +613,40 @@ class WebRAG:
             InputError: One of them is no document, or has no text; nothing was stored.
             StorageError: The database failed.
         """
-        from webrag.ingestion.given_documents import page_of_document
+        from webrag.ingestion.given_documents import GivenPage, pages_of_documents
 
-        pages = [(each, page_of_document(each)) for each in documents]
+        pages = await in_background(pages_of_documents, documents)
         parts = await self._current_parts()
-        stored: list[AcquiredPage] = []
-        failed: dict[str, str] = {}
-        for given, page in pages:
-            try:
-                document = await parts.ingestion.convert(page)
-                document = document.model_copy(update={"metadata": given.metadata})
-                stored.append(await parts.indexer.index(document))
-            except FetchError as error:
-                failed[page.url] = str(error)
-        return IngestReport(pages=tuple(stored), failed=failed)
+        slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
+        notes: list[str] = []
+
+        async def converted(part: "FetchedPage") -> "NormalizedDocument | FetchError":
+            async with slots:
+                try:
+                    return await parts.ingestion.convert(part)
+                except FetchError as error:
+                    return error
+
+        async def one(page: GivenPage) -> AcquiredPage | FetchError:
+            found = await all_of(converted(part) for part in page.parts)
+            failures = [each for each in found if isinstance(each, FetchError)]
+            if len(failures) == len(found):
+                return failures[0]
+            notes.extend(f"A part of {page.url} was left out: {each}" for each in failures)
+            usable = [None if isinstance(each, FetchError) else each for each in found]
+            async with slots:
+                try:
+                    return await parts.indexer.index(page.joined(usable))
+                except FetchError as error:
+                    return error
+
+        results = await all_of(one(page) for page in pages)
+        outcomes = list(zip(pages, results, strict=True))
+        return IngestReport(
+            pages=tuple(each for each in results if isinstance(each, AcquiredPage)),
+            failed={page.url: str(each) for page, each in outcomes if isinstance(each, FetchError)},
+            degraded=tuple(notes),
+        )
 
     async def _named(
         self, given: Named | Sequence[Named], *, refresh: bool = False
