@@ -62,9 +62,10 @@ def repository(tmp_path: Path) -> Path:
     (root / "leak.md").symlink_to("/etc/hostname")
     (root / ".gitattributes").write_text("*.md filter=evil\n")
     (root / ".gitmodules").write_text(
-        '[submodule "x"]\n\tpath = x\n\turl = ext::sh -c "touch /tmp/run"\n'
+        f'[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch% {tmp_path / "by_submodule"}\n'
     )
     git(root, "add", ".")
+    git(root, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},x")
     git(root, "commit", "-qm", "One")
     git(root, "tag", "v1")
     return root
@@ -247,17 +248,46 @@ async def test_old_clone_serves_while_its_host_is_down_and_the_result_says_so(
     assert "could not be cloned" in next(iter(forced.failed.values()))
 
 
-async def test_links_in_the_tree_lead_nowhere_and_nothing_is_run(
-    host: Host, tmp_path: Path
-) -> None:
-    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
+@pytest.fixture
+def careless_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own git runs things: a filter, hooks, submodules. Where they leave traces."""
+    traces = tmp_path / "traces"
+    hooks, home = tmp_path / "hooks", tmp_path / "home"
+    for folder in (traces, hooks, home):
+        folder.mkdir()
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {traces}/{name}\n")
+        (hooks / name).chmod(0o755)
+    (home / ".gitconfig").write_text(
+        f"[core]\n\thooksPath = {hooks}\n\tsymlinks = true\n"
+        f'[filter "evil"]\n\tsmudge = "touch {traces}/filter; cat"\n'
+        "[submodule]\n\trecurse = true\n[fetch]\n\trecurseSubmodules = true\n"
+        '[protocol "ext"]\n\tallow = always\n'
+    )
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
+    return traces
 
+
+async def test_links_in_the_tree_lead_nowhere_and_nothing_is_run(
+    host: Host, repository: Path, careless_git: Path, tmp_path: Path
+) -> None:
+    careless = {"env": {**os.environ, "PATH": os.environ["PATH"]}, "check": True}
+    subprocess.run(["git", "clone", "-q", repository, tmp_path / "careless"], **careless)
+    shown = {path.name for path in careless_git.iterdir()}
+    for trace in careless_git.iterdir():
+        trace.unlink()
+
+    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
     clone = await clones.refresh(parse_git(f"git+http://{host}/owner/repo"))
 
+    assert {"filter", "post-checkout"} <= shown
+    assert list(careless_git.iterdir()) == []
+    assert not (tmp_path / "by_submodule").exists()
     assert (clone / "leak.md").read_text() == "/etc/hostname"
     assert not (clone / "leak.md").is_symlink()
     assert list((clone / ".git").glob("hooks/*")) == []
-    assert not (clone / "x").exists() or not any((clone / "x").iterdir())
+    assert list((clone / "x").iterdir()) == []
 
 
 async def test_two_who_ask_for_a_repository_share_one_clone(host: Host, tmp_path: Path) -> None:
