@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from webrag.ingestion.formats.fences import fenced
+
 __all__ = ["AsciiDoc", "read_asciidoc"]
 
 _ATTRIBUTE = re.compile(r":(!?[\w-]{1,100}+)!?:(?:[ \t]++(.*))?\Z")
@@ -110,7 +112,8 @@ class _Reader:
         elif is_code:
             language = language or (style[1] if len(style) > 1 and style[0] == "source" else "")
             body = [_CALLOUT.sub("", line) for line in self._until(delimiter)]
-            yield from ("", f"```{language if language.isalnum() else ''}", *body, "```", "")
+            language = language if language.isalnum() else ""
+            yield from ("", *fenced("\n".join(body), language).split("\n"), "")
         elif style and style[0] in ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"):
             inner = _Reader(self._until(delimiter))
             inner.attributes = self.attributes

@@ -1,6 +1,7 @@
 """Each kind of file, from its source to the document that is stored."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -141,6 +142,25 @@ def test_asciidoc_is_read_line_by_line() -> None:
     assert "| 1 | 2 |" in document.markdown
     assert "secret" not in document.markdown
     assert line_of(document, "Mind that") == 14
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("a.adoc", "asciidoc", "= Head\n\n----\n```\ninner\n```\n----\n\nAfter it.\n"),
+        ("a.py", "code", 'def head():\n    """\n    ```\n    inner\n    ```\n    """\n    pass\n'),
+        (
+            "a.ipynb",
+            "notebook",
+            json.dumps({"cells": [{"cell_type": "code", "source": "# ```\n# inner\n# ```"}]}),
+        ),
+    ],
+)
+def test_fence_in_code_does_not_end_it(name: str, kind: str, text: str) -> None:
+    markdown = stored(name, text, kind=kind).markdown
+
+    fence, inner, end = re.findall(r"^(````+)\w*$|(inner)|^(````+)$", markdown, re.MULTILINE)
+    assert (fence[0], inner[1], end[0]) == ("````", "inner", "````")
 
 
 def test_notebook_gives_prose_code_and_what_it_printed() -> None:
