@@ -144,6 +144,24 @@ def test_asciidoc_is_read_line_by_line() -> None:
     assert line_of(document, "Mind that") == 14
 
 
+def test_asciidoc_of_manual_pages_has_underlined_titles_verses_and_indented_text() -> None:
+    text = (
+        "prune(1)\n========\n\nSYNOPSIS\n--------\n[verse]\n'prune' [<pack>]\n'prune' -n\n\n"
+        "OPTIONS\n-------\n\n-n::\n\tPrune nothing, see linkgit:prune[5],\n\tbut say so.\n+\n"
+        "--------\nA line of output\n--------\n\nAs is:\n\n    $ prune -n\n"
+    )
+
+    document = stored("a.adoc", text, kind="asciidoc")
+
+    assert document.markdown == (
+        "# prune(1)\n\n## SYNOPSIS\n\n'prune' [<pack>]  \n'prune' -n\n\n## OPTIONS\n\n**-n**\n\n"
+        "Prune nothing, see prune(5), but say so.\n\n```\nA line of output\n```\n\nAs is:\n\n"
+        "```\n$ prune -n\n```"
+    )
+    assert document.title == "prune(1)"
+    assert [line_of(document, each) for each in ("'prune' -n", "but say", "$ prune")] == [8, 15, 23]
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "text"),
     [
