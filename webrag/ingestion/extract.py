@@ -10,7 +10,12 @@ from urllib.parse import unquote
 
 from webrag.errors import InputError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url, content_hash, is_local, page_address
-from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
+from webrag.ingestion.characters import (
+    collapse,
+    normalize_characters,
+    storable,
+    strip_private_use,
+)
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.lines import line_anchors
 from webrag.ingestion.formats.mdx import without_components
@@ -400,9 +405,15 @@ def _from_code(page: FetchedPage) -> _Content:
 
 
 def _from_mail(page: FetchedPage) -> _Content:
-    from webrag.ingestion.formats.office import markdown_from_mail
+    from webrag.ingestion.formats.office import read_mail
 
-    return _described(page, markdown_from_mail(page.body))
+    mail = read_mail(page.body)
+    if not mail.is_plain:
+        return _described(page, mail.text, {"title": mail.title, "date": mail.sent_at})
+    # Signs that Markdown would take for its own, and line ends, are meant as they stand.
+    content = _from_text(page.model_copy(update={"text": storable(mail.text)}))
+    sent_at = parse_date(mail.sent_at)
+    return replace(content, meta=replace(content.meta, title=mail.title, published_at=sent_at))
 
 
 def _from_office(page: FetchedPage) -> _Content:

@@ -4,12 +4,14 @@ import email
 import email.policy
 import io
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from email.message import EmailMessage, MIMEPart
 from functools import cache
 
 from webrag.errors import UnusablePageError
 
-__all__ = ["markdown_from_mail", "markdown_from_office"]
+__all__ = ["Mail", "markdown_from_office", "read_mail"]
 
 _HEADERS = ("From", "To", "Cc", "Date")
 
@@ -58,16 +60,40 @@ def _converter() -> Callable[[bytes, str], str]:
     return convert
 
 
-def markdown_from_mail(body: bytes) -> str:
-    """A message: who wrote it to whom and when, its text, and the names of what is attached."""
+@dataclass(frozen=True)
+class Mail:
+    """A message.
+
+    Attributes:
+        title: Its subject.
+        text: Who wrote it to whom and when, what it says, and the names of what is attached.
+        is_plain: It says so in plain text, not in HTML.
+        sent_at: ISO 8601; empty when it does not say.
+    """
+
+    title: str
+    text: str
+    is_plain: bool
+    sent_at: str
+
+
+def read_mail(body: bytes) -> Mail:
+    """Read a message; of a text in both forms the plain one."""
     message = email.message_from_bytes(body, policy=email.policy.default)
-    lines = [f"# {_header(message, 'Subject') or 'Mail without a subject'}", ""]
+    title = _header(message, "Subject") or "Mail without a subject"
+    lines = [f"# {title}", ""]
     lines += [f"- {name}: {value}" for name in _HEADERS if (value := _header(message, name))]
     part = message.get_body(("plain", "html"))
     text = "" if part is None else _content(part)
     names = [name for each in message.iter_attachments() if (name := each.get_filename())]
     attached = ["", f"Attached: {', '.join(names)}"] if names else []
-    return "\n".join([*lines, "", text, *attached])
+    sent_at = getattr(message.get("Date"), "datetime", None)
+    return Mail(
+        title=title,
+        text="\n".join([*lines, "", text, *attached]),
+        is_plain=part is None or part.get_content_type() == "text/plain",
+        sent_at=sent_at.isoformat() if isinstance(sent_at, datetime) else "",
+    )
 
 
 def _header(message: EmailMessage, name: str) -> str:

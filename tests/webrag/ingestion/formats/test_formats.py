@@ -251,6 +251,28 @@ def test_mail_gives_its_headers_and_text() -> None:
     assert "a@example.com" in document.markdown
 
 
+def test_plain_mail_is_stored_as_it_was_written_and_dated() -> None:
+    said = "Run `prune <pack>` on List<String>,\nthen\n# as root\n  2 * 3 * 4 <b@example.com>"
+    head = "Subject: Limits\nDate: Tue, 3 Jun 2025 10:00:00 +0200\n\n"
+
+    document = stored("a.eml", kind="mail", body=f"{head}{said}\n".encode())
+
+    assert document.markdown.endswith(f"\n\n{said}")
+    assert document.published_at == datetime(2025, 6, 3, 8, tzinfo=UTC)
+
+
+def test_mail_in_html_is_read_as_a_page() -> None:
+    head = "Subject: Limits\nDate: Tue, 3 Jun 2025 10:00:00 +0200\nContent-Type: text/html\n\n"
+
+    document = stored("a.eml", kind="mail", body=f"{head}<p>They are <b>95 s</b>.</p>\n".encode())
+
+    assert "They are **95 s**." in document.markdown
+    assert (document.title, document.published_at) == (
+        "Limits",
+        datetime(2025, 6, 3, 8, tzinfo=UTC),
+    )
+
+
 def test_office_document_without_the_extra_says_how_to_get_it() -> None:
     with pytest.raises(UnusablePageError) as refused:
         stored("a.docx", kind="office", body=b"PK")
