@@ -155,6 +155,8 @@ _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.{0,20000}?)\n(?:\1|\.\.\.)[
 
 _FRONT_MATTER_FIELD = re.compile(r"^(\w++)[ \t]*+[:=]([^\n]*+)$", re.MULTILINE)
 
+_LESS = "\ufdd0"  # no character of any text
+
 _BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 
 
@@ -269,14 +271,28 @@ def _from_markdown(page: FetchedPage) -> _Content:
     return _described(page, source)
 
 
-def _described(page: FetchedPage, source: str, given: Mapping[str, str] | None = None) -> _Content:
-    """Markdown with what its front matter says of it, or what was `given` in its place."""
+def _described(
+    page: FetchedPage,
+    source: str,
+    given: Mapping[str, str] | None = None,
+    *,
+    has_tags: bool = True,
+) -> _Content:
+    """Markdown with what its front matter says of it, or what was `given` in its place.
+
+    Made of a format that has no tags, what looks like one is text.
+    """
     fields = dict(given or {})
     front = _FRONT_MATTER.match(source.replace("\r\n", "\n")[:25_000])
     if front:
         found = _FRONT_MATTER_FIELD.findall(front.group(2))
         fields |= {name.lower(): _unquoted(value.strip(" \t")) for name, value in found}
-    content = _from_html(page, f"<body>{html_from_markdown(source)}</body>")
+    if has_tags:
+        html = html_from_markdown(source)
+    else:
+        # An entity would stand in code as it is written.
+        html = html_from_markdown(source.replace("<", _LESS)).replace(_LESS, "&lt;")
+    content = _from_html(page, f"<body>{html}</body>")
     meta = replace(
         content.meta,
         title=fields.get("title") or content.meta.title or _first_line(content.markdown),
@@ -379,7 +395,7 @@ def _from_asciidoc(page: FetchedPage) -> _Content:
     said = document.attributes
     fields = {"title": document.title, "description": said.get("description", "")}
     dates = {"date": said.get("revdate", ""), "language": said.get("lang", "")}
-    return _described(page, document.markdown, fields | dates)
+    return _described(page, document.markdown, fields | dates, has_tags=False)
 
 
 def _from_notebook(page: FetchedPage) -> _Content:
@@ -420,7 +436,7 @@ def _from_office(page: FetchedPage) -> _Content:
     from webrag.ingestion.formats.office import markdown_from_office
 
     ending = page.url.rpartition(".")[2].lower()
-    return _described(page, markdown_from_office(page.body, ending, page.url))
+    return _described(page, markdown_from_office(page.body, ending, page.url), has_tags=False)
 
 
 def _from_pdf(page: FetchedPage) -> _Content:

@@ -221,7 +221,7 @@ class _Reader:
         for pattern in (_INLINE_IMAGE, _MACRO):
             text = pattern.sub(r"\1", text)
         text = _CODE.sub(r"`\1`", _ANCHOR.sub("", text))
-        return _outside_code(text, lambda part: _STRONG.sub(r"**\1**", part.replace("<", "&lt;")))
+        return _outside_code(text, lambda part: _STRONG.sub(r"**\1**", part))
 
 
 def _link(target: str, text: str) -> str:

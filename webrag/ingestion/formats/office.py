@@ -3,6 +3,7 @@
 import email
 import email.policy
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,8 @@ from webrag.errors import UnusablePageError
 
 __all__ = ["Mail", "markdown_from_office", "read_mail"]
 
+# What the converter writes above each slide.
+_SLIDE = re.compile(r"<!-- Slide number: \d{1,9} -->")
 _HEADERS = ("From", "To", "Cc", "Date")
 
 
@@ -55,7 +58,8 @@ def _converter() -> Callable[[bytes, str], str]:
 
     def convert(body: bytes, ending: str) -> str:
         info = StreamInfo(extension=ending)
-        return str(converter.convert_stream(io.BytesIO(body), stream_info=info).markdown)
+        markdown = converter.convert_stream(io.BytesIO(body), stream_info=info).markdown
+        return _SLIDE.sub("", str(markdown))
 
     return convert
 

@@ -144,6 +144,14 @@ def test_asciidoc_is_read_line_by_line() -> None:
     assert line_of(document, "Mind that") == 14
 
 
+def test_asciidoc_has_no_tags_that_could_be_lost() -> None:
+    text = "= Head\n\nGive a <pack>, a `<name>` or a List<String>:\n\n----\nx <y> z\n----\n"
+
+    markdown = stored("a.adoc", text, kind="asciidoc").markdown
+
+    assert "Give a <pack>, a `<name>` or a List<String>:\n\n```\nx <y> z\n```" in markdown
+
+
 def test_asciidoc_of_manual_pages_has_underlined_titles_verses_and_indented_text() -> None:
     text = (
         "prune(1)\n========\n\nSYNOPSIS\n--------\n[verse]\n'prune' [<pack>]\n'prune' -n\n\n"
