@@ -432,11 +432,16 @@ def _from_mail(page: FetchedPage) -> _Content:
     return replace(content, meta=replace(content.meta, title=mail.title, published_at=sent_at))
 
 
+_BOOK_TITLE = re.compile(r"\*\*Title:\*\* ([^\n]{1,300}+)")
+
+
 def _from_office(page: FetchedPage) -> _Content:
     from webrag.ingestion.formats.office import markdown_from_office
 
     ending = page.url.rpartition(".")[2].lower()
-    return _described(page, markdown_from_office(page.body, ending, page.url), has_tags=False)
+    markdown = markdown_from_office(page.body, ending, page.url)
+    named = _BOOK_TITLE.match(markdown)
+    return _described(page, markdown, {"title": named[1]} if named else None, has_tags=False)
 
 
 def _from_pdf(page: FetchedPage) -> _Content:

@@ -16,6 +16,7 @@ __all__ = ["Mail", "markdown_from_office", "read_mail"]
 
 # What the converter writes above each slide.
 _SLIDE = re.compile(r"<!-- Slide number: \d{1,9} -->")
+_LINE_END = re.compile(r"(?<=[^\n|])\n(?=[^\n|#!<])")
 _HEADERS = ("From", "To", "Cc", "Date")
 
 
@@ -59,9 +60,14 @@ def _converter() -> Callable[[bytes, str], str]:
     def convert(body: bytes, ending: str) -> str:
         info = StreamInfo(extension=ending)
         markdown = converter.convert_stream(io.BytesIO(body), stream_info=info).markdown
-        return _SLIDE.sub("", str(markdown))
+        return _lines_of_slides(str(markdown)) if ending == ".pptx" else str(markdown)
 
     return convert
+
+
+def _lines_of_slides(markdown: str) -> str:
+    """Each point of a slide is a line, which Markdown would join."""
+    return _SLIDE.sub("", _LINE_END.sub("  \n", markdown))
 
 
 @dataclass(frozen=True)
