@@ -17,6 +17,7 @@ from webrag.ingestion.characters import (
     strip_private_use,
 )
 from webrag.ingestion.dates import parse_date
+from webrag.ingestion.formats.containers import without_containers
 from webrag.ingestion.formats.lines import line_anchors
 from webrag.ingestion.formats.mdx import without_components
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
@@ -268,7 +269,7 @@ def _converted(page: FetchedPage, html: str) -> _Content:
 
 def _from_markdown(page: FetchedPage) -> _Content:
     source = without_components(page.text) if page.url.endswith(".mdx") else page.text
-    return _described(page, source)
+    return _described(page, without_containers(source))
 
 
 def _described(

@@ -101,6 +101,35 @@ def test_mdx_loses_its_program_and_keeps_its_words() -> None:
     assert markdown == '# Head\n\n**Pip**\n\nInstall it.\n\n```js\nimport z from "z"\n```'
 
 
+@pytest.mark.parametrize(
+    ("source", "markdown"),
+    [
+        (
+            '!!! warning "Mind this"\n\n    Text of it.\n\n    ```sh\n    run\n    ```\n\nAfter.\n',
+            "**Mind this**\n\nText of it.\n\n```sh\nrun\n```\n\nAfter.",
+        ),
+        (
+            '=== "Linux"\n\n    ??? tip\n        Inner.\n\n=== "macOS"\n\n    Other.\n',
+            "**Linux**\n\n**Tip**\n\nInner.\n\n**macOS**\n\nOther.",
+        ),
+        (":::tip[Own words]\nText of it.\n:::\nAfter.\n", "**Own words**\n\nText of it.\n\nAfter."),
+        ("::: warning\nText of it.\n:::\n", "**Warning**\n\nText of it."),
+        ("::: {.callout-note}\nText of it.\n:::\n", "**Note**\n\nText of it."),
+        ("```{note}\n:class: x\nText of it.\n```\n", "**Note**\n\nText of it."),
+        ("```{code-block} python\nrun()\n```\n", "```python\nrun()\n```"),
+        (
+            "```sh\n!!! note\n    As is\n:::tip\n```\n",
+            "```sh\n!!! note\n    As is\n:::tip\n```",
+        ),
+    ],
+    ids=["mkdocs", "tabs", "docusaurus", "vitepress", "quarto", "myst", "myst code", "code"],
+)
+def test_blocks_of_site_generators_are_read_as_what_they_hold(source: str, markdown: str) -> None:
+    assert (
+        stored("a.md", f"# Head\n\n{source}", kind="markdown").markdown == f"# Head\n\n{markdown}"
+    )
+
+
 def test_restructuredtext_is_read_with_what_only_sphinx_knows() -> None:
     text = (
         "Head\n====\n\nSee :func:`~pkg.run` and :doc:`the guide <guide>`.\n\n"
