@@ -147,6 +147,21 @@ def test_restructuredtext_is_read_with_what_only_sphinx_knows() -> None:
     assert line_of(document, "Then it came") == 7
 
 
+def test_restructuredtext_says_what_a_builder_would_say() -> None:
+    text = (
+        "The |prog|\n==========\n\nRun |prog|.\n\n.. deprecated:: 2.0\n   Use another.\n\n"
+        ".. py:function:: run(a)\n   :module: pkg\n\n   :param a: First.\n"
+    )
+
+    document = stored("a.rst", text, kind="rst")
+
+    assert document.title == "The prog"
+    assert document.markdown == (
+        "# The prog\n\nRun prog.\n\n**Deprecated since 2.0**\n\nUse another.\n\n**run(a)**\n\n"
+        "param a:  \nFirst."
+    )
+
+
 def test_restructuredtext_opens_no_file(tmp_path: Any) -> None:
     (tmp_path / "secret.txt").write_text("hidden words")
     secret = tmp_path / "secret.txt"
