@@ -394,6 +394,20 @@ async def test_file_named_as_a_folder_is_stored_under_its_own_address(
     assert second.gone == (url,)
 
 
+async def test_what_a_killed_process_left_is_removed_by_the_next_clone(
+    host: Host, tmp_path: Path
+) -> None:
+    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
+    left, under_way = (tmp_path / "clones" / name for name in ("new-left", "new-under-way"))
+    for folder in (left, under_way):
+        folder.mkdir(parents=True)
+    os.utime(left, (0, 0))
+
+    await clones.refresh(parse_git(f"git+http://{host}/owner/repo"))
+
+    assert (left.exists(), under_way.exists()) == (False, True)
+
+
 async def test_unknown_ref_is_named(opened: Open, host: Host) -> None:
     async with opened() as rag:
         report = await rag.ingest(f"git+http://{host}/owner/repo@v9")

@@ -33,6 +33,7 @@ __all__ = ["GitClones", "listed_commit"]
 
 _SAID_CHARS: Final = 300
 _WATCHED_S: Final = 0.2
+_LEFT_S: Final = 3600.0  # nobody clones for so long
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # In the order in which git itself looks for what a short name stands for.
 _FULL_NAMES: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
@@ -191,6 +192,7 @@ class GitClones:
     @asynccontextmanager
     async def _scratch(self) -> AsyncIterator[Path]:
         await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True, mode=0o700)
+        await asyncio.to_thread(_sweep, self._folder)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder, prefix="new-"))
         try:
             yield folder
@@ -316,6 +318,15 @@ def _held(place: Path) -> _Held | None:
     except OSError:
         return None
     return _Held(commit, time.time() - asked_at) if _COMMIT.fullmatch(commit) else None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a process that was killed has left."""
+    for pattern in ("new-*", "old-*"):
+        for path in folder.glob(pattern):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _LEFT_S:
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _swap(fresh: Path, place: Path) -> None:
