@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +22,7 @@ from webrag.argument_checks import (
     checked_seconds,
     shown_value,
 )
-from webrag.concurrency import LoopThread, all_of
+from webrag.concurrency import LoopThread, all_of, in_background
 from webrag.corpus.models import (
     AcquiredPage,
     CollectionSize,
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
     from webrag.corpus.maintenance.importing import ImportReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
-    from webrag.ingestion.models import PageSource
+    from webrag.ingestion.models import FetchedPage, NormalizedDocument, PageSource
     from webrag.jobs.models import Job, WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import TurnEnd
@@ -99,6 +100,7 @@ Named = str | Path
 """A URL, or the path of a file or folder of this machine."""
 
 _INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
+_MAX_TOLD = 5  # failures of files that a result names; `ingest` reports all
 
 
 class IngestReport(BaseModel):
@@ -342,9 +344,9 @@ class WebRAG:
             checked_count("expansion_budget", expansion_budget, minimum=0)
         _check_words(known_context, constraints)
         parts = await self._current_parts()
-        stored = await self._stored_files(named, on_progress)
+        stored, missing = await self._stored_files(named, on_progress)
         engine = await asyncio.to_thread(parts.engine)
-        return await engine.run(
+        result = await engine.run(
             named.urls,
             question,
             stored=stored,
@@ -358,6 +360,7 @@ class WebRAG:
             max_pages=max_pages,
             on_progress=on_progress,
         )
+        return result.model_copy(update={"warnings": (*missing, *result.warnings)})
 
     async def search(
         self,
@@ -458,7 +461,7 @@ class WebRAG:
         from webrag.answering.planning import answer_request
 
         named = await self._named(url)
-        stored = await self._stored_files(named)
+        stored, missing = await self._stored_files(named)
         request = answer_request(
             question,
             wordings=wordings,
@@ -469,7 +472,8 @@ class WebRAG:
             stored=stored,
         )
         manager = await asyncio.to_thread((await self._current_parts()).manager)
-        return await manager.run(request, on_event=on_event)
+        result = await manager.run(request, on_event=on_event)
+        return result.model_copy(update={"degraded": (*missing, *result.degraded)})
 
     def evidence(
         self,
@@ -580,7 +584,7 @@ class WebRAG:
         Raises:
             InputError: A URL cannot be used; nothing was fetched.
         """
-        named = await self._named(urls)
+        named = await self._named(urls, refresh=refresh)
         if on_found is not None:
             on_found(len(named.every))
         report = await self._ingested(named.every, refresh=refresh, on_page=on_page)
@@ -589,6 +593,7 @@ class WebRAG:
             "failed": {**report.failed, **named.empty},
             "gone": gone,
             "left_out": dict(named.left_out),
+            "degraded": (*named.notes, *report.degraded),
         }
         return report.model_copy(update=update)
 
@@ -597,9 +602,11 @@ class WebRAG:
 
         A document whose metadata name an address of the web (`source_url`, `url`, `source`) is
         stored under it, every other one under `document:` and its id: given again with the same
-        id, it replaces the version before. Text is read as Markdown. Chunks carry the metadata,
-        which the filters of `vector_store` see; title, description, language and date among them
-        are the page's, and a file's name stands for a title.
+        id, it replaces the version before. Several of one address become one page, in the order
+        given, and citations name the `page_label` where each has one. Text is read as Markdown.
+        Chunks carry the metadata, of several documents what they agree on; the filters of
+        `vector_store` see them. Title, description, language and date among them are the page's,
+        and a file's name stands for a title.
 
         Args:
             documents: From any reader.
@@ -608,61 +615,94 @@ class WebRAG:
             InputError: One of them is no document, or has no text; nothing was stored.
             StorageError: The database failed.
         """
-        from webrag.ingestion.given_documents import page_of_document
+        from webrag.ingestion.given_documents import GivenPage, pages_of_documents
 
-        pages = [(each, page_of_document(each)) for each in documents]
+        pages = await in_background(pages_of_documents, documents)
         parts = await self._current_parts()
-        stored: list[AcquiredPage] = []
-        failed: dict[str, str] = {}
-        for given, page in pages:
-            try:
-                document = await parts.ingestion.convert(page)
-                document = document.model_copy(update={"metadata": given.metadata})
-                stored.append(await parts.indexer.index(document))
-            except FetchError as error:
-                failed[page.url] = str(error)
-        return IngestReport(pages=tuple(stored), failed=failed)
+        slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
+        notes: list[str] = []
 
-    async def _named(self, given: Named | Sequence[Named]) -> NamedSources:
+        async def converted(part: "FetchedPage") -> "NormalizedDocument | FetchError":
+            async with slots:
+                try:
+                    return await parts.ingestion.convert(part)
+                except FetchError as error:
+                    return error
+
+        async def one(page: GivenPage) -> AcquiredPage | FetchError:
+            found = await all_of(converted(part) for part in page.parts)
+            failures = [each for each in found if isinstance(each, FetchError)]
+            if len(failures) == len(found):
+                return failures[0]
+            notes.extend(f"A part of {page.url} was left out: {each}" for each in failures)
+            usable = [None if isinstance(each, FetchError) else each for each in found]
+            async with slots:
+                try:
+                    return await parts.indexer.index(page.joined(usable))
+                except FetchError as error:
+                    return error
+
+        results = await all_of(one(page) for page in pages)
+        outcomes = list(zip(pages, results, strict=True))
+        return IngestReport(
+            pages=tuple(each for each in results if isinstance(each, AcquiredPage)),
+            failed={page.url: str(each) for page, each in outcomes if isinstance(each, FetchError)},
+            degraded=tuple(notes),
+        )
+
+    async def _named(
+        self, given: Named | Sequence[Named], *, refresh: bool = False
+    ) -> NamedSources:
         """What a caller named, folders taken apart."""
         several = [given] if isinstance(given, (str, Path)) else list(given)
         limit = self.settings.fetch_max_decoded_bytes
         named = await expand_named(several, self._files, max_bytes=limit)
         repositories = [url for url in named.urls if is_git(url) and url.endswith("/")]
+        notes: dict[str, None] = {}
         for url in repositories:
+            clones = (await self._current_parts()).clones
             try:
-                files, listing = await (await self._current_parts()).clones.files_of(url)
+                with listening(lambda sentence: notes.update({sentence: None})):
+                    found = await clones.files_of(url, refresh=refresh)
             except FetchError as error:
                 named = named.without(url, str(error))
             else:
-                named = named.with_folder(url, files, listing.left_out)
-        return named
+                named = named.with_folder(url, found.urls, found.left_out, found.why_none)
+        return replace(named, notes=tuple(notes))
 
     async def _stored_files(
         self, named: NamedSources, on_progress: ProgressCallback | None = None
-    ) -> tuple[str, ...]:
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The files of the folders that were named, brought up to date.
+
+        Returns:
+            Their addresses, and a sentence for everything that could not be used.
 
         Raises:
             FetchError: There are folders, and none holds a file that can be read.
         """
         if not (named.folders or named.empty):
-            return ()
+            return (), named.notes
         if on_progress is not None:
             await on_progress("ingestion", f"reading {len(named.files):,} files")
         report = await self._ingested(named.files)
         await self._gone_files(named)
+        failed = {**report.failed, **named.empty}
         if not report.pages and not named.urls:
-            url, reason = next(iter({**report.failed, **named.empty}.items()))
+            url, reason = next(iter(failed.items()))
             raise FetchError(reason, url=url)
-        return tuple(dict.fromkeys(page.url for page in report.pages))
+        told = (*named.notes, *report.degraded, *_failures(failed))
+        return tuple(dict.fromkeys(page.url for page in report.pages)), told
 
     async def _gone_files(self, named: NamedSources) -> tuple[str, ...]:
         """Mark what was stored of the folders and is there no more as gone."""
         acquirer, corpus = self._open_parts.acquirer, self._open_parts.corpus
         gone: list[str] = []
         for folder in named.folders:
-            for url in set(await corpus.urls_below(folder)).difference(named.every):
+            # What is a folder now, or is named like one, may have been a file.
+            below = await corpus.urls_below(folder.rstrip("/"))
+            stored = {url for url in below if f"{url}/".startswith(folder)}
+            for url in sorted(stored.difference(named.every)):
                 try:
                     await acquirer.acquire(url, refresh=True)
                 except PageGoneError:
@@ -1282,6 +1322,13 @@ def _check_words(known_context: str | None, constraints: Sequence[str] | None) -
         check_text("known_context", known_context)
     for each in constraints or ():
         check_text("A constraint", each)
+
+
+def _failures(failed: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each page that could not be used; of many, the first and their number."""
+    told = [f"{url} could not be used: {why}" for url, why in failed.items()]
+    more = len(told) - _MAX_TOLD
+    return (*told[:_MAX_TOLD], *([f"{more:,} more files could not be used."] if more > 0 else []))
 
 
 def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: str) -> str:

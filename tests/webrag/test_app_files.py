@@ -192,3 +192,23 @@ async def test_documents_of_a_program_are_answered_from(opened: Open) -> None:
     assert {page.outcome for page in again.pages} == {"unchanged"}
     assert result.chunks[0].chunk.title == "limits.pdf, page 3"
     assert [node.metadata["page_label"] for node in nodes] == ["3"]
+
+
+async def test_documents_of_one_address_are_one_page_whose_parts_are_cited(opened: Open) -> None:
+    url = "https://example.com/manual.pdf"
+    texts = ["The broker is started by its name.", "", "Idle connections close after 95 seconds."]
+    given = [
+        Document(text=text, metadata={"url": url, "file_name": "manual.pdf", "page_label": str(at)})
+        for at, text in enumerate(texts, 1)
+    ]
+
+    async with opened() as rag:
+        report = await rag.add_documents(given)
+        brief = rag.brief(await rag.search(QUESTION))
+        nodes = await rag.vector_store().aget_nodes(
+            filters=MetadataFilters(filters=[MetadataFilter(key="file_name", value="manual.pdf")])
+        )
+
+    assert [(page.url, page.title) for page in report.pages] == [(url, "manual.pdf")]
+    assert f"passage: {url}#page=3" in brief
+    assert {"page_label" in node.metadata for node in nodes} == {False}

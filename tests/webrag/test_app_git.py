@@ -1,11 +1,13 @@
 """Repositories, cloned over loopback HTTP from git's own server program."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from http.server import CGIHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -14,13 +16,28 @@ from typing import Any
 import pytest
 
 from webrag import WebRAG
+from webrag.concurrency import all_of
 from webrag.errors import FetchError
 from webrag.ingestion.git.address import parse_git
 from webrag.ingestion.git.clone import GitClones
+from webrag.ingestion.git.source import GitSource
+from webrag.ingestion.models import FetchedPage
 from webrag.settings import Settings
 
 QUESTION = "When is an idle connection closed?"
 Open = Callable[..., AbstractAsyncContextManager[WebRAG]]
+
+
+@dataclass
+class Host:
+    """Where repositories are served, and what it was asked for."""
+
+    address: str = ""
+    asked: list[str] = field(default_factory=list)
+    is_down: bool = False
+
+    def __str__(self) -> str:
+        return self.address
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -45,17 +62,19 @@ def repository(tmp_path: Path) -> Path:
     (root / "leak.md").symlink_to("/etc/hostname")
     (root / ".gitattributes").write_text("*.md filter=evil\n")
     (root / ".gitmodules").write_text(
-        '[submodule "x"]\n\tpath = x\n\turl = ext::sh -c "touch /tmp/run"\n'
+        f'[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch% {tmp_path / "by_submodule"}\n'
     )
     git(root, "add", ".")
+    git(root, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},x")
     git(root, "commit", "-qm", "One")
     git(root, "tag", "v1")
     return root
 
 
 @pytest.fixture
-def host(repository: Path, tmp_path: Path) -> Iterator[str]:
+def host(repository: Path, tmp_path: Path) -> Iterator[Host]:
     """Serves it, without a detour through a login."""
+    host = Host()
     program = Path(subprocess.check_output(["git", "--exec-path"], text=True).strip())
     served = tmp_path / "served"
 
@@ -69,6 +88,10 @@ def host(repository: Path, tmp_path: Path) -> Iterator[str]:
         def run_cgi(self) -> None:
             path, _, query = self.path.partition("?")
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            host.asked.append("commits" if b"command=fetch" in body else "names")
+            if host.is_down:
+                self.send_error(503)
+                return
             done = subprocess.run(
                 [str(program / "git-http-backend")],
                 input=body,
@@ -102,22 +125,24 @@ def host(repository: Path, tmp_path: Path) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever)
     thread.start()
-    yield f"127.0.0.1:{server.server_address[1]}"
+    host.address = f"127.0.0.1:{server.server_address[1]}"
+    yield host
     server.shutdown()
     thread.join()
     server.server_close()
 
 
 @pytest.fixture
-def opened(postgres_dir: Path) -> Iterator[Open]:
+def opened(postgres_dir: Path, host: Host) -> Iterator[Open]:
     """Opens a WebRAG that may ask loopback, on a collection of its own."""
 
     @asynccontextmanager
-    async def make() -> AsyncIterator[WebRAG]:
+    async def make(**given: Any) -> AsyncIterator[WebRAG]:
         settings = Settings(
             data_dir=postgres_dir,
             collection=f"test_{uuid.uuid4().hex[:16]}",
             allow_hosts=["127.0.0.1"],
+            **given,
         )
         async with WebRAG(settings) as rag:
             try:
@@ -126,11 +151,15 @@ def opened(postgres_dir: Path) -> Iterator[Open]:
                 await rag.drop_collection()
 
     yield make
-    shutil.rmtree(postgres_dir / "repositories", ignore_errors=True)
+    # Others, of tests beside this one, are in the same folder.
+    for said in postgres_dir.glob("repositories/*/.git/FETCH_HEAD"):
+        with suppress(FileNotFoundError):
+            if host.address in said.read_text():
+                shutil.rmtree(said.parents[1])
 
 
 async def test_repository_is_answered_from_with_links_to_the_commit(
-    opened: Open, host: str, repository: Path
+    opened: Open, host: Host, repository: Path
 ) -> None:
     async with opened() as rag:
         report = await rag.ingest(f"git+http://{host}/owner/repo@v1#docs")
@@ -146,10 +175,10 @@ async def test_repository_is_answered_from_with_links_to_the_commit(
 
 
 async def test_next_run_reads_the_new_commit_and_marks_deleted_files(
-    opened: Open, host: str, repository: Path
+    opened: Open, host: Host, repository: Path
 ) -> None:
     address = f"git+http://{host}/owner/repo"
-    async with opened() as rag:
+    async with opened(recrawl_after=0) as rag:
         await rag.ingest(address)
         (repository / "docs" / "limits.md").unlink()
         (repository / "README.md").write_text("# Broker\n\nNo limits any more.\n")
@@ -161,25 +190,153 @@ async def test_next_run_reads_the_new_commit_and_marks_deleted_files(
     assert [url.rpartition("/")[2] for url in report.gone] == ["limits.md"]
 
 
-async def test_links_in_the_tree_lead_nowhere_and_nothing_is_run(host: str, tmp_path: Path) -> None:
-    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
+async def test_repository_is_not_asked_for_again_while_its_clone_is_young(
+    opened: Open, host: Host
+) -> None:
+    address = f"git+http://{host}/owner/repo"
+    async with opened() as rag:
+        await rag.answer(address, QUESTION)
+        asked = len(host.asked)
+        await rag.answer(address, QUESTION)
+        await rag.ingest(address)
 
+    assert len(host.asked) == asked
+
+
+async def test_old_clone_is_taken_as_it_is_when_the_host_has_the_same_commit(
+    opened: Open, host: Host
+) -> None:
+    address = f"git+http://{host}/owner/repo@v1"
+    async with opened(recrawl_after=0) as rag:
+        await rag.ingest(address)
+        host.asked.clear()
+        report = await rag.ingest(address)
+
+    assert set(host.asked) == {"names"}
+    assert {page.outcome for page in report.pages} == {"unchanged"}
+
+
+async def test_refresh_asks_the_host_about_a_young_clone(
+    opened: Open, host: Host, repository: Path
+) -> None:
+    address = f"git+http://{host}/owner/repo"
+    async with opened() as rag:
+        await rag.ingest(address)
+        (repository / "README.md").write_text("# Broker\n\nNo limits any more.\n")
+        git(repository, "commit", "-qam", "Two")
+        young = await rag.ingest(address)
+        fresh = await rag.ingest(address, refresh=True)
+
+    assert {page.outcome for page in young.pages} == {"unchanged"}
+    assert sorted(page.outcome for page in fresh.pages) == ["unchanged", "unchanged", "updated"]
+
+
+async def test_old_clone_serves_while_its_host_is_down_and_the_result_says_so(
+    opened: Open, host: Host
+) -> None:
+    address = f"git+http://{host}/owner/repo"
+    async with opened(recrawl_after=0) as rag:
+        await rag.ingest(address)
+        host.is_down = True
+        report = await rag.ingest(address)
+        result = await rag.answer(address, QUESTION)
+        forced = await rag.ingest(address, refresh=True)
+
+    assert {page.outcome for page in report.pages} == {"unchanged"}
+    assert "The clone from before is used." in report.degraded[0]
+    assert "The clone from before is used." in result.warnings[0]
+    assert "could not be cloned" in next(iter(forced.failed.values()))
+
+
+@pytest.fixture
+def careless_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own git runs things: a filter, hooks, submodules. Where they leave traces."""
+    traces = tmp_path / "traces"
+    hooks, home = tmp_path / "hooks", tmp_path / "home"
+    for folder in (traces, hooks, home):
+        folder.mkdir()
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {traces}/{name}\n")
+        (hooks / name).chmod(0o755)
+    (home / ".gitconfig").write_text(
+        f"[core]\n\thooksPath = {hooks}\n\tsymlinks = true\n"
+        f'[filter "evil"]\n\tsmudge = "touch {traces}/filter; cat"\n'
+        "[submodule]\n\trecurse = true\n[fetch]\n\trecurseSubmodules = true\n"
+        '[protocol "ext"]\n\tallow = always\n'
+    )
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
+    return traces
+
+
+async def test_links_in_the_tree_lead_nowhere_and_nothing_is_run(
+    host: Host, repository: Path, careless_git: Path, tmp_path: Path
+) -> None:
+    careless = {"env": {**os.environ, "PATH": os.environ["PATH"]}, "check": True}
+    subprocess.run(["git", "clone", "-q", repository, tmp_path / "careless"], **careless)
+    shown = {path.name for path in careless_git.iterdir()}
+    for trace in careless_git.iterdir():
+        trace.unlink()
+
+    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
     clone = await clones.refresh(parse_git(f"git+http://{host}/owner/repo"))
 
+    assert {"filter", "post-checkout"} <= shown
+    assert list(careless_git.iterdir()) == []
+    assert not (tmp_path / "by_submodule").exists()
     assert (clone / "leak.md").read_text() == "/etc/hostname"
     assert not (clone / "leak.md").is_symlink()
     assert list((clone / ".git").glob("hooks/*")) == []
-    assert not (clone / "x").exists() or not any((clone / "x").iterdir())
+    assert list((clone / "x").iterdir()) == []
 
 
-async def test_private_host_is_refused_before_git_dials(host: str, tmp_path: Path) -> None:
+async def test_two_who_ask_for_a_repository_share_one_clone(host: Host, tmp_path: Path) -> None:
+    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"], keep_s=60)
+    asked = parse_git(f"git+http://{host}/owner/repo")
+
+    places = await all_of(clones.refresh(asked) for _ in range(3))
+
+    assert host.asked.count("commits") == 1
+    assert list((tmp_path / "clones").iterdir()) == [places[0]]
+
+
+async def test_file_is_not_gone_while_another_clone_takes_the_place_of_the_first(
+    host: Host, tmp_path: Path
+) -> None:
+    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
+    source = GitSource(clones, max_bytes=1_000, max_document_bytes=1_000)
+    asked = parse_git(f"git+http://{host}/owner/repo")
+    (url,) = [each for each in (await source.files_of(asked.url)).urls if "limits" in each]
+
+    async with clones.lock(asked):
+        clones.of(asked).rename(tmp_path / "aside")
+        reading = asyncio.create_task(source.fetch(url))
+        await asyncio.wait([reading], timeout=1)
+        (tmp_path / "aside").rename(clones.of(asked))
+
+    page = await reading
+    assert isinstance(page, FetchedPage)
+    assert "95 seconds" in page.text
+
+
+async def test_folder_of_clones_that_cannot_be_made_is_a_failure_of_the_page(
+    host: Host, tmp_path: Path
+) -> None:
+    (tmp_path / "clones").write_text("a file")
+    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
+
+    with pytest.raises(FetchError, match="could not be cloned: "):
+        await clones.refresh(parse_git(f"git+http://{host}/owner/repo"))
+
+
+async def test_private_host_is_refused_before_git_dials(host: Host, tmp_path: Path) -> None:
     clones = GitClones(tmp_path / "clones")
 
     with pytest.raises(FetchError, match="may not be contacted"):
         await clones.refresh(parse_git(f"git+https://{host}/owner/repo"))
 
 
-async def test_clone_above_the_limit_is_ended(host: str, tmp_path: Path) -> None:
+async def test_clone_above_the_limit_is_ended(host: Host, tmp_path: Path) -> None:
     clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"], max_bytes=10)
 
     with pytest.raises(FetchError, match="more than 10 bytes"):
@@ -188,7 +345,70 @@ async def test_clone_above_the_limit_is_ended(host: str, tmp_path: Path) -> None
     assert list((tmp_path / "clones").iterdir()) == []
 
 
-async def test_unknown_ref_is_named(opened: Open, host: str) -> None:
+async def test_what_could_not_be_used_is_told_beside_the_answer(
+    opened: Open, host: Host, tmp_path: Path
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "good.md").write_text("# Notes\n\nNothing about the broker.\n")
+    (tmp_path / "notes" / "damaged.ipynb").write_text("{")
+    named = [
+        f"git+http://{host}/owner/repo",
+        f"git+http://{host}/owner/repo@v9",
+        tmp_path / "notes",
+    ]
+    async with opened() as rag:
+        result = await rag.answer(named, QUESTION)
+        said = await rag.ask(QUESTION, url=named)
+
+    for told in (result.warnings, said.degraded):
+        assert any("damaged.ipynb" in each for each in told)
+        assert any("has no 'v9'" in each for each in told)
+
+
+async def test_files_of_a_folder_that_the_repository_no_longer_has_are_gone(
+    opened: Open, host: Host, repository: Path
+) -> None:
+    address = f"git+http://{host}/owner/repo#docs"
+    async with opened(recrawl_after=0) as rag:
+        await rag.ingest(address)
+        git(repository, "rm", "-qr", "docs")
+        git(repository, "commit", "-qm", "Two")
+        report = await rag.ingest(address)
+
+    assert [url.rpartition("/")[2] for url in report.gone] == ["limits.md"]
+    assert "has no 'docs/'" in next(iter(report.failed.values()))
+
+
+async def test_file_named_as_a_folder_is_stored_under_its_own_address(
+    opened: Open, host: Host, repository: Path
+) -> None:
+    address = f"git+http://{host}/owner/repo#docs/limits.md"
+    async with opened(recrawl_after=0) as rag:
+        first = await rag.ingest(address)
+        git(repository, "rm", "-qr", "docs")
+        git(repository, "commit", "-qm", "Two")
+        second = await rag.ingest(address)
+
+    url = f"git+http://{host}/owner/repo.git@HEAD/docs/limits.md"
+    assert [page.url for page in first.pages] == [url]
+    assert second.gone == (url,)
+
+
+async def test_what_a_killed_process_left_is_removed_by_the_next_clone(
+    host: Host, tmp_path: Path
+) -> None:
+    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
+    left, under_way = (tmp_path / "clones" / name for name in ("new-left", "new-under-way"))
+    for folder in (left, under_way):
+        folder.mkdir(parents=True)
+    os.utime(left, (0, 0))
+
+    await clones.refresh(parse_git(f"git+http://{host}/owner/repo"))
+
+    assert (left.exists(), under_way.exists()) == (False, True)
+
+
+async def test_unknown_ref_is_named(opened: Open, host: Host) -> None:
     async with opened() as rag:
         report = await rag.ingest(f"git+http://{host}/owner/repo@v9")
 

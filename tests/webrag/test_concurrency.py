@@ -41,6 +41,7 @@ BORROWERS = {
     "webrag/ingestion/firecrawl/client.py": "imports a package",
     "webrag/ingestion/files/naming.py": "lists folders that the user named, within limits",
     "webrag/ingestion/git/clone.py": "makes, measures and removes folders",
+    "webrag/ingestion/git/source.py": "lists folders of a clone, within limits",
     "webrag/maintenance.py": "loads a model",
     "webrag/postgres/database.py": "starts and stops the server",
     "webrag/postgres/server.py": "looks for the server",

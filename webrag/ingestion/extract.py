@@ -10,8 +10,14 @@ from urllib.parse import unquote
 
 from webrag.errors import InputError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url, content_hash, is_local, page_address
-from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
+from webrag.ingestion.characters import (
+    collapse,
+    normalize_characters,
+    storable,
+    strip_private_use,
+)
 from webrag.ingestion.dates import parse_date
+from webrag.ingestion.formats.containers import without_containers
 from webrag.ingestion.formats.lines import line_anchors
 from webrag.ingestion.formats.mdx import without_components
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
@@ -150,6 +156,8 @@ _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.{0,20000}?)\n(?:\1|\.\.\.)[
 
 _FRONT_MATTER_FIELD = re.compile(r"^(\w++)[ \t]*+[:=]([^\n]*+)$", re.MULTILINE)
 
+_LESS = "\ufdd0"  # no character of any text
+
 _BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 
 
@@ -261,17 +269,31 @@ def _converted(page: FetchedPage, html: str) -> _Content:
 
 def _from_markdown(page: FetchedPage) -> _Content:
     source = without_components(page.text) if page.url.endswith(".mdx") else page.text
-    return _described(page, source)
+    return _described(page, without_containers(source))
 
 
-def _described(page: FetchedPage, source: str, given: Mapping[str, str] | None = None) -> _Content:
-    """Markdown with what its front matter says of it, or what was `given` in its place."""
+def _described(
+    page: FetchedPage,
+    source: str,
+    given: Mapping[str, str] | None = None,
+    *,
+    has_tags: bool = True,
+) -> _Content:
+    """Markdown with what its front matter says of it, or what was `given` in its place.
+
+    Made of a format that has no tags, what looks like one is text.
+    """
     fields = dict(given or {})
     front = _FRONT_MATTER.match(source.replace("\r\n", "\n")[:25_000])
     if front:
         found = _FRONT_MATTER_FIELD.findall(front.group(2))
         fields |= {name.lower(): _unquoted(value.strip(" \t")) for name, value in found}
-    content = _from_html(page, f"<body>{html_from_markdown(source)}</body>")
+    if has_tags:
+        html = html_from_markdown(source)
+    else:
+        # An entity would stand in code as it is written.
+        html = html_from_markdown(source.replace("<", _LESS)).replace(_LESS, "&lt;")
+    content = _from_html(page, f"<body>{html}</body>")
     meta = replace(
         content.meta,
         title=fields.get("title") or content.meta.title or _first_line(content.markdown),
@@ -374,7 +396,7 @@ def _from_asciidoc(page: FetchedPage) -> _Content:
     said = document.attributes
     fields = {"title": document.title, "description": said.get("description", "")}
     dates = {"date": said.get("revdate", ""), "language": said.get("lang", "")}
-    return _described(page, document.markdown, fields | dates)
+    return _described(page, document.markdown, fields | dates, has_tags=False)
 
 
 def _from_notebook(page: FetchedPage) -> _Content:
@@ -400,16 +422,27 @@ def _from_code(page: FetchedPage) -> _Content:
 
 
 def _from_mail(page: FetchedPage) -> _Content:
-    from webrag.ingestion.formats.office import markdown_from_mail
+    from webrag.ingestion.formats.office import read_mail
 
-    return _described(page, markdown_from_mail(page.body))
+    mail = read_mail(page.body)
+    if not mail.is_plain:
+        return _described(page, mail.text, {"title": mail.title, "date": mail.sent_at})
+    # Signs that Markdown would take for its own, and line ends, are meant as they stand.
+    content = _from_text(page.model_copy(update={"text": storable(mail.text)}))
+    sent_at = parse_date(mail.sent_at)
+    return replace(content, meta=replace(content.meta, title=mail.title, published_at=sent_at))
+
+
+_BOOK_TITLE = re.compile(r"\*\*Title:\*\* ([^\n]{1,300}+)")
 
 
 def _from_office(page: FetchedPage) -> _Content:
     from webrag.ingestion.formats.office import markdown_from_office
 
     ending = page.url.rpartition(".")[2].lower()
-    return _described(page, markdown_from_office(page.body, ending, page.url))
+    markdown = markdown_from_office(page.body, ending, page.url)
+    named = _BOOK_TITLE.match(markdown)
+    return _described(page, markdown, {"title": named[1]} if named else None, has_tags=False)
 
 
 def _from_pdf(page: FetchedPage) -> _Content:

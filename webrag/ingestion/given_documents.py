@@ -1,5 +1,7 @@
 """Documents that a program brings, as pages that were fetched; it asks nobody for them."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -7,42 +9,126 @@ from urllib.parse import quote
 from llama_index.core.schema import Document, MetadataMode
 
 from webrag.errors import InputError
-from webrag.ingestion.addresses import page_address
+from webrag.ingestion.addresses import content_hash, page_address
 from webrag.ingestion.characters import collapse, storable
 from webrag.ingestion.html.markdown import PageFacts, html_from_markdown, page_html
-from webrag.ingestion.models import FetchedPage
+from webrag.ingestion.models import Anchor, FetchedPage, NormalizedDocument, OutgoingLink
 
-__all__ = ["page_of_document"]
+__all__ = ["GivenPage", "pages_of_documents"]
 
 _ADDRESSES = ("source_url", "url", "source", "URL")
 _FILE_NAMES = ("file_name", "filename", "file_path")
 _MAX_FACT_CHARS = 1_000
+_BETWEEN = "\n\n"
 
 
-def page_of_document(document: Document) -> FetchedPage:
-    """A document as a page: under the address its metadata name, else under one of its own.
+@dataclass(frozen=True)
+class GivenPage:
+    """The documents of one address, in the order they were given.
+
+    Attributes:
+        url: Their address.
+        parts: Each of them as a page.
+        numbers: The page of a PDF, or the like, that each of them is; empty when one does not say.
+        metadata: What they agree on.
+    """
+
+    url: str
+    parts: tuple[FetchedPage, ...]
+    numbers: tuple[int, ...]
+    metadata: dict[str, Any]
+
+    def joined(self, parts: Sequence[NormalizedDocument | None]) -> NormalizedDocument:
+        """One document of all parts, which leads to their numbers.
+
+        Args:
+            parts: As converted, None for what could not be; at least one could.
+        """
+        found = [(at, part) for at, part in enumerate(parts) if part is not None]
+        texts: list[str] = []
+        links: list[OutgoingLink] = []
+        anchors: list[Anchor] = []
+        offset = 0
+        for at, part in found:
+            texts.append(part.markdown)
+            links += (_moved(link, offset) for link in part.links)
+            if len(self.parts) > 1 and self.numbers:
+                anchors.append(Anchor(char_start=offset, fragment=f"page={self.numbers[at]}"))
+            offset += len(part.markdown) + len(_BETWEEN)
+        markdown = _BETWEEN.join(texts)
+        return found[0][1].model_copy(
+            update={
+                "markdown": markdown,
+                "html": "\n".join(part.html for _, part in found),
+                "links": tuple(links),
+                "anchors": tuple(anchors),
+                "content_hash": content_hash(markdown),
+                "metadata": self.metadata,
+            }
+        )
+
+
+def pages_of_documents(documents: Sequence[Document]) -> list[GivenPage]:
+    """Documents as pages: under the address their metadata name, else each under one of its own.
 
     The latter is made of its id, so a document given again under the same id is the next version
-    of that page. Its text is read as Markdown, which plain text is as well.
+    of that page. Several documents of one address are the parts of one page, as readers give a
+    PDF; those without text among them are left out. Text is read as Markdown, which plain text is
+    as well.
 
     Raises:
-        InputError: It has no text, or an id that is too long.
+        InputError: A page has no text, or an id is too long.
     """
-    if not isinstance(document, Document):
-        raise InputError(f"{type(document).__name__} is no LlamaIndex Document.")
-    text = storable(document.get_content(metadata_mode=MetadataMode.NONE))
-    if not text.strip():
-        raise InputError(f"The document {document.doc_id!r} has no text.")
-    url = _address(document)
+    by_address: dict[str, list[Document]] = {}
+    for document in documents:
+        if not isinstance(document, Document):
+            raise InputError(f"{type(document).__name__} is no LlamaIndex Document.")
+        by_address.setdefault(_address(document), []).append(document)
+    return [_page(url, several) for url, several in by_address.items()]
+
+
+def _page(url: str, several: Sequence[Document]) -> GivenPage:
+    texts = [storable(each.get_content(metadata_mode=MetadataMode.NONE)) for each in several]
+    told = [(each, text) for each, text in zip(several, texts, strict=True) if text.strip()]
+    if not told:
+        raise InputError(f"The document {several[0].doc_id!r} has no text.")
+    metadata = _agreed([each.metadata for each, _ in told])
+    facts = _facts(metadata)
+    labels = [str(each.metadata.get("page_label", "")) for each, _ in told]
+    return GivenPage(
+        url=url,
+        parts=tuple(_part(url, text, facts) for _, text in told),
+        numbers=tuple(map(int, labels)) if all(map(str.isdecimal, labels)) else (),
+        metadata=metadata,
+    )
+
+
+def _agreed(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    first, *others = several
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in other and other[name] == value for other in others)
+    }
+
+
+def _part(url: str, text: str, facts: PageFacts) -> FetchedPage:
     return FetchedPage(
         requested_url=url,
         url=url,
         status=200,
         kind="html",
-        text=page_html(html_from_markdown(text), _facts(document.metadata)),
+        text=page_html(html_from_markdown(text), facts),
         fetched_at=datetime.now(UTC),
         source="documents",
     )
+
+
+def _moved(link: OutgoingLink, offset: int) -> OutgoingLink:
+    if link.char_start is None or link.char_end is None:
+        return link
+    places = {"char_start": link.char_start + offset, "char_end": link.char_end + offset}
+    return link.model_copy(update=places)
 
 
 def _address(document: Document) -> str:

@@ -126,21 +126,17 @@ class IngestionService:
 
     async def _drawn(self, page: FetchedPage, renderer: PageRenderer) -> NormalizedDocument:
         """The page as a browser draws it, with files of other sites only when it needs them."""
-        rendering = await renderer.render(page, other_sites=False)
-        try:
-            return await self._pool.extract(rendering.page)
-        except UnusablePageError as error:
-            if error.kind not in _TEXTLESS:
-                raise
-            if not rendering.left_out:
-                raise _still_empty(page) from error
-        rendering = await renderer.render(page, other_sites=True)
-        try:
-            return await self._pool.extract(rendering.page)
-        except UnusablePageError as error:
-            if error.kind not in _TEXTLESS:
-                raise
-            raise _still_empty(page) from error
+        other_sites = False
+        while True:
+            rendering = await renderer.render(page, other_sites=other_sites)
+            try:
+                return await self._pool.extract(rendering.page)
+            except UnusablePageError as error:
+                if error.kind not in _TEXTLESS:
+                    raise
+                if other_sites or not rendering.left_out:
+                    raise _still_empty(page) from error
+            other_sites = True
 
     async def aclose(self) -> None:
         """Close the source's connections, end the browser and the pool's processes."""
@@ -191,7 +187,7 @@ _SPOKEN = {"builtin": "the built-in fetcher"}
 
 
 class SourceByAddress:
-    """Reads files of this machine from one source, and everything else from another.
+    """Reads files of this machine and of repositories each from a source, pages from another.
 
     Args:
         web: Asked for pages of the web; never told of anything else.

@@ -360,7 +360,11 @@ def _ingestion(
 
 def _clones(settings: Settings) -> GitSource:
     config = settings.fetch_config()
-    clones = GitClones(settings.data_dir / "repositories", allowed_hosts=config.allowed_hosts)
+    clones = GitClones(
+        settings.data_dir / "repositories",
+        allowed_hosts=config.allowed_hosts,
+        keep_s=settings.recrawl_after,
+    )
     return GitSource(
         clones, max_bytes=config.max_decoded_bytes, max_document_bytes=config.max_pdf_bytes
     )

@@ -70,7 +70,10 @@ _PREPARE = """() => {
 
 
 class PartSource(Protocol):
-    """Gets the files a page is made of, with the guards and manners of a page's own request."""
+    """Gets the files a page is made of, with the guards of a page's own request.
+
+    They wait for no turn at their host: a browser, too, asks for them all at once.
+    """
 
     async def fetch_part(self, url: str) -> "Answer":
         """One file, redirects followed.

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from webrag.ingestion.formats.kinds import why_left_out
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 __all__ = ["FolderListing", "list_files"]
 
@@ -39,7 +41,7 @@ class _Rules:
     """The `.gitignore` of a folder."""
 
     folder: Path
-    spec: GitIgnoreSpec
+    spec: "GitIgnoreSpec"
 
     def judge(self, path: Path, *, is_folder: bool) -> bool | None:
         name = path.relative_to(self.folder).as_posix()
@@ -146,6 +148,9 @@ def _rules_of(folder: Path) -> list[_Rules]:
             text = lines.read(_IGNORE_BYTES)
     except OSError:
         return []
+    # Imported where it is used: most commands list no folder.
+    from pathspec import GitIgnoreSpec
+
     usable = [line for line in text.splitlines() if not _TOO_MANY_STARS.search(line)]
     try:
         return [_Rules(folder, GitIgnoreSpec.from_lines(usable))]

@@ -29,6 +29,7 @@ class NamedSources:
         folders: The folders' addresses, each with a slash at its end.
         left_out: What lies below them and is not read, counted by reason.
         empty: Folders without a file to read, each with the reason.
+        notes: Sentences about what did not work on the way.
     """
 
     urls: tuple[str, ...] = ()
@@ -36,17 +37,22 @@ class NamedSources:
     folders: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     empty: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def with_folder(
-        self, address: str, files: Sequence[str], left_out: Mapping[str, int]
+        self, address: str, files: Sequence[str], left_out: Mapping[str, int], why_none: str
     ) -> "NamedSources":
-        """The same with one of `urls` taken apart."""
+        """The same with one of `urls` taken apart; `why_none` is for when it has no files."""
         counted = Counter(self.left_out)
         counted.update(left_out)
-        known = replace(self.without(address, ""), empty=self.empty, left_out=dict(counted))
-        if not files:
-            return known.without(address, f"There is no file to read in {address}.")
-        return replace(known, files=(*known.files, *files), folders=(*known.folders, address))
+        return replace(
+            self,
+            urls=tuple(url for url in self.urls if url != address),
+            files=(*self.files, *files),
+            folders=(*self.folders, address),
+            left_out=dict(counted),
+            empty=dict(self.empty) if files else {**self.empty, address: why_none},
+        )
 
     def without(self, address: str, reason: str) -> "NamedSources":
         """The same with one of `urls` that cannot be had."""

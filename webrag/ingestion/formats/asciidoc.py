@@ -7,10 +7,15 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from webrag.ingestion.formats.fences import fenced
+
 __all__ = ["AsciiDoc", "read_asciidoc"]
 
 _ATTRIBUTE = re.compile(r":(!?[\w-]{1,100}+)!?:(?:[ \t]++(.*))?\Z")
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]{1,100}+(\S.*)\Z")
+# The older form: a title with as long a line of one of these below it.
+_UNDERLINE = re.compile(r"(={2,300}+|-{2,300}+|~{2,300}+|\^{2,300}+|\+{2,300}+)\Z")
+_UNDERLINED = "=-~^+"
 _DELIMITER = re.compile(
     r"(-{4,200}+|\.{4,200}+|={4,200}+|\*{4,200}+|_{4,200}+|\+{4,200}+|/{4,200}+|--|`{3,200}+)"
     r"[ \t]{0,100}+(\w{0,100}+)\Z"
@@ -20,7 +25,9 @@ _TABLE = re.compile(r"[|,:!]={3,200}+\Z")
 _LIST_ITEM = re.compile(r"[ \t]{0,100}+(\*{1,5}|-|\.{1,5}|\d{1,9}+\.)[ \t]{1,100}+(\S.*)\Z")
 _TERM = re.compile(r"([^\s/][^:]{0,500}?)(:{2,4}+|;;)(?:[ \t]{1,100}+(.*))?\Z")
 _ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t]{1,100}+(.*)\Z")
-_DROPPED = re.compile(r"(?:include|ifdef|ifndef|ifeval|endif|toc|image|video|audio)::.*\Z")
+_DROPPED = re.compile(
+    r"(?://(?!/)|(?:include|ifdef|ifndef|ifeval|endif|toc|image|video|audio)::).*\Z"
+)
 _REFERENCE = re.compile(r"\{([\w-]{1,60})\}")
 _LINK = re.compile(
     r"(?:link:)?(https?://[^\s\[\]<>]{1,1000}+|(?<=link:)[^\s\[\]<>]{1,1000}+)\[([^\[\]]{0,1000}+)\]"
@@ -29,6 +36,7 @@ _XREF = re.compile(r"xref:([^\s\[\]]{1,500}+)\[([^\[\]]{0,1000}+)\]")
 _CROSS = re.compile(r"<<([^<>,\s]{1,500}+)(?:,[ \t]{0,100}+([^<>]{0,1000}+))?>>")
 _INLINE_IMAGE = re.compile(r"\bimage:[^\s\[\]:]{1,500}+\[([^\[\]]{0,1000}+)\]")
 _MACRO = re.compile(r"\b(?:kbd|btn|menu|footnote|pass):[\w-]{0,100}+\[([^\[\]]{0,1000}+)\]")
+_MANUAL_PAGE = re.compile(r"\b(?:man|link[a-z]{1,20}+):([\w.+-]{1,100}+)\[(\d\w{0,10}+)\]")
 _ANCHOR = re.compile(r"\[\[[^\[\]]{0,500}+\]\]|\[#[^\[\]]{0,500}+\](?=[#*_`])")
 _STRONG = re.compile(r"(?<![\w*])\*{1,2}(?=\S)([^*\n]{1,500}?)(?<=\S)\*{1,2}(?![\w*])")
 _CODE = re.compile(r"``?\+?([^`\n]{1,500}?)\+?``?")
@@ -69,37 +77,69 @@ class _Reader:
         self._lines = lines
         self._at = 0
         self._style: list[str] = []
+        # Whether the line before is blank, and whether a list's text may still begin, indented.
+        self._is_start = True
+        self._awaits_text = False
 
     def lines(self) -> Iterator[str]:
         while self._at < len(self._lines):
             line = self._lines[self._at].rstrip()
             self._at += 1
             yield from self._line(line)
+            self._is_start = not line or bool(_BLOCK_ATTRIBUTES.match(line)) or line == "+"
 
     def _line(self, line: str) -> Iterator[str]:
-        if line.startswith("//") and not line.startswith("///"):
+        if _DROPPED.match(line):
             return
-        if found := _ATTRIBUTE.match(line):
+        if self._is_start and (level := self._underlined(line)):
+            self._at += 1
+            yield from self._heading(line, level)
+        elif found := _ATTRIBUTE.match(line):
             self.attributes[found[1].lower()] = (found[2] or "").strip()
         elif found := _HEADING.match(line):
-            yield from self._heading(found)
+            yield from self._heading(found[2].rstrip("= "), len(found[1]))
         elif found := _BLOCK_ATTRIBUTES.match(line):
             self._style = [part.strip() for part in found[1].split(",")]
-        elif _DROPPED.match(line):
-            return
         elif _TABLE.match(line):
             yield from self._table(line)
         elif found := _DELIMITER.match(line):
             yield from self._block(line.split()[0], found[2])
+        elif line and self._style[:1] == ["verse"]:
+            yield f"{self._inline(line)}  "
+        elif line.startswith(" ") and not _LIST_ITEM.match(line) and not _TERM.match(line.strip()):
+            yield from self._indented(line)
         else:
             yield from self._prose(line)
 
-    def _heading(self, found: re.Match[str]) -> Iterator[str]:
-        text = self._inline(found[2].rstrip("= "))
-        if not self.title and len(found[1]) == 1:
+    def _underlined(self, line: str) -> int:
+        """The level of a heading whose text is this line; 0 when it is none."""
+        below = self._lines[self._at].rstrip() if self._at < len(self._lines) else ""
+        fits = abs(len(below) - len(line)) <= 1 and _UNDERLINE.match(below)
+        if not fits or line[:1] in " .[*|" or not any(map(str.isalpha, line)):
+            return 0
+        return _UNDERLINED.index(below[0]) + 1
+
+    def _heading(self, title: str, level: int) -> Iterator[str]:
+        text = self._inline(title)
+        if not self.title and level == 1:
             self.title = text
         self._style = []
-        yield from ("", f"{'#' * len(found[1])} {text}", "")
+        self._awaits_text = False
+        yield from ("", f"{'#' * level} {text}", "")
+
+    def _indented(self, line: str) -> Iterator[str]:
+        """A paragraph that goes on, or a list's first; any other is shown as it is written."""
+        if self._awaits_text or not self._is_start:
+            self._awaits_text = False
+            yield self._inline(line.strip())
+            return
+        begin = self._at - 1
+        while self._at < len(self._lines) and self._lines[self._at].startswith(" "):
+            self._at += 1
+        body = [each.rstrip() for each in self._lines[begin : self._at]]
+        margin = min(len(each) - len(each.lstrip()) for each in body if each)
+        literal = "\n".join(_CALLOUT.sub("", each[margin:]) for each in body)
+        yield from ("", *fenced(literal).split("\n"), "")
 
     def _block(self, delimiter: str, language: str) -> Iterator[str]:
         style, self._style = self._style, []
@@ -110,7 +150,8 @@ class _Reader:
         elif is_code:
             language = language or (style[1] if len(style) > 1 and style[0] == "source" else "")
             body = [_CALLOUT.sub("", line) for line in self._until(delimiter)]
-            yield from ("", f"```{language if language.isalnum() else ''}", *body, "```", "")
+            language = language if language.isalnum() else ""
+            yield from ("", *fenced("\n".join(body), language).split("\n"), "")
         elif style and style[0] in ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"):
             inner = _Reader(self._until(delimiter))
             inner.attributes = self.attributes
@@ -152,6 +193,7 @@ class _Reader:
 
     def _prose(self, line: str) -> Iterator[str]:
         self._style = [] if line.strip() else self._style
+        self._awaits_text = self._awaits_text and not line.strip()
         if line == "+":
             yield ""
         elif re.fullmatch(r"\.[^\s.].*", line):
@@ -162,8 +204,9 @@ class _Reader:
             yield f"{'   ' * depth}{bullet} {self._inline(found[2])}"
         elif found := _ADMONITION.match(line):
             yield from ("", f"> **{found[1].capitalize()}:** {self._inline(found[2])}", "")
-        elif (found := _TERM.match(line)) and "://" not in line:
+        elif (found := _TERM.match(line.strip())) and "://" not in line:
             yield from ("", f"**{self._inline(found[1])}**", "")
+            self._awaits_text = not found[3]
             if found[3]:
                 yield self._inline(found[3])
         else:
@@ -174,6 +217,7 @@ class _Reader:
         text = _LINK.sub(lambda found: _link(found[1], found[2].rstrip("^")), text)
         text = _XREF.sub(lambda found: _link(found[1].partition("#")[0], found[2]), text)
         text = _CROSS.sub(lambda found: found[2] or found[1].lstrip("_#").replace("_", " "), text)
+        text = _MANUAL_PAGE.sub(r"\1(\2)", text)
         for pattern in (_INLINE_IMAGE, _MACRO):
             text = pattern.sub(r"\1", text)
         text = _CODE.sub(r"`\1`", _ANCHOR.sub("", text))

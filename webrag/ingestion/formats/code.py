@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from webrag.ingestion.formats.fences import fenced
 from webrag.ingestion.models import Anchor
 
 __all__ = ["CodeText", "blocks_of", "read_code"]
@@ -48,13 +49,14 @@ def read_code(source: str, language: str) -> CodeText:
     length = 0
     for start, end in blocks_of(lines):
         body = "\n".join(lines[start:end])
-        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", body)), default=0))
+        block = fenced(body, language)
         heading, declared = _heading(lines, start, end)
         if heading:
             anchors.append(Anchor(char_start=length, fragment=f"L{declared + 1}"))
-        head = f"## {heading}\n\n{fence}{language}\n" if heading else f"{fence}{language}\n"
-        anchors.append(Anchor(char_start=length + len(head), fragment=f"L{start + 1}"))
-        parts.append(f"{head}{body}\n{fence}")
+        head = f"## {heading}\n\n" if heading else ""
+        first_line = length + len(head) + block.index("\n") + 1
+        anchors.append(Anchor(char_start=first_line, fragment=f"L{start + 1}"))
+        parts.append(f"{head}{block}")
         length += len(parts[-1]) + 2
     return CodeText("\n\n".join(parts), tuple(anchors))
 

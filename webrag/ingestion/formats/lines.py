@@ -10,12 +10,15 @@ from webrag.ingestion.models import Anchor
 __all__ = ["line_anchors"]
 
 _NOT_WORDS = re.compile(r"[\W_]+")
-_LINK_TARGET = re.compile(
+# Where links lead, and the roles of words: in the source, and in no stored text.
+_UNSEEN = re.compile(
+    r":(?:[a-z]{1,20}+:){1,3}+(?=`)|\b(?:man|link[a-z]{1,20}+):(?=[\w.+-]{1,100}+\[\d)|"
     r"\]\([^)\s]{0,1000}+(?:\s[^)]{0,500}+)?\)|\]\[[^\]]{0,500}+\]|<https?:[^>]{0,1000}+>"
 )
 # Letters and digits of a line that are looked for: all of it first, then its beginning.
 _WHOLE, _BEGINNING = 32, 12
-# How far ahead: a chapter for words that stand only once, some lines for those that do not.
+# How far ahead: a chapter for words that stand only once, some lines for those that do not. Few
+# words found far ahead are mostly another place's, and all between would lead nowhere.
 _FAR, _NEAR = 20_000, 400
 # Shorter beginnings of lines stand anywhere; so many in a row that are not found end a paragraph.
 _LEAST, _MISSES = 4, 3
@@ -33,7 +36,7 @@ def line_anchors(source: str, text: str) -> tuple[Anchor, ...]:
         source: The file, with its markup.
         text: What is stored of it, in the same order.
     """
-    lines = _Lines([_words(_LINK_TARGET.sub("]", line)) for line in source.splitlines()])
+    lines = _Lines([_words(_UNSEEN.sub("]", line)) for line in source.splitlines()])
     anchors: list[Anchor] = []
     offset = expected = 0
     for line in text.split("\n"):
@@ -88,7 +91,7 @@ def _find(joined: str, words: str, at: int) -> tuple[int, int] | None:
         wanted = words[:length]
         if not wanted:
             return None
-        reach = _FAR if len(wanted) >= _BEGINNING else _NEAR
+        reach = _FAR if len(wanted) == _WHOLE else _NEAR
         found = joined.find(wanted, at, at + reach)
         if found >= 0:
             return found, found + len(wanted)

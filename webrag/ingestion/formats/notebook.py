@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+from webrag.ingestion.formats.fences import fenced
+
 __all__ = ["markdown_from_notebook"]
 
 _OUTPUT_CHARS = 2_000
@@ -48,7 +50,8 @@ def _cell(cell: dict[str, Any], language: str) -> list[str]:
             shown = "\n".join(filter(None, printed)).strip("\n")
             if len(shown) > _OUTPUT_CHARS:
                 shown = f"{shown[:_OUTPUT_CHARS].rstrip()}\n[...]"
-            return [*_fenced(text, language), *_fenced(shown, "")]
+            blocks = ((text, language), (shown, ""))
+            return [fenced(held, mark) for held, mark in blocks if held.strip()]
     return []
 
 
@@ -60,13 +63,6 @@ def _output(output: Any) -> str:
     data = output.get("data")
     plain = data.get("text/plain") if isinstance(data, dict) else output.get("text")
     return _ANSI.sub("", _text(plain)).rstrip("\n")
-
-
-def _fenced(text: str, language: str) -> list[str]:
-    if not text.strip():
-        return []
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return [f"{fence}{language}\n{text}\n{fence}"]
 
 
 def _language(notebook: dict[str, Any]) -> str:

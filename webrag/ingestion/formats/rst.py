@@ -1,6 +1,7 @@
 """reStructuredText to HTML by docutils; nothing that a text names is opened."""
 
 import io
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -37,6 +38,16 @@ _HIDDEN = frozenset(
     tabularcolumns toctree""".split()  # noqa: SIM905
 )
 _CODE = frozenset({"code-block", "sourcecode", "ipython", "prompt", "testcode", "doctest"})
+# What a builder writes before the argument of these.
+_SAID = {
+    "deprecated": "Deprecated since",
+    "seealso": "See also",
+    "versionadded": "Added in",
+    "versionchanged": "Changed in",
+    "versionremoved": "Removed in",
+}
+# Builders define such names elsewhere; the name says more than the bars around it.
+_SUBSTITUTION = re.compile(r"\|([^|\n]{1,100}+)\|")
 
 
 class _Unknown(Directive):
@@ -56,12 +67,13 @@ class _Unknown(Directive):
             block["classes"] += ["code", *self.arguments[:1]]
             return [block]
         # A first paragraph right below belongs to the argument, as docutils sees it.
-        title, _, begun = (self.arguments[0] if self.arguments else "").partition("\n")
-        given = [nodes.paragraph("", "", nodes.strong("", title))] if title else []
+        given, _, begun = (self.arguments[0] if self.arguments else "").partition("\n")
+        title = f"{_SAID.get(self.name, '')} {given}".strip()
+        heading = [nodes.paragraph("", "", nodes.strong("", title))] if title else []
         held = nodes.container()
-        lines = StringList([*begun.splitlines(), "", *self.content], source="")
+        lines = StringList([*_without_options(begun.splitlines()), "", *self.content], source="")
         self.state.nested_parse(lines, self.content_offset, held)
-        return [*given, *held.children]
+        return [*heading, *held.children]
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,8 @@ def read_rst(source: str) -> RstDocument:
     tree = publish_doctree(source, settings_overrides=_SETTINGS | {"warning_stream": io.StringIO()})
     for message in list(tree.findall(nodes.system_message)):
         message.parent.remove(message)
+    for unknown in list(tree.findall(nodes.problematic)):
+        unknown.replace_self(nodes.inline("", _named(unknown.astext())))
     for literal in tree.findall(nodes.literal):
         # Otherwise written as a span, which is no code to a reader.
         literal["classes"] = ["code"]
@@ -98,7 +112,12 @@ def read_rst(source: str) -> RstDocument:
         settings_overrides=_SETTINGS | {"warning_stream": io.StringIO()},
     )
     dates = [node.astext() for node in tree.findall(nodes.date)]
-    return RstDocument(str(page), str(tree.get("title") or ""), dates[0] if dates else "")
+    title = _named(str(tree.get("title") or ""))
+    return RstDocument(str(page), title, dates[0] if dates else "")
+
+
+def _named(text: str) -> str:
+    return _SUBSTITUTION.sub(r"\1", text)
 
 
 def _without_options(lines: list[str]) -> list[str]:

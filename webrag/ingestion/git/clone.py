@@ -3,20 +3,40 @@
 import asyncio
 import hashlib
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
-from webrag.errors import FetchError, InputError, PageGoneError, SourceUnavailableError
+from webrag.errors import (
+    FetchError,
+    InputError,
+    PageGoneError,
+    RefusedAddressError,
+    SourceUnavailableError,
+)
 from webrag.ingestion.git.address import GitFile
-from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve
+from webrag.ingestion.notes import note
 
-__all__ = ["GitClones"]
+if TYPE_CHECKING:
+    from webrag.ingestion.http.guard import AddressCheck, Resolver
+
+__all__ = ["GitClones", "listed_commit"]
 
 _SAID_CHARS: Final = 300
 _WATCHED_S: Final = 0.2
+_LEFT_S: Final = 3600.0  # nobody clones for so long
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+# In the order in which git itself looks for what a short name stands for.
+_FULL_NAMES: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
 _SETTINGS: Final = {
     "protocol.allow": "never",
     "http.followRedirects": "false",
@@ -40,6 +60,14 @@ _SETTINGS: Final = {
 }
 
 
+@dataclass(frozen=True)
+class _Held:
+    """A clone that is there: its commit, and the seconds since its host confirmed it."""
+
+    commit: str
+    age_s: float
+
+
 class GitClones:
     """Keeps one shallow clone of each repository and ref that was asked for.
 
@@ -51,9 +79,10 @@ class GitClones:
         folder: Where the clones are.
         allowed_hosts: `host` or `host:port` entries that may be asked although private, and by
             plain http.
+        keep_s: Age from which a clone is checked with its host; None for never.
         max_bytes: Of a clone, its history included.
         timeout_s: For one.
-        resolver: Gives the addresses of a host.
+        resolver: Gives the addresses of a host; None for the system's.
     """
 
     def __init__(
@@ -61,15 +90,25 @@ class GitClones:
         folder: Path,
         *,
         allowed_hosts: Iterable[str] = (),
+        keep_s: float | None = 0.0,
         max_bytes: int = 300_000_000,
         timeout_s: float = 180.0,
-        resolver: Resolver = resolve,
+        resolver: "Resolver | None" = None,
     ) -> None:
         self._folder = folder
-        self._addresses = AddressCheck(allowed_hosts, resolver=resolver)
         self._allowed = frozenset(allowed_hosts)
+        self._keep_s = keep_s
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
+        self._resolver = resolver
+        self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
+
+    @cached_property
+    def _addresses(self) -> "AddressCheck":
+        # An HTTP client comes with it, which commands that clone nothing do without.
+        from webrag.ingestion.http.guard import AddressCheck, resolve
+
+        return AddressCheck(self._allowed, resolver=self._resolver or resolve)
 
     @property
     def folder(self) -> Path:
@@ -81,8 +120,26 @@ class GitClones:
         name = hashlib.sha256(f"{file.repository}@{file.ref}".encode()).hexdigest()[:32]
         return self._folder / name
 
-    async def refresh(self, file: GitFile) -> Path:
-        """Clone the repository of a file as it is now, in the place of an older clone.
+    def lock(self, file: GitFile) -> asyncio.Lock:
+        """What is held while the clone that holds a file is checked or replaced."""
+        return self._locks.setdefault(self.of(file), asyncio.Lock())
+
+    async def commit(self, file: GitFile) -> str | None:
+        """The commit of the clone that holds a file; None when there is no clone."""
+        held = await asyncio.to_thread(_held, self.of(file))
+        return None if held is None else held.commit
+
+    async def refresh(self, file: GitFile, *, forced: bool = False) -> Path:
+        """Make sure that the repository of a file is cloned, as its host has it now.
+
+        A clone that the host confirmed less than `keep_s` ago is taken as it is, as is one of a
+        commit that was named itself. Of an older one the host is asked for the commit, and only
+        another commit is cloned, in the place of the older clone. When the host cannot be
+        asked, the older clone is used, and the caller is told so.
+
+        Args:
+            file: Any of its files.
+            forced: Ask whatever the clone's age, and fail when the host cannot be asked.
 
         Raises:
             InputError: Plain http, to a host that is not allowed by its name.
@@ -93,21 +150,63 @@ class GitClones:
         """
         if file.scheme == "http" and not self._allowed & {file.host, file.host.partition(":")[0]}:
             raise InputError(f"{file.url} would be read over plain http; only https is allowed.")
-        pinned = await self._addresses.pinned(file.repository)
-        await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True, mode=0o700)
-        fresh = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder, prefix="new-"))
+        place = self.of(file)
+        async with self.lock(file):
+            held = await asyncio.to_thread(_held, place)
+            if held is None or not self._is_current(file, held, forced=forced):
+                try:
+                    await self._renewed(file, held)
+                except (PageGoneError, RefusedAddressError):
+                    raise
+                except FetchError as error:
+                    if held is None or forced:
+                        raise
+                    note(f"{error} The clone from before is used.")
+        return place
+
+    def _is_current(self, file: GitFile, held: _Held, *, forced: bool) -> bool:
+        if held.commit == file.ref:
+            return True
+        return not forced and (self._keep_s is None or held.age_s < self._keep_s)
+
+    async def _renewed(self, file: GitFile, held: _Held | None) -> None:
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._clone(file, fresh, pinned)
-            await asyncio.to_thread(_swap, fresh, self.of(file))
+                pinned = await self._addresses.pinned(file.repository)
+                if held is not None and await self._commit_at_host(file, pinned) == held.commit:
+                    await asyncio.to_thread(os.utime, self.of(file) / ".git" / "FETCH_HEAD")
+                    return
+                async with self._scratch() as fresh:
+                    await self._clone(file, fresh, pinned)
+                    await asyncio.to_thread(_swap, fresh, self.of(file))
         except TimeoutError as error:
             raise FetchError(
                 f"{file.repository} could not be cloned within {self._timeout_s:g} seconds.",
                 url=file.url,
             ) from error
+        except OSError as error:
+            raise FetchError(
+                f"{file.repository} could not be cloned: {error.strerror or error}.", url=file.url
+            ) from error
+
+    @asynccontextmanager
+    async def _scratch(self) -> AsyncIterator[Path]:
+        await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True, mode=0o700)
+        await asyncio.to_thread(_sweep, self._folder)
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder, prefix="new-"))
+        try:
+            yield folder
         finally:
-            await asyncio.to_thread(shutil.rmtree, fresh, ignore_errors=True)
-        return self.of(file)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _commit_at_host(self, file: GitFile, pinned: str) -> str | None:
+        async with self._scratch() as folder:
+            said = folder / "refs"
+            asked = ["ls-remote", "--quiet", "--", file.repository, file.ref, f"{file.ref}^{{}}"]
+            with await asyncio.to_thread(said.open, "wb") as output:
+                await self._run(file, folder, asked, pinned, output=output.fileno())
+            text = await asyncio.to_thread(said.read_text, encoding="utf-8", errors="replace")
+            return listed_commit(text, file.ref)
 
     async def _clone(self, file: GitFile, folder: Path, pinned: str) -> None:
         git = [f"--git-dir={folder / '.git'}", f"--work-tree={folder}"]
@@ -119,7 +218,13 @@ class GitClones:
         )
 
     async def _run(
-        self, file: GitFile, folder: Path, arguments: Sequence[str], pinned: str
+        self,
+        file: GitFile,
+        folder: Path,
+        arguments: Sequence[str],
+        pinned: str,
+        *,
+        output: int = asyncio.subprocess.DEVNULL,
     ) -> None:
         settings = {**_SETTINGS, f"protocol.{file.scheme}.allow": "always"}
         settings["http.curloptResolve"] = pinned
@@ -133,7 +238,7 @@ class GitClones:
                 cwd=folder,
                 env=_environment(folder),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
+                stdout=output,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
@@ -206,10 +311,57 @@ def _size(folder: Path) -> int:
     return total
 
 
+def _held(place: Path) -> _Held | None:
+    try:
+        commit = (place / ".git" / "HEAD").read_text(encoding="utf-8", errors="replace").strip()
+        asked_at = (place / ".git" / "FETCH_HEAD").stat().st_mtime
+    except OSError:
+        return None
+    return _Held(commit, time.time() - asked_at) if _COMMIT.fullmatch(commit) else None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a process that was killed has left."""
+    for pattern in ("new-*", "old-*"):
+        for path in folder.glob(pattern):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _LEFT_S:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
 def _swap(fresh: Path, place: Path) -> None:
-    if place.exists():
-        shutil.rmtree(place)
-    fresh.rename(place)
+    """Put a clone in the place of an older one, which stays when that fails."""
+    aside = place.with_name(f"old-{uuid.uuid4().hex}")
+    with suppress(FileNotFoundError):
+        place.rename(aside)
+    try:
+        fresh.rename(place)
+    except OSError:
+        with suppress(OSError):
+            aside.rename(place)
+        raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def listed_commit(listing: str, ref: str) -> str | None:
+    """The commit that a ref stands for; None when there is no such ref.
+
+    Args:
+        listing: What `git ls-remote` printed.
+        ref: A branch or tag, as short as users write it.
+    """
+    commits: dict[str, str] = {}
+    for line in listing.splitlines():
+        commit, _, name = line.partition("\t")
+        if _COMMIT.fullmatch(commit):
+            commits[name] = commit
+    for form in _FULL_NAMES:
+        name = form.format(ref)
+        # Of a tag with a message, the commit that it is put on.
+        if found := commits.get(f"{name}^{{}}") or commits.get(name):
+            return found
+    return None
 
 
 def _failure(file: GitFile, said: str) -> FetchError:

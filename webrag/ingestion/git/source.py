@@ -1,24 +1,45 @@
 """Files of cloned repositories as pages, following `webrag.ingestion.models.PageSource`."""
 
+import asyncio
 import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from webrag.errors import FetchError, PageGoneError, RefusedAddressError
 from webrag.ingestion.addresses import file_url
 from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.files.folder import FolderListing, list_files
+from webrag.ingestion.files.folder import list_files
 from webrag.ingestion.files.source import FileSource
 from webrag.ingestion.git.address import GitFile, parse_git
 from webrag.ingestion.git.clone import GitClones
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
 
-__all__ = ["GitSource"]
+__all__ = ["GitSource", "RepositoryFiles"]
+
+
+@dataclass(frozen=True)
+class RepositoryFiles:
+    """What is worth reading of a repository, or of a folder in it.
+
+    Attributes:
+        urls: The files' canonical addresses, in alphabetical order.
+        left_out: Files and folders that are not read, counted by reason.
+        why_none: A sentence for when there are no files.
+    """
+
+    urls: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    why_none: str = ""
 
 
 class GitSource:
     """Reads what `GitClones` holds; the host is asked only by `files_of`.
 
-    A page's `last_modified` is the commit it was read at.
+    A page's `last_modified` is the commit it was read at; a page read at the commit of the clone
+    is not read again.
 
     Args:
         clones: Where the repositories are.
@@ -37,22 +58,20 @@ class GitSource:
             max_document_bytes=max_document_bytes,
         )
 
-    async def files_of(self, address: str) -> tuple[list[str], FolderListing]:
-        """Clone a repository as it is now, and give the addresses of the files worth reading.
+    async def files_of(self, address: str, *, refresh: bool = False) -> RepositoryFiles:
+        """Make sure that a repository is cloned, and give the files worth reading.
+
+        Args:
+            address: Of the repository, a folder in it, or one of its files.
+            refresh: Ask its host whatever the clone's age.
 
         Raises:
             InputError: It is no address of a repository.
-            FetchError: It could not be cloned, or has no such folder.
+            FetchError: It could not be cloned.
         """
         asked = parse_git(address)
-        clone = await self._clones.refresh(asked)
-        folder = clone / asked.name
-        if not folder.is_dir():
-            if folder.is_file():
-                return [asked.url], FolderListing((folder,))
-            raise PageGoneError(f"{asked.repository} has no {asked.name!r}.", url=asked.url)
-        listing = list_files(folder, max_bytes=self._max_bytes)
-        return [_within(asked, clone, path).url for path in listing.files], listing
+        clone = await self._clones.refresh(asked, forced=refresh)
+        return await asyncio.to_thread(_listed, asked, clone, self._max_bytes)
 
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
@@ -64,23 +83,15 @@ class GitSource:
             FetchError: It was never cloned here.
             UnusablePageError: The file is too large, or holds no text.
         """
+        del fresh
         asked = parse_git(url)
-        clone = self._clones.of(asked)
-        if not clone.is_dir():
-            raise FetchError(
-                f"{asked.repository} is not cloned here.",
-                url=url,
-                hint=f"Ingest {asked.repository}.",
-            )
-        try:
-            found = await self._files.fetch(file_url(clone / asked.name), fresh=fresh)
-        except RefusedAddressError as error:
-            raise PageGoneError(f"{asked.repository} has no {asked.name!r}.", url=url) from error
-        assert isinstance(found, FetchedPage)
+        commit = await self._clones.commit(asked)
+        if validators is not None and validators.last_modified == commit is not None:
+            return NotModified(url=url, fetched_at=datetime.now(UTC))
+        commit, found = await self._read(asked)
         etag = hashlib.sha256(found.text.encode() + found.body).hexdigest()[:32]
         if validators is not None and validators.etag == etag:
             return NotModified(url=url, fetched_at=found.fetched_at)
-        commit = (clone / ".git" / "HEAD").read_text(encoding="ascii").strip()
         return found.model_copy(
             update={
                 "requested_url": asked.url,
@@ -91,10 +102,57 @@ class GitSource:
             }
         )
 
+    async def _read(self, asked: GitFile) -> tuple[str, FetchedPage]:
+        """A file with the commit it is of."""
+        with suppress(PageGoneError):
+            commit = await self._clones.commit(asked)
+            if commit is not None:
+                found = await self._page(asked)
+                if commit == await self._clones.commit(asked):
+                    return commit, found
+        # Or another clone took the place of this one, and left none for a moment.
+        async with self._clones.lock(asked):
+            commit = await self._clones.commit(asked)
+            if commit is None:
+                raise FetchError(
+                    f"{asked.repository} is not cloned here.",
+                    url=asked.url,
+                    hint=f"Ingest git+{asked.repository}@{asked.ref}.",
+                )
+            return commit, await self._page(asked)
+
+    async def _page(self, asked: GitFile) -> FetchedPage:
+        try:
+            found = await self._files.fetch(file_url(self._clones.of(asked) / asked.name))
+        except (PageGoneError, RefusedAddressError) as error:
+            raise _not_there(asked) from error
+        if asked.name.endswith("/"):
+            raise _not_there(asked)
+        assert isinstance(found, FetchedPage)
+        return found
+
     async def aclose(self) -> None:
         """Do nothing: clones stay for the next time."""
 
 
-def _within(asked: GitFile, clone: Path, path: Path) -> GitFile:
-    name = path.relative_to(clone).as_posix()
-    return GitFile(asked.scheme, asked.host, asked.path, asked.ref, name)
+def _listed(asked: GitFile, clone: Path, max_bytes: int) -> RepositoryFiles:
+    named = clone / asked.name
+    if named.is_file() and not named.is_symlink():
+        return RepositoryFiles((_within(asked, clone, named),))
+    if not named.is_dir():
+        return RepositoryFiles(why_none=str(_not_there(asked)))
+    listing = list_files(named, max_bytes=max_bytes)
+    counted = ", ".join(f"{count} {why}" for why, count in listing.left_out.items())
+    return RepositoryFiles(
+        tuple(_within(asked, clone, path) for path in listing.files),
+        listing.left_out,
+        f"There is no file to read in {asked.url} ({counted or 'it is empty'}).",
+    )
+
+
+def _within(asked: GitFile, clone: Path, path: Path) -> str:
+    return replace(asked, name=path.relative_to(clone).as_posix()).url
+
+
+def _not_there(asked: GitFile) -> PageGoneError:
+    return PageGoneError(f"{asked.repository} has no {asked.name!r}.", url=asked.url)

@@ -142,8 +142,6 @@ async def test_files_that_robots_txt_forbids_are_not_fetched(
         "window.open('{other}/secret')",
         "document.body.append(Object.assign(document.createElement('iframe'),"
         " {src: '{other}/secret'}))",
-        "document.head.append(Object.assign(document.createElement('link'),"
-        " {rel: 'preconnect', href: '{other}'}))",
     ],
 )
 async def test_no_script_reaches_a_host_that_is_not_open_to_the_fetcher(
@@ -157,6 +155,38 @@ async def test_no_script_reaches_a_host_that_is_not_open_to_the_fetcher(
     except FetchError:
         html = ""
     assert (other.requests, "private" in html) == ([], False)
+
+
+async def test_no_page_has_the_browser_dial_a_host(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    dialled: list[str] = []
+
+    async def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        dialled.append("once")
+        writer.close()
+
+    listener = await asyncio.start_server(note, "127.0.0.1")
+    port = listener.sockets[0].getsockname()[1]
+    hints = [
+        f"<link rel={rel} href=http://localhost:{port}/>"
+        for rel in ("preconnect", "dns-prefetch", "prefetch", "preload")
+    ]
+    code = (
+        f"document.head.insertAdjacentHTML('beforeend', {''.join(hints)!r});"
+        "const call = new RTCPeerConnection({iceServers: [{username: 'a', credential: 'b',"
+        f" urls: 'turn:localhost:{port}?transport=tcp'}}]}});"
+        "call.createDataChannel('x');"
+        "call.createOffer().then((offer) => call.setLocalDescription(offer));"
+        f"setTimeout(() => {{ {WRITES} }}, 1000)"
+    )
+    site = serve(static_site, {"/app.js": code})
+    async with listener:
+        html = await drawn(renderer, site, FRAME.format("/app.js"), other_sites=True)
+        before, (reader, writer) = len(dialled), await asyncio.open_connection("localhost", port)
+        await reader.read()
+        writer.close()
+    assert ("40 kg" in html, before, dialled) == (True, 0, ["once"])
 
 
 async def test_files_of_other_sites_are_counted_when_they_are_left_out(
@@ -244,11 +274,15 @@ async def test_cancelled_drawing_leaves_no_page_and_closing_no_process(
     before = set(children_named("chrom"))
     renderer = BrowserRenderer(fetcher, BROWSER)
     task = asyncio.create_task(drawn(renderer, site, FRAME.format("/app.js")))
-    await asyncio.sleep(2)
+    async with asyncio.timeout(30):
+        while "/app.js" not in site.paths:
+            await asyncio.sleep(0.05)
+    started = set(children_named("chrom")) - before
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     await renderer.aclose()
+    assert started
     async with asyncio.timeout(20):
         while set(children_named("chrom")) - before:
             await asyncio.sleep(0.1)

@@ -1,6 +1,7 @@
 """Each kind of file, from its source to the document that is stored."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -97,11 +98,36 @@ def test_mdx_loses_its_program_and_keeps_its_words() -> None:
 
     markdown = stored("a.mdx", text, kind="markdown").markdown
 
-    assert "Install it." in markdown
-    assert "Pip" in markdown
-    assert 'import z from "z"' in markdown
-    assert not {"@theme", "TabItem", "y: 1", "nothing"} & set(markdown.replace("\n", " ").split())
-    assert "@theme" not in markdown
+    assert markdown == '# Head\n\n**Pip**\n\nInstall it.\n\n```js\nimport z from "z"\n```'
+
+
+@pytest.mark.parametrize(
+    ("source", "markdown"),
+    [
+        (
+            '!!! warning "Mind this"\n\n    Text of it.\n\n    ```sh\n    run\n    ```\n\nAfter.\n',
+            "**Mind this**\n\nText of it.\n\n```sh\nrun\n```\n\nAfter.",
+        ),
+        (
+            '=== "Linux"\n\n    ??? tip\n        Inner.\n\n=== "macOS"\n\n    Other.\n',
+            "**Linux**\n\n**Tip**\n\nInner.\n\n**macOS**\n\nOther.",
+        ),
+        (":::tip[Own words]\nText of it.\n:::\nAfter.\n", "**Own words**\n\nText of it.\n\nAfter."),
+        ("::: warning\nText of it.\n:::\n", "**Warning**\n\nText of it."),
+        ("::: {.callout-note}\nText of it.\n:::\n", "**Note**\n\nText of it."),
+        ("```{note}\n:class: x\nText of it.\n```\n", "**Note**\n\nText of it."),
+        ("```{code-block} python\nrun()\n```\n", "```python\nrun()\n```"),
+        (
+            "```sh\n!!! note\n    As is\n:::tip\n```\n",
+            "```sh\n!!! note\n    As is\n:::tip\n```",
+        ),
+    ],
+    ids=["mkdocs", "tabs", "docusaurus", "vitepress", "quarto", "myst", "myst code", "code"],
+)
+def test_blocks_of_site_generators_are_read_as_what_they_hold(source: str, markdown: str) -> None:
+    assert (
+        stored("a.md", f"# Head\n\n{source}", kind="markdown").markdown == f"# Head\n\n{markdown}"
+    )
 
 
 def test_restructuredtext_is_read_with_what_only_sphinx_knows() -> None:
@@ -119,6 +145,21 @@ def test_restructuredtext_is_read_with_what_only_sphinx_knows() -> None:
     assert "```python\nrun()\n```" in document.markdown
     assert "raw" not in document.markdown
     assert line_of(document, "Then it came") == 7
+
+
+def test_restructuredtext_says_what_a_builder_would_say() -> None:
+    text = (
+        "The |prog|\n==========\n\nRun |prog|.\n\n.. deprecated:: 2.0\n   Use another.\n\n"
+        ".. py:function:: run(a)\n   :module: pkg\n\n   :param a: First.\n"
+    )
+
+    document = stored("a.rst", text, kind="rst")
+
+    assert document.title == "The prog"
+    assert document.markdown == (
+        "# The prog\n\nRun prog.\n\n**Deprecated since 2.0**\n\nUse another.\n\n**run(a)**\n\n"
+        "param a:  \nFirst."
+    )
 
 
 def test_restructuredtext_opens_no_file(tmp_path: Any) -> None:
@@ -145,6 +186,51 @@ def test_asciidoc_is_read_line_by_line() -> None:
     assert "| 1 | 2 |" in document.markdown
     assert "secret" not in document.markdown
     assert line_of(document, "Mind that") == 14
+
+
+def test_asciidoc_has_no_tags_that_could_be_lost() -> None:
+    text = "= Head\n\nGive a <pack>, a `<name>` or a List<String>:\n\n----\nx <y> z\n----\n"
+
+    markdown = stored("a.adoc", text, kind="asciidoc").markdown
+
+    assert "Give a <pack>, a `<name>` or a List<String>:\n\n```\nx <y> z\n```" in markdown
+
+
+def test_asciidoc_of_manual_pages_has_underlined_titles_verses_and_indented_text() -> None:
+    text = (
+        "prune(1)\n========\n\nSYNOPSIS\n--------\n[verse]\n'prune' [<pack>]\n'prune' -n\n\n"
+        "OPTIONS\n-------\n\n-n::\n\tPrune nothing, see linkgit:prune[5],\n\tbut say so.\n+\n"
+        "--------\nA line of output\n--------\n\nAs is:\n\n    $ prune -n\n"
+    )
+
+    document = stored("a.adoc", text, kind="asciidoc")
+
+    assert document.markdown == (
+        "# prune(1)\n\n## SYNOPSIS\n\n'prune' [<pack>]  \n'prune' -n\n\n## OPTIONS\n\n**-n**\n\n"
+        "Prune nothing, see prune(5), but say so.\n\n```\nA line of output\n```\n\nAs is:\n\n"
+        "```\n$ prune -n\n```"
+    )
+    assert document.title == "prune(1)"
+    assert [line_of(document, each) for each in ("'prune' -n", "but say", "$ prune")] == [8, 15, 23]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("a.adoc", "asciidoc", "= Head\n\n----\n```\ninner\n```\n----\n\nAfter it.\n"),
+        ("a.py", "code", 'def head():\n    """\n    ```\n    inner\n    ```\n    """\n    pass\n'),
+        (
+            "a.ipynb",
+            "notebook",
+            json.dumps({"cells": [{"cell_type": "code", "source": "# ```\n# inner\n# ```"}]}),
+        ),
+    ],
+)
+def test_fence_in_code_does_not_end_it(name: str, kind: str, text: str) -> None:
+    markdown = stored(name, text, kind=kind).markdown
+
+    fence, inner, end = re.findall(r"^(````+)\w*$|(inner)|^(````+)$", markdown, re.MULTILINE)
+    assert (fence[0], inner[1], end[0]) == ("````", "inner", "````")
 
 
 def test_notebook_gives_prose_code_and_what_it_printed() -> None:
@@ -215,6 +301,28 @@ def test_mail_gives_its_headers_and_text() -> None:
     assert document.title == "Limits"
     assert "They are 95 s." in document.markdown
     assert "a@example.com" in document.markdown
+
+
+def test_plain_mail_is_stored_as_it_was_written_and_dated() -> None:
+    said = "Run `prune <pack>` on List<String>,\nthen\n# as root\n  2 * 3 * 4 <b@example.com>"
+    head = "Subject: Limits\nDate: Tue, 3 Jun 2025 10:00:00 +0200\n\n"
+
+    document = stored("a.eml", kind="mail", body=f"{head}{said}\n".encode())
+
+    assert document.markdown.endswith(f"\n\n{said}")
+    assert document.published_at == datetime(2025, 6, 3, 8, tzinfo=UTC)
+
+
+def test_mail_in_html_is_read_as_a_page() -> None:
+    head = "Subject: Limits\nDate: Tue, 3 Jun 2025 10:00:00 +0200\nContent-Type: text/html\n\n"
+
+    document = stored("a.eml", kind="mail", body=f"{head}<p>They are <b>95 s</b>.</p>\n".encode())
+
+    assert "They are **95 s**." in document.markdown
+    assert (document.title, document.published_at) == (
+        "Limits",
+        datetime(2025, 6, 3, 8, tzinfo=UTC),
+    )
 
 
 def test_office_document_without_the_extra_says_how_to_get_it() -> None:
