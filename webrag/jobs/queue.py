@@ -21,12 +21,12 @@ from psycopg.types.json import Jsonb
 from webrag.corpus.schema import lock_tables, queue_schema, table
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.crawling.scope import CrawlScope
-from webrag.errors import InputError
+from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.addresses import canonical_url
 from webrag.jobs.models import Job, JobReport, JobRequest, JobState, Schedule, merged_report
 from webrag.postgres.database import Database
 
-__all__ = ["TASK", "JobQueue", "Turn", "priority_of", "use_queue_schema"]
+__all__ = ["TASK", "JobQueue", "Turn", "is_behind", "priority_of", "use_queue_schema"]
 
 TASK: Final = "webrag"
 """Name of the one task: work on the job with this number."""
@@ -90,15 +90,22 @@ class JobQueue:
         self._is_ready = False
 
     async def prepare(self) -> None:
-        """Make the queue's tables, or bring them to what this procrastinate expects."""
+        """Make the queue's tables, or bring them to what this procrastinate expects.
+
+        Raises:
+            ConfigurationError: A newer procrastinate has made them.
+        """
         if self._is_ready:
             return
 
         async def work(connection: _Connection) -> None:
-            if await self._version(connection) == procrastinate.__version__:
+            if not is_behind(await self._version(connection), procrastinate.__version__):
                 return
             await lock_tables(connection, self.collection)
-            await self._install(connection, await self._version(connection))
+            # Another process may have done it while this one waited.
+            version = await self._version(connection)
+            if is_behind(version, procrastinate.__version__):
+                await self._install(connection, version)
 
         await self.database.run(work)
         self._is_ready = True
@@ -533,8 +540,6 @@ class JobQueue:
         return None if row is None else str(row[0])
 
     async def _install(self, connection: _Connection, version: str | None) -> None:
-        if version == procrastinate.__version__:
-            return
         if version is None:
             create = sql.SQL("create schema {}").format(
                 sql.Identifier(queue_schema(self.collection))
@@ -571,6 +576,26 @@ def site_request(url: str, options: CrawlOptions) -> JobRequest:
 
 def _json(request: JobRequest) -> Jsonb:
     return Jsonb(request.model_dump(mode="json"))
+
+
+def is_behind(stored: str | None, installed: str) -> bool:
+    """Whether tables that one version of procrastinate made are to be brought to another.
+
+    Args:
+        stored: Version that made them; None when there are none.
+        installed: Version that is to work with them.
+
+    Raises:
+        ConfigurationError: They are of a newer version.
+    """
+    if stored is None or _numbers(stored) < _numbers(installed):
+        return True
+    if _numbers(stored) > _numbers(installed):
+        raise ConfigurationError(
+            f"The job queue was made by procrastinate {stored}; {installed} is installed here.",
+            hint=f"Install it with `pip install 'procrastinate>={stored}'`, on every machine.",
+        )
+    return False
 
 
 def _scripts(version: str | None) -> list[str]:

@@ -2,13 +2,15 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import procrastinate
 import pytest
+from psycopg.types.json import Jsonb
 
 from webrag.corpus.schema import drop_collection, queue_schema
 from webrag.crawling.report import CrawlOptions, SiteReport
-from webrag.errors import InputError
+from webrag.errors import ConfigurationError, InputError
 from webrag.jobs.models import merged_report
-from webrag.jobs.queue import JobQueue
+from webrag.jobs.queue import JobQueue, is_behind
 from webrag.postgres.database import Database
 
 START = "https://docs.test/guide/"
@@ -47,6 +49,59 @@ async def test_failed_transaction_leaves_neither_job_nor_place_in_the_queue(
         await queue.enqueue_site(START, ALL)
 
     assert await count(database, schema, "procrastinate_jobs") == 0
+
+
+async def made_by(queue: JobQueue, version: str) -> JobQueue:
+    """The queue as a process finds it whose tables another version of procrastinate has made."""
+    await queue.prepare()
+    collection = queue.collection
+    await queue.database.run(
+        lambda c: c.execute(
+            f'update "{collection}".corpus_meta set value = %s where key = $$queue_version$$',
+            (Jsonb(version),),
+        )
+    )
+    return JobQueue(queue.database)
+
+
+async def version_of(queue: JobQueue) -> str:
+    async def work(connection: Any) -> str:
+        cursor = await connection.execute(
+            f'select value from "{queue.collection}".corpus_meta where key = $$queue_version$$'
+        )
+        (version,) = await cursor.fetchone()
+        return str(version)
+
+    return await queue.database.run(work)
+
+
+async def test_queue_of_a_newer_procrastinate_is_refused_and_left_as_it_is(
+    queue: JobQueue,
+) -> None:
+    newer = await made_by(queue, "99.1.0")
+
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"made by procrastinate 99\.1\.0"):
+            await newer.jobs()
+
+
+async def test_queue_of_an_older_procrastinate_is_brought_to_the_installed_one(
+    queue: JobQueue,
+) -> None:
+    job = await queue.enqueue_site(START, ALL)
+    # No change of its tables lies between the two.
+    older = await made_by(queue, "3.4.0")
+
+    assert [each.id for each in await older.jobs()] == [job.id]
+    assert await version_of(older) == procrastinate.__version__
+
+
+@pytest.mark.parametrize(
+    ("stored", "behind"),
+    [(None, True), ("3.9.0", True), ("3.10.0", False), ("3.10.0.post1", False)],
+)
+def test_versions_of_the_queue_are_compared_as_numbers(stored: str | None, behind: bool) -> None:
+    assert is_behind(stored, "3.10.0") is behind
 
 
 async def test_pages_get_a_job_each_in_the_order_given(queue: JobQueue) -> None:
