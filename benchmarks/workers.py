@@ -341,7 +341,8 @@ async def complaints(lab: Lab, hosts: int) -> list[str]:
             " on d.id = c.document group by d.url"
         )
     )
-    found = [f"lost: {url}" for url in sorted(wanted - {url for url, _ in stored})]
+    why = dict(await lab.rows("select url, reason from web.page_outcomes"))
+    found = [f"lost: {url}, {why.get(url)}" for url in sorted(wanted - {url for url, _ in stored})]
     found += [f"not asked for: {url}" for url in sorted({url for url, _ in stored} - wanted)]
     found += [f"half: {url}" for url, count in stored if children.get(url) != count or not count]
     twice = await lab.rows(

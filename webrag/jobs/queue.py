@@ -281,6 +281,15 @@ class JobQueue:
             )
             if outcome is not None:
                 return await self._end(connection, turn, outcome, reason, report)
+            # The worker lives, so it has not died of the pages it leaves behind.
+            await connection.execute(
+                self._sql(
+                    "update {crawl_urls} u set attempts = 1 from {crawls} c, {jobs} j"
+                    " where u.crawl = c.id and c.key = j.key and c.turn = %s and j.id = %s"
+                    " and u.state = 0 and u.attempts > 1"
+                ),
+                (turn.number, turn.job),
+            )
             cursor = await connection.execute(
                 self._sql(
                     "update {jobs} set is_running = false, deaths = 0, report = %s, reason = %s,"

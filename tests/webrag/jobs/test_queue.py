@@ -7,6 +7,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.schema import drop_collection, queue_schema
+from webrag.crawling.queue import CrawlState, QueuedPage
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import ConfigurationError, InputError
 from webrag.jobs.models import merged_report
@@ -229,3 +230,19 @@ def test_report_of_all_turns_adds_up_and_names_pages_nobody_reported() -> None:
 
     assert total.pages == {"indexed": 5, "stored": 1}
     assert (total.failed, total.before, total.seconds) == ({"empty": 1}, 2, 3.0)
+
+
+async def test_pages_of_a_turn_that_ended_by_itself_are_no_more_suspect_than_after_the_first(
+    queue: JobQueue, database: Database
+) -> None:
+    job = await queue.enqueue_site(START, ALL)
+    turn = await queue.begin_turn(job.id)
+    assert turn is not None
+    state = CrawlState(database, turn.number)
+    crawl = (await state.begin(ALL.key(START))).id
+    await state.add(crawl, [QueuedPage(START, 0)])
+    await state.begin_page(crawl, START, 4)
+
+    await queue.end_turn(turn, outcome=None, reason="The database was lost.")
+
+    assert [each.attempts for each in await state.begun(crawl)] == [1]
