@@ -24,7 +24,13 @@ from webrag.errors import ProviderError, StorageError, WebRAGError
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
 
-__all__ = ["JobWorker", "TurnEnd", "decide_after_failure", "decide_after_visit"]
+__all__ = [
+    "JobWorker",
+    "TurnEnd",
+    "decide_after_defect",
+    "decide_after_failure",
+    "decide_after_visit",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +40,9 @@ _PAUSE_FACTOR: Final = 4
 
 _MOST_FAILURES: Final = 5
 
-_DEFECT_PAUSE_S: Final = 10
+_LOST_PAUSE_S: Final = 10
+
+_MOST_REASON_CHARS: Final = 300
 
 _RESTART_PAUSE_S: Final = 3.0
 
@@ -87,6 +95,17 @@ def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
     return _again_or_failed(str(error), failures)
 
 
+def decide_after_defect(error: Exception, failures: int) -> TurnEnd:
+    """What follows a turn that met an error of WebRAG itself: it may lie in a single page.
+
+    Args:
+        error: Which.
+        failures: Turns in a row that ended in a failure before it.
+    """
+    reason = f"An unexpected error, which the worker's log has whole: {type(error).__name__}"
+    return _again_or_failed(f"{reason}: {error}"[:_MOST_REASON_CHARS], failures)
+
+
 def _again_or_failed(reason: str, failures: int) -> TurnEnd:
     failures += 1
     if failures >= _MOST_FAILURES:
@@ -118,8 +137,8 @@ class _Turns(BaseRetryStrategy):
             return RetryDecision(
                 retry_in={"seconds": exception.pause_s}, priority=exception.priority
             )
-        # A worker that stops, or a defect; one that comes back is counted as a death each time.
-        pause_s = 0 if isinstance(exception, asyncio.CancelledError) else _DEFECT_PAUSE_S
+        # A worker that stops, or one that could not write down what its turn came to.
+        pause_s = 0 if isinstance(exception, asyncio.CancelledError) else _LOST_PAUSE_S
         return RetryDecision(retry_in={"seconds": pause_s})
 
 
@@ -330,6 +349,9 @@ class JobWorker:
             raise
         except WebRAGError as error:
             end = decide_after_failure(error, turn.failures)
+        except Exception as error:  # noqa: BLE001 - the job says what its worker met
+            _log.exception("Job %d met an error that nobody foresaw.", turn.job)
+            end = decide_after_defect(error, turn.failures)
         await self._queue.end_turn(
             turn,
             outcome=end.outcome,

@@ -10,7 +10,13 @@ from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import FetchError, PageGoneError, ProviderError
 from webrag.jobs.models import Job
 from webrag.jobs.queue import JobQueue
-from webrag.jobs.worker import JobWorker, decide_after_failure, decide_after_visit
+from webrag.jobs.worker import (
+    JobWorker,
+    decide_after_defect,
+    decide_after_failure,
+    decide_after_visit,
+)
+from webrag.postgres.database import Database
 
 Make = Callable[..., JobWorker]
 Start = Callable[..., asyncio.Task[None]]
@@ -168,6 +174,44 @@ def test_passing_failures_are_tried_again_after_growing_pauses_and_then_no_more(
 )
 def test_only_failures_that_may_pass_are_tried_again(error: Any, outcome: str | None) -> None:
     assert decide_after_failure(error, 0).outcome == outcome
+
+
+async def test_error_that_nobody_foresaw_is_logged_and_told_and_is_no_death(
+    crawl_lab: CrawlLab,
+    queue: JobQueue,
+    working: Start,
+    database: Database,
+    static_site: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = static_site({"/": page("start")})
+    job = await queue.enqueue_site(f"{site}/", CrawlOptions())
+    # What a turn has learned cannot be read by the next one.
+    await crawl_lab.state.begin(CrawlOptions().key(f"{site}/"))
+    await database.run(
+        lambda c: c.execute(
+            f"update \"{database.config.collection}\".crawls set learned = 'no such thing'"
+        )
+    )
+    working()
+
+    async with asyncio.timeout(30):
+        while not (now := await queue.job(job.id)).reason:
+            await asyncio.sleep(0.05)
+
+    assert "An unexpected error" in str(now.reason)
+    assert (now.state, now.deaths) == ("waiting", 0)
+    assert now.retry_at is not None
+    assert [each.exc_info is None for each in caplog.records if "foresaw" in each.message] == [
+        False
+    ]
+
+
+def test_error_that_nobody_foresaw_is_tried_again_only_so_often() -> None:
+    ends = [decide_after_defect(KeyError("x"), failures) for failures in range(5)]
+
+    assert [end.outcome for end in ends] == [None] * 4 + ["failed"]
+    assert "KeyError: 'x'" in str(ends[-1].reason)
 
 
 def test_turn_at_a_site_that_answered_before_it_fell_silent_starts_counting_anew() -> None:
