@@ -371,13 +371,12 @@ class JobQueue:
         )
         values = (request.key, _json(request), round(every.total_seconds()))
 
-        async def work(connection: _Connection) -> int:
+        async def work(connection: _Connection) -> Schedule:
             row = await (await connection.execute(statement, values)).fetchone()
             assert row is not None
-            return int(row[0])
+            return (await self._schedules(connection, row[0]))[0]
 
-        number = await self.database.run(work)
-        return next(each for each in await self.schedules() if each.id == number)
+        return await self.database.run(work)
 
     async def remove_schedule(self, number: int) -> None:
         """Visit a site no more of itself; its pages and jobs stay.
@@ -395,19 +394,7 @@ class JobQueue:
 
     async def schedules(self) -> list[Schedule]:
         """The sites that are visited again and again, the one due next first."""
-        statement = self._sql(
-            "select s.id, s.request, s.every_s * interval '1 s' as every, s.next_at, s.failures,"
-            " greatest(now() - s.next_at, interval '0') as overdue,"
-            " (select max(j.id) from {jobs} j where j.schedule = s.id) as last_job"
-            " from {schedules} s order by s.next_at, s.id"
-        )
-
-        async def work(connection: _Connection) -> list[Schedule]:
-            async with connection.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(statement)
-                return [Schedule.model_validate(row) for row in await cursor.fetchall()]
-
-        return await self.database.run(work)
+        return await self.database.run(self._schedules)
 
     async def enqueue_due(self) -> int:
         """Enqueue the visits that are due, each once however many workers ask; their number."""
@@ -445,7 +432,10 @@ class JobQueue:
             }
             return [numbers[request.key] for request in requests]
 
-        return [await self.job(number) for number in await self.database.run(work)]
+        numbers = await self.database.run(work)
+        found = await self.database.run(lambda c: self._select(c, "j.id = any(%s)", numbers))
+        jobs = {job.id: job for job in found}
+        return [jobs[number] for number in numbers]
 
     async def _enqueue_one(
         self, connection: _Connection, request: JobRequest, schedule: int | None = None
@@ -519,7 +509,9 @@ class JobQueue:
         row = await cursor.fetchone()
         return int(row[0]) if row else 0
 
-    async def _select(self, connection: _Connection, condition: str, value: int) -> list[Job]:
+    async def _select(
+        self, connection: _Connection, condition: str, value: int | list[int]
+    ) -> list[Job]:
         statement = self._sql(
             """
             select j.id, j.request, j.outcome, j.enqueued_at, j.started_at, j.ended_at, j.reason,
@@ -536,6 +528,19 @@ class JobQueue:
         async with connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(statement, (value,))
             return [_job(row) for row in await cursor.fetchall()]
+
+    async def _schedules(
+        self, connection: _Connection, number: int | None = None
+    ) -> list[Schedule]:
+        statement = self._sql(
+            "select s.id, s.request, s.every_s * interval '1 s' as every, s.next_at, s.failures,"
+            " greatest(clock_timestamp() - s.next_at, interval '0') as overdue,"
+            " (select max(j.id) from {jobs} j where j.schedule = s.id) as last_job"
+            " from {schedules} s where s.id = coalesce(%s, s.id) order by s.next_at, s.id"
+        )
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(statement, (number,))
+            return [Schedule.model_validate(row) for row in await cursor.fetchall()]
 
     async def _version(self, connection: _Connection) -> str | None:
         cursor = await connection.execute(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from llama_index.node_parser.webrag import ChunkSizes
@@ -39,6 +39,7 @@ from webrag.retrieval.search import Searcher
 from webrag.retrieval.verification import Verifier
 from webrag.settings import Settings
 from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
+from webrag.wiring.jobs import open_queue
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
 from webrag.wiring.page_sources import (
     BuiltinSource,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from webrag.crawling.crawl import SiteCrawler
     from webrag.ingestion.http.fetcher import SharedManners
     from webrag.ingestion.models import PageSource
+    from webrag.jobs.queue import JobQueue
     from webrag.orchestration.models import ScoreProfile
 
 __all__ = ["Parts", "assemble"]
@@ -77,6 +79,7 @@ class Parts:
     Attributes:
         crawler: Brings in whole sites. What is callable here is made when it is first asked for, as
             its imports take time; LlamaIndex, which the next three are for, more than a second.
+        jobs: The job queue, where the extra it needs is installed.
         reranker: None when retrieval's order is kept.
         embed_model: The model of `embedder`.
         page_source: Name of where pages come from.
@@ -92,6 +95,7 @@ class Parts:
     indexer: Indexer
     acquirer: PageAcquirer
     crawler: "Callable[[], SiteCrawler]"
+    jobs: "Callable[[], JobQueue]"
     engine: OrchestratorEngine
     searcher: Searcher
     embedder: Embedder
@@ -204,6 +208,7 @@ async def assemble(
         indexer=indexer,
         acquirer=acquirer,
         crawler=crawler,
+        jobs=cache(partial(open_queue, database)),
         engine=engine,
         searcher=searcher,
         embedder=embedder,

@@ -112,6 +112,34 @@ async def test_pages_get_a_job_each_in_the_order_given(queue: JobQueue) -> None:
     assert {job.request.kind for job in jobs} == {"page"}
 
 
+class CountingDatabase(Database):
+    """Counts its transactions."""
+
+    transactions = 0
+
+    async def run(self, *args: Any, **options: Any) -> Any:
+        self.transactions += 1
+        return await super().run(*args, **options)
+
+
+async def test_pages_are_enqueued_in_as_many_transactions_whatever_their_number(
+    queue: JobQueue,
+) -> None:
+    await queue.prepare()
+    database = CountingDatabase(queue.database.config)
+    counting = JobQueue(database)
+    await counting.prepare()
+    counts = []
+
+    for number in (1, 40):
+        before = database.transactions
+        await counting.enqueue_pages([f"https://a.test/{number}/{n}" for n in range(number)])
+        counts.append(database.transactions - before)
+    await database.close()
+
+    assert counts[0] == counts[1]
+
+
 async def test_cancelled_job_can_be_retried_as_a_new_one(queue: JobQueue) -> None:
     job = await queue.enqueue_site(START, ALL)
 
