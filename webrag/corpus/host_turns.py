@@ -1,7 +1,7 @@
 """What all processes of a corpus agree on to be polite to a host together."""
 
 import asyncio
-import itertools
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -54,6 +54,25 @@ returning extract(epoch from next_at - clock_timestamp())::float8
 """
 
 
+# Longer than any turn, any pause and any robots.txt is good for.
+_STALE_S: Final = 86_400
+
+_FORGETS_EVERY_S: Final = 3_600
+
+_FORGET_HOSTS: Final = """
+delete from {host_turns} where host in (
+  select host from {host_turns} where next_at < clock_timestamp() - %s * interval '1 s'
+  for update skip locked)
+"""
+
+_FORGET_ROBOTS: Final = """
+delete from {robots_files} where origin in (
+  select origin from {robots_files}
+  where greatest(fetched_at, asking_until) < clock_timestamp() - %s * interval '1 s'
+  for update skip locked)
+"""
+
+
 class HostTurns:
     """Turns at hosts, pauses that hosts ask for and their robots.txt, in the database.
 
@@ -65,6 +84,7 @@ class HostTurns:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._forgets_at = 0.0
 
     async def take(
         self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
@@ -99,11 +119,9 @@ class HostTurns:
             row = await (await connection.execute(self._sql(_WAIT), values)).fetchone()
             return float(row[0]) if row else 0.0
 
+        await self._forget_stale()
         # Not in one transaction, nor with a lock: a turn is as long as a site is slow.
-        for _ in itertools.count():
-            wait_s = await self._database.run(work)
-            if wait_s is None:
-                break
+        while (wait_s := await self._database.run(work)) is not None:  # noqa: ASYNC110 - of another process
             await asyncio.sleep(min(max(wait_s, _LEAST_WAIT_S), _MOST_WAIT_S))
         return token
 
@@ -143,6 +161,15 @@ class HostTurns:
             await self._store_robots(origin, answer)
             return answer
         return known
+
+    async def _forget_stale(self) -> None:
+        """Delete what no process can need any more, at the first turn and now and then."""
+        now = time.monotonic()
+        if now < self._forgets_at:
+            return
+        self._forgets_at = now + _FORGETS_EVERY_S
+        for statement in (_FORGET_HOSTS, _FORGET_ROBOTS):
+            await self._execute(statement, (_STALE_S,))
 
     async def _known_robots(self, origin: str) -> RobotsAnswer | None:
         statement = (
