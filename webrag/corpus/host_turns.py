@@ -121,7 +121,7 @@ class HostTurns:
 
         await self._forget_stale()
         # Not in one transaction, nor with a lock: a turn is as long as a site is slow.
-        while (wait_s := await self._database.run(work)) is not None:  # noqa: ASYNC110 - of another process
+        while (wait_s := await self._database.run(work)) is not None:  # noqa: ASYNC110 - others end it
             await asyncio.sleep(min(max(wait_s, _LEAST_WAIT_S), _MOST_WAIT_S))
         return token
 
