@@ -23,7 +23,15 @@ from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.crawling.scope import CrawlScope
 from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.addresses import canonical_url
-from webrag.jobs.models import Job, JobReport, JobRequest, JobState, Schedule, merged_report
+from webrag.jobs.models import (
+    Job,
+    JobKind,
+    JobReport,
+    JobRequest,
+    JobState,
+    Schedule,
+    merged_report,
+)
 from webrag.postgres.database import Database
 
 __all__ = ["TASK", "JobQueue", "Turn", "is_behind", "priority_of", "use_queue_schema"]
@@ -133,18 +141,25 @@ class JobQueue:
         wanted = dict.fromkeys(canonical_url(url) for url in urls)
         return await self._enqueue([JobRequest(url=url, refresh=refresh) for url in wanted])
 
-    async def jobs(self, *, limit: int = 100, unfinished: bool = False) -> list[Job]:
+    async def jobs(
+        self, *, limit: int = 100, unfinished: bool = False, kind: JobKind | None = None
+    ) -> list[Job]:
         """The jobs, newest first.
 
         Args:
             limit: At most so many.
             unfinished: Only those that wait or run.
+            kind: Only those of one queue.
         """
         await self.prepare()
 
         async def work(connection: _Connection) -> list[Job]:
-            condition = "j.ended_at is null" if unfinished else "true"
-            return await self._select(connection, f"{condition} order by j.id desc limit %s", limit)
+            return await self._select(
+                connection,
+                "(j.ended_at is null or not %s) and j.kind = coalesce(%s, j.kind)"
+                " order by j.id desc limit %s",
+                (unfinished, kind, limit),
+            )
 
         return await self.database.run(work, snapshot=True)
 
@@ -155,7 +170,7 @@ class JobQueue:
             InputError: There is none with this number.
         """
         await self.prepare()
-        found = await self.database.run(lambda c: self._select(c, "j.id = %s", number))
+        found = await self.database.run(lambda c: self._select(c, "j.id = %s", (number,)))
         if not found:
             raise InputError(f"There is no job {number}; `webrag jobs list` lists them.")
         return found[0]
@@ -307,15 +322,21 @@ class JobQueue:
 
         return await self.database.run(work)
 
-    async def others_wait(self) -> bool:
-        """Whether a job waits for a worker now."""
+    async def others_wait(self, kinds: Sequence[JobKind] | None = None) -> bool:
+        """Whether a job waits for a worker now.
+
+        Args:
+            kinds: Those that the worker does; None for all.
+        """
         statement = self._sql(
             "select exists (select from {queue}.procrastinate_jobs where status = 'todo'"
-            " and (scheduled_at is null or scheduled_at <= now()))"
+            " and (scheduled_at is null or scheduled_at <= now())"
+            " and queue_name = any(coalesce(%s, array[queue_name])))"
         )
+        names = None if kinds is None else list(kinds)
 
         async def work(connection: _Connection) -> bool:
-            row = await (await connection.execute(statement)).fetchone()
+            row = await (await connection.execute(statement, (names,))).fetchone()
             return bool(row and row[0])
 
         return await self.database.run(work)
@@ -433,7 +454,7 @@ class JobQueue:
             return [numbers[request.key] for request in requests]
 
         numbers = await self.database.run(work)
-        found = await self.database.run(lambda c: self._select(c, "j.id = any(%s)", numbers))
+        found = await self.database.run(lambda c: self._select(c, "j.id = any(%s)", (numbers,)))
         jobs = {job.id: job for job in found}
         return [jobs[number] for number in numbers]
 
@@ -454,6 +475,7 @@ class JobQueue:
         await use_queue_schema(connection, self.collection, is_local=True)
         number = await self._app.configure_task(
             TASK,
+            queue=request.kind,
             lock=request.key,
             priority=priority_of(request),
             connection=connection,
@@ -510,7 +532,7 @@ class JobQueue:
         return int(row[0]) if row else 0
 
     async def _select(
-        self, connection: _Connection, condition: str, value: int | list[int]
+        self, connection: _Connection, condition: str, values: tuple[Any, ...]
     ) -> list[Job]:
         statement = self._sql(
             """
@@ -526,7 +548,7 @@ class JobQueue:
             + ") group by j.id, p.id order by j.id desc"
         )
         async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(statement, (value,))
+            await cursor.execute(statement, values)
             return [_job(row) for row in await cursor.fetchall()]
 
     async def _schedules(

@@ -237,7 +237,7 @@ class JobWorker:
                 if until_empty:
                     raise StorageError(f"The job queue was lost: {_said(error)}") from error
                 _log.warning("The job queue cannot be reached: %s", _said(error))
-            if until_empty and not await self._queue.others_wait():
+            if until_empty and not await self._queue.others_wait(self._options.queues):
                 return
             if until_empty:
                 # What waits may be for another worker to give up first.
@@ -265,6 +265,7 @@ class JobWorker:
         options = self._options
         working = asyncio.create_task(
             app.run_worker_async(
+                queues=None if options.queues is None else list(options.queues),  # type: ignore[arg-type]
                 concurrency=options.concurrency,
                 wait=not until_empty,
                 fetch_job_polling_interval=options.poll_s,
@@ -384,7 +385,7 @@ class JobWorker:
             pause_s = self._options.turn_s
             while not is_over:
                 await asyncio.sleep(pause_s)
-                is_over = await self._queue.others_wait()
+                is_over = await self._queue.others_wait(self._options.queues)
                 pause_s = self._options.poll_s
 
         watching = asyncio.create_task(_unless_lost(watch))

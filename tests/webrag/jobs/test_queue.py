@@ -140,6 +140,14 @@ async def test_pages_are_enqueued_in_as_many_transactions_whatever_their_number(
     assert counts[0] == counts[1]
 
 
+async def test_jobs_of_one_kind_are_listed_alone(queue: JobQueue) -> None:
+    site = await queue.enqueue_site(START, ALL)
+    (page,) = await queue.enqueue_pages([START])
+
+    assert [job.id for job in await queue.jobs(kind="site")] == [site.id]
+    assert [job.id for job in await queue.jobs(kind="page", unfinished=True)] == [page.id]
+
+
 async def test_cancelled_job_can_be_retried_as_a_new_one(queue: JobQueue) -> None:
     job = await queue.enqueue_site(START, ALL)
 

@@ -97,6 +97,20 @@ async def test_single_page_comes_before_sites(
     assert [path for path in site.paths if "robots" not in path] == ["/page", "/"]
 
 
+async def test_worker_of_some_queues_leaves_the_jobs_of_others_alone(
+    queue: JobQueue, make_worker: Make, static_site: Any
+) -> None:
+    site = static_site({"/": page("site"), "/page": page("page")})
+    left = await queue.enqueue_site(f"{site}/", CrawlOptions(depth=0))
+    (done,) = await queue.enqueue_pages([f"{site}/page"])
+
+    await make_worker(queues=("page",)).run(until_empty=True)
+
+    assert (await queue.job(done.id)).state == "done"
+    assert (await queue.job(left.id)).state == "waiting"
+    assert site.paths == ["/page"]
+
+
 async def test_running_job_that_is_cancelled_stops(
     queue: JobQueue, working: Start, static_site: Any
 ) -> None:
