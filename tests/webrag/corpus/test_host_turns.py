@@ -3,15 +3,17 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
+from tests.corpus_fixtures import Server
+from tests.corpus_fixtures import server as server
 from tests.webrag.ingestion.http.test_fetcher_manners import LoopbackDialer
 from webrag.corpus.host_turns import HostTurns
-from webrag.corpus.schema import ensure_schema
+from webrag.corpus.schema import drop_collection, ensure_schema
 from webrag.errors import FetchError
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.http.robots import RobotsAnswer
@@ -24,15 +26,28 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
 Make = Callable[..., HttpFetcher]
 
 
+Open = Callable[..., Awaitable[Database]]
+
+
 @pytest.fixture
-async def databases(database: Database) -> AsyncIterator[list[Database]]:
-    """The same collection, as four processes open it."""
-    await ensure_schema(database, embedding_model="m", embedding_dimensions=3)
+async def open_collection(server: Server) -> AsyncIterator[Open]:
+    """Opens collections of one database, which no other test uses: `await open_collection()`."""
     async with AsyncExitStack() as stack:
-        opened = [Database(database.config) for _ in range(4)]
-        for each in opened:
-            stack.push_async_callback(each.close)
+
+        async def opened(name: str = "first", user: str = "postgres") -> Database:
+            config = server.database(user).config.model_copy(update={"collection": name})
+            database = Database(config)
+            stack.push_async_callback(database.close)
+            await ensure_schema(database, embedding_model="m", embedding_dimensions=3)
+            return database
+
         yield opened
+
+
+@pytest.fixture
+async def databases(open_collection: Open) -> list[Database]:
+    """The same collection, as four processes open it."""
+    return [await open_collection() for _ in range(4)]
 
 
 @pytest.fixture
@@ -113,7 +128,7 @@ async def is_held(database: Database) -> bool:
 
     async def work(connection: Any) -> bool:
         cursor = await connection.execute(
-            f'select from "{database.config.collection}".host_turns'
+            'select from "webrag$hosts".host_turns'
             " where next_at > clock_timestamp() + interval '1 s'"
         )
         return await cursor.fetchone() is not None
@@ -133,7 +148,7 @@ async def test_pause_that_a_host_asks_one_process_for_is_kept_by_all(
     site = static_site({"/a": busy})
     made = fetchers(site, host_concurrency=4)
     first = asyncio.create_task(made[0].fetch("http://docs.test/a"))
-    while not await is_held(databases[0]):
+    while not asked or not await is_held(databases[0]):
         await asyncio.sleep(0.01)
 
     await asyncio.gather(first, *(each.fetch("http://docs.test/a") for each in made[1:]))
@@ -152,14 +167,63 @@ async def test_turn_of_a_process_that_died_ends_by_itself(databases: list[Databa
     assert 0.9 <= time.monotonic() - started < 10
 
 
-async def kept(database: Database) -> tuple[list[str], list[str]]:
-    """Hosts and origins that are remembered."""
+async def test_turns_hold_for_all_collections_of_a_database(open_collection: Open) -> None:
+    one, other = [HostTurns(await open_collection(name)) for name in ("first", "second")]
+    turn = {"concurrency": 1, "delay_s": 0.0, "is_patient": False}
+    started = time.monotonic()
+    await one.take("docs.test", lease_s=1.0, **turn)
 
-    async def work(connection: Any) -> Any:
-        name = database.config.collection
-        hosts = await connection.execute(f'select host from "{name}".host_turns order by host')
-        origins = await connection.execute(f'select origin from "{name}".robots_files order by 1')
-        return [h for (h,) in await hosts.fetchall()], [o for (o,) in await origins.fetchall()]
+    await other.take("docs.test", lease_s=1.0, **turn)
+
+    assert time.monotonic() - started >= 0.9
+
+
+async def test_user_who_may_make_no_table_for_all_keeps_turns_in_the_collection(
+    open_collection: Open, server: Server
+) -> None:
+    owner = await open_collection()
+    server.execute(
+        f"grant usage on schema first to {server.role}",
+        f"grant select, insert, update, delete on all tables in schema first to {server.role}",
+        dbname=server.name,
+    )
+    guest = await open_collection(user=server.role)
+
+    await HostTurns(guest).take("docs.test", concurrency=1, delay_s=0, lease_s=9, is_patient=False)
+
+    assert await held(owner, "first") == ["docs.test"]
+
+
+async def test_last_collection_takes_the_names_of_hosts_along(open_collection: Open) -> None:
+    first, second = await open_collection("first"), await open_collection("second")
+    turns = HostTurns(first)
+    turn = {"concurrency": 1, "delay_s": 0.0, "is_patient": False, "lease_s": 9.0}
+    await turns.take("docs.test", **turn)
+    hosts = []
+
+    for database in (first, second):
+        await drop_collection(database)
+        hosts.append(await held(database))
+
+    assert hosts == [["docs.test"], []]
+
+
+async def held(database: Database, schema: str = "webrag$hosts") -> list[str]:
+    """Hosts that are remembered."""
+
+    async def work(connection: Any) -> list[str]:
+        cursor = await connection.execute(f'select host from "{schema}".host_turns order by host')
+        return [host for (host,) in await cursor.fetchall()]
+
+    return await database.run(work)
+
+
+async def origins(database: Database) -> list[str]:
+    """Sites whose robots.txt is remembered."""
+
+    async def work(connection: Any) -> list[str]:
+        cursor = await connection.execute("select origin from first.robots_files order by 1")
+        return [origin for (origin,) in await cursor.fetchall()]
 
     return await database.run(work)
 
@@ -167,8 +231,7 @@ async def kept(database: Database) -> tuple[list[str], list[str]]:
 async def age(database: Database, table: str, column: str, name: str) -> None:
     """Make the rows of `old.test` two days older."""
     statement = (
-        f'update "{database.config.collection}".{table}'
-        f" set {column} = {column} - interval '2 days' where {name} like $$%old%$$"
+        f"update {table} set {column} = {column} - interval '2 days' where {name} like $$%old%$$"
     )
     await database.run(lambda connection: connection.execute(statement))
 
@@ -184,12 +247,13 @@ async def test_hosts_and_robots_txt_that_nobody_needs_any_more_are_forgotten(
     for name in ("old", "new"):
         await before.end(f"{name}.test", await before.take(f"{name}.test", **turn))
         await before.robots(f"https://{name}.test", answered)
-    await age(databases[0], "host_turns", "next_at", "host")
-    await age(databases[0], "robots_files", "fetched_at", "origin")
+    await age(databases[0], '"webrag$hosts".host_turns', "next_at", "host")
+    await age(databases[0], "first.robots_files", "fetched_at", "origin")
 
     await after.take("other.test", **turn)
 
-    assert await kept(databases[0]) == (["new.test", "other.test"], ["https://new.test"])
+    assert await held(databases[0]) == ["new.test", "other.test"]
+    assert await origins(databases[0]) == ["https://new.test"]
 
 
 async def test_question_comes_before_the_crawls_of_other_processes(
