@@ -163,7 +163,8 @@ async def resolver(_host: str, _port: int) -> list[str]:
 async def work(data_dir: Path, port: int, options: WorkerOptions, *, pooled: bool) -> None:
     """A worker of the real parts until it is killed."""
     database = Database(DatabaseConfig(data_dir=data_dir, collection="web"))
-    config = FetchConfig(host_concurrency=1, host_delay_s=0.0)
+    # A worker that is killed keeps its turn at a host for ten seconds more than this.
+    config = FetchConfig(host_concurrency=1, host_delay_s=0.0, timeout_s=10)
     fetcher = HttpFetcher(
         config, resolver=resolver, dialer=Dialer(port), shared=HostTurns(database)
     )
