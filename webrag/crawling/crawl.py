@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
 from webrag.corpus.models import AcquiredPage
-from webrag.crawling.queue import CrawlQueue, CrawlRecord, CrawlState, QueuedPage
+from webrag.crawling.queue import CrawlQueue, CrawlRecord, CrawlState, QueuedPage, TurnLostError
 from webrag.crawling.report import CrawlOptions, CrawlProgress, CrawlProgressCallback, SiteReport
 from webrag.crawling.scope import CrawlScope
 from webrag.crawling.traps import TrapGuard, TrapLimits, text_signature, without_session, words_hash
@@ -361,7 +361,7 @@ class CrawlRun:
     async def _visit(self, entry: QueuedPage) -> None:
         try:
             page = await self._acquire(entry)
-        except (ConfigurationError, DatabaseUnavailableError):
+        except (ConfigurationError, DatabaseUnavailableError, TurnLostError):
             raise
         except (PageNotAdmittedError, InputError):
             await self._leave_alone(entry, "leads outside the crawl")

@@ -23,6 +23,7 @@ from webrag.crawling.report import SiteReport
 from webrag.errors import ProviderError, StorageError, WebRAGError
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
+from webrag.redaction import redacted_failure
 
 __all__ = [
     "JobWorker",
@@ -102,8 +103,11 @@ def decide_after_defect(error: Exception, failures: int) -> TurnEnd:
         error: Which.
         failures: Turns in a row that ended in a failure before it.
     """
-    reason = f"An unexpected error, which the worker's log has whole: {type(error).__name__}"
-    return _again_or_failed(f"{reason}: {error}"[:_MOST_REASON_CHARS], failures)
+    said = redacted_failure(f"{type(error).__name__}: {error}").replace("\0", "")[
+        :_MOST_REASON_CHARS
+    ]
+    reason = f"An unexpected error, which the worker's log has whole: {said}"
+    return _again_or_failed(reason, failures)
 
 
 def _again_or_failed(reason: str, failures: int) -> TurnEnd:

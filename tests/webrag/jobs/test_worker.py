@@ -210,12 +210,11 @@ async def test_error_that_nobody_foresaw_is_logged_and_told_and_is_no_death(
     working()
 
     async with asyncio.timeout(30):
-        while not (now := await queue.job(job.id)).reason:
+        while (now := await queue.job(job.id)).retry_at is None:
             await asyncio.sleep(0.05)
 
     assert "An unexpected error" in str(now.reason)
     assert (now.state, now.deaths) == ("waiting", 0)
-    assert now.retry_at is not None
     assert [each.exc_info is None for each in caplog.records if "foresaw" in each.message] == [
         False
     ]
@@ -226,6 +225,16 @@ def test_error_that_nobody_foresaw_is_tried_again_only_so_often() -> None:
 
     assert [end.outcome for end in ends] == [None] * 4 + ["failed"]
     assert "KeyError: 'x'" in str(ends[-1].reason)
+
+
+def test_error_that_nobody_foresaw_is_told_without_what_no_table_holds() -> None:
+    long = ValueError("api_key=sk-secret1234567890abcdef \0 " + "x" * 1_000)
+
+    reason = str(decide_after_defect(long, 0).reason)
+
+    assert "sk-secret1234567890abcdef" not in reason
+    assert "\0" not in reason
+    assert len(reason) < 400
 
 
 def test_turn_at_a_site_that_answered_before_it_fell_silent_starts_counting_anew() -> None:
