@@ -163,7 +163,8 @@ async def resolver(_host: str, _port: int) -> list[str]:
 async def work(data_dir: Path, port: int, options: WorkerOptions, *, pooled: bool) -> None:
     """A worker of the real parts until it is killed."""
     database = Database(DatabaseConfig(data_dir=data_dir, collection="web"))
-    config = FetchConfig(host_concurrency=1, host_delay_s=0.0)
+    # A worker that is killed keeps its turn at a host for ten seconds more than this.
+    config = FetchConfig(host_concurrency=1, host_delay_s=0.0, timeout_s=10)
     fetcher = HttpFetcher(
         config, resolver=resolver, dialer=Dialer(port), shared=HostTurns(database)
     )
@@ -341,7 +342,8 @@ async def complaints(lab: Lab, hosts: int) -> list[str]:
             " on d.id = c.document group by d.url"
         )
     )
-    found = [f"lost: {url}" for url in sorted(wanted - {url for url, _ in stored})]
+    why = dict(await lab.rows("select url, reason from web.page_outcomes"))
+    found = [f"lost: {url}, {why.get(url)}" for url in sorted(wanted - {url for url, _ in stored})]
     found += [f"not asked for: {url}" for url in sorted({url for url, _ in stored} - wanted)]
     found += [f"half: {url}" for url, count in stored if children.get(url) != count or not count]
     twice = await lab.rows(

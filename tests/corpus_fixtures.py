@@ -138,7 +138,9 @@ class Site:
         self.gate: asyncio.Event | None = None
         self.says: Callable[[], None] = lambda: None
 
-    async def ingest(self, url: str, *, validators: Any = None, fresh: bool = False) -> Any:
+    async def ingest(
+        self, url: str, *, validators: Any = None, fresh: bool = False, on_fetched: Any = None
+    ) -> Any:
         self.asked.append((url, validators))
         self.wants_fresh.append(fresh)
         if self.gate is not None:
@@ -146,6 +148,8 @@ class Site:
         self.says()
         if isinstance(self.answer, Exception):
             raise self.answer
+        if on_fetched is not None:
+            await on_fetched()
         return self.answer
 
 

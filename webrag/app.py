@@ -781,9 +781,7 @@ class WebRAG:
         Raises:
             ConfigurationError: The extra `workers` is not installed.
         """
-        from webrag.wiring.jobs import open_queue
-
-        return open_queue(self._open_parts)
+        return self._open_parts.jobs()
 
     async def enqueue_site(self, url: str, options: "CrawlOptions | None" = None) -> "Job":
         """Let workers fetch and index the pages of a site, as `ingest_site` does here.

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -9,7 +10,17 @@ from functools import partial
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["LoopThread", "Threads", "all_of", "ended", "in_background", "settled", "within"]
+__all__ = [
+    "LoopThread",
+    "Threads",
+    "all_of",
+    "ended",
+    "in_background",
+    "loop_factory",
+    "run_in_loop",
+    "settled",
+    "within",
+]
 T = TypeVar("T")
 
 
@@ -113,11 +124,23 @@ async def in_background(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
     return await _WORK.run(function, *args, **kwargs)
 
 
+def loop_factory(system: str = sys.platform) -> Callable[[], asyncio.AbstractEventLoop]:
+    """What makes an event loop that the PostgreSQL driver can work on."""
+    # It waits for sockets by itself, which the loop that Windows has by default cannot let it do.
+    return asyncio.SelectorEventLoop if system == "win32" else asyncio.new_event_loop
+
+
+def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, run to its end as `asyncio.run` does, on a loop that fits."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(work)
+
+
 class LoopThread:
     """An event loop in a thread of its own, for programs without one."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = loop_factory()()
         self._thread = Thread(target=self.loop.run_forever, name="webrag-loop", daemon=True)
         self._thread.start()
 

@@ -68,6 +68,10 @@ async def test_retriever_is_fused_with_llama_indexs_own(rag: WebRAG, mode: Any) 
     assert any("lit at dusk" in node.text for node in nodes)
 
 
+async def test_job_queue_is_made_once(rag: WebRAG) -> None:
+    assert rag.jobs is rag.jobs
+
+
 async def test_retriever_is_a_tool_of_an_agent(rag: WebRAG) -> None:
     tool = RetrieverTool.from_defaults(rag.retriever(), name="memory", description="Stored pages")
 

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from webrag.concurrency import Threads, all_of, ended, in_background, settled, within
+from webrag.concurrency import (
+    Threads,
+    all_of,
+    ended,
+    in_background,
+    loop_factory,
+    run_in_loop,
+    settled,
+    within,
+)
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("webrag", "node_parsers", "postprocessors")
@@ -266,6 +275,34 @@ def test_only_short_work_uses_the_threads_in_which_names_are_looked_up() -> None
     }
 
     assert using == set(BORROWERS), "use webrag.concurrency.in_background"
+
+
+MAKERS = {f"asyncio.{name}" for name in ("run", "Runner", "new_event_loop", "SelectorEventLoop")}
+
+
+def test_only_one_place_makes_event_loops() -> None:
+    making = {
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "webrag").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in MAKERS
+    }
+
+    assert making == {"webrag/concurrency.py"}, "use webrag.concurrency.run_in_loop"
+
+
+def test_loop_on_windows_is_one_that_the_driver_can_work_on() -> None:
+    assert loop_factory("win32") is asyncio.SelectorEventLoop
+
+
+def test_work_is_run_to_its_end_on_a_loop_of_its_own() -> None:
+    async def work() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    loop = run_in_loop(work())
+
+    assert loop.is_closed()
+    assert run_in_loop(work()) is not loop
 
 
 async def test_work_in_the_background_leaves_the_threads_of_names_alone() -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import timedelta
 
-    from webrag.jobs.models import Job, Schedule
+    from webrag.jobs.models import Job, JobKind, Schedule
     from webrag.jobs.queue import JobQueue
     from webrag.settings import Settings
 
@@ -34,13 +34,16 @@ def jobs_command() -> None:
 @jobs_command.command("list")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
 @click.option("--unfinished", is_flag=True, help="Only jobs that wait or run.")
+@click.option("--kind", type=click.Choice(["page", "site"]), help="Only jobs of this kind.")
 @json_option
 @click.pass_context
-def list_command(ctx: click.Context, /, limit: int, unfinished: bool) -> None:
+def list_command(
+    ctx: click.Context, /, limit: int, unfinished: bool, kind: "JobKind | None"
+) -> None:
     """List the jobs, newest first."""
     from webrag.presentation.jobs import format_jobs
 
-    jobs = _asked(ctx.obj, lambda queue: queue.jobs(limit=limit, unfinished=unfinished))
+    jobs = _asked(ctx.obj, lambda queue: queue.jobs(limit=limit, unfinished=unfinished, kind=kind))
     if run_options(ctx).json:
         print_json({"jobs": [job.model_dump(mode="json") for job in jobs]})
     else:

@@ -2,9 +2,10 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from webrag.concurrency import run_in_loop
 
 __all__ = ["run"]
 
@@ -41,11 +42,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         finally:
             loop.remove_signal_handler(signal.SIGTERM)
 
-    # The PostgreSQL driver cannot work on the loop that Windows has by default.
-    loop_factory = asyncio.SelectorEventLoop if sys.platform == "win32" else None
     try:
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
-            return runner.run(guarded())
+        return run_in_loop(guarded())
     except asyncio.CancelledError:
         if terminated:
             raise SystemExit(_TERMINATED) from None

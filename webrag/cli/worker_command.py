@@ -1,7 +1,7 @@
 """`webrag worker`: do jobs."""
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -10,11 +10,26 @@ from webrag.cli.output import shown
 from webrag.cli.running import run
 
 if TYPE_CHECKING:
+    from webrag.jobs.models import JobKind
     from webrag.jobs.queue import Turn
     from webrag.jobs.worker import TurnEnd
     from webrag.settings import Settings
 
 __all__ = ["worker_command"]
+
+
+def parse_queues(
+    _ctx: click.Context, _param: click.Parameter, value: str | None
+) -> "tuple[JobKind, ...] | None":
+    """Give the kinds of jobs of an option such as `page,site`."""
+    if value is None:
+        return None
+    from webrag.jobs.models import JobKind
+
+    names = [name.strip() for name in value.split(",")]
+    if unknown := [name for name in names if name not in get_args(JobKind)]:
+        raise click.BadParameter(f"{unknown[0]!r} is no kind of job; there are page and site.")
+    return tuple(dict.fromkeys(names))  # type: ignore[arg-type]  # checked above
 
 
 @with_settings
@@ -26,9 +41,21 @@ __all__ = ["worker_command"]
     show_default=True,
     help="Jobs at once; each site is asked for one page after the other all the same.",
 )
+@click.option(
+    "--queues",
+    metavar="KIND,...",
+    callback=parse_queues,
+    help="Only jobs of these kinds: page, site.  [default: all]",
+)
 @click.option("--until-empty", is_flag=True, help="End as soon as no job waits.")
 @click.pass_context
-def worker_command(ctx: click.Context, /, concurrency: int, until_empty: bool) -> None:
+def worker_command(
+    ctx: click.Context,
+    /,
+    concurrency: int,
+    queues: "tuple[JobKind, ...] | None",
+    until_empty: bool,
+) -> None:
     """Fetch and index what `webrag ingest --queue` and `webrag schedule` ask for.
 
     Start as many as you like, on any machine with the same WEBRAG_DATABASE_URL. Ctrl-C finishes the
@@ -36,11 +63,15 @@ def worker_command(ctx: click.Context, /, concurrency: int, until_empty: bool) -
 
     Needs the extra `workers`: pip install 'webrag[workers]'.
     """
-    run(_work(ctx.obj, concurrency, until_empty, run_options(ctx)))
+    run(_work(ctx.obj, concurrency, queues, until_empty, run_options(ctx)))
 
 
 async def _work(
-    settings: "Settings", concurrency: int, until_empty: bool, options: RunOptions
+    settings: "Settings",
+    concurrency: int,
+    queues: "tuple[JobKind, ...] | None",
+    until_empty: bool,
+    options: RunOptions,
 ) -> None:
     from webrag.app import WebRAG
     from webrag.wiring.jobs import require_workers
@@ -62,5 +93,7 @@ async def _work(
         if not options.quiet:
             click.echo(f"Working on the jobs of {settings.collection}; Ctrl-C ends it.", err=True)
         await rag.work(
-            WorkerOptions(concurrency=concurrency), until_empty=until_empty, on_turn=tell
+            WorkerOptions(concurrency=concurrency, queues=queues),
+            until_empty=until_empty,
+            on_turn=tell,
         )

@@ -111,6 +111,7 @@ class PageAcquirer:
         since: datetime | None = None,
         admits: AdmitPage | None = None,
         fresh: bool | None = None,
+        on_fetched: Callable[[], Awaitable[None]] | None = None,
     ) -> AcquiredPage:
         """Give a page of the corpus, fetched first when it is missing, stale or gone.
 
@@ -127,6 +128,8 @@ class PageAcquirer:
                 URL; redirects can lead anywhere.
             fresh: Take no copy that a scraping service keeps; None for just that when `refresh`
                 is asked for without `since`.
+            on_fetched: Awaited when the site has given the page, before anything is made of it; of
+                callers who share a request, that of the first.
 
         Returns:
             The page; its `url` is the canonical one, which may differ from what was asked for.
@@ -147,7 +150,7 @@ class PageAcquirer:
             admits,
             fresh=(refresh and since is None) if fresh is None else fresh,
         )
-        page = await self._shared(request, depth)
+        page = await self._shared(request, depth, on_fetched)
         if depth >= page.depth:
             return page
         await self._corpus.lower_depth(page.url, depth)
@@ -173,11 +176,13 @@ class PageAcquirer:
             return datetime.min.replace(tzinfo=UTC)
         return moment - timedelta(seconds=min(self._recrawl_after_s, _LONGEST_S))
 
-    async def _shared(self, request: _Request, depth: int) -> AcquiredPage:
+    async def _shared(
+        self, request: _Request, depth: int, on_fetched: Callable[[], Awaitable[None]] | None
+    ) -> AcquiredPage:
         key = _Key(id(asyncio.get_running_loop()), request, current_meter())
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = _Flight(lambda: self._acquire(request, depth))
+            flight = self._flights[key] = _Flight(lambda: self._acquire(request, depth, on_fetched))
         flight.waiting += 1
         # What was read counts also for a caller who gives up, so the end is inside the block.
         with flight.relay.hearing():
@@ -189,9 +194,11 @@ class PageAcquirer:
                     self._flights.pop(key, None)
                     await ended([flight.task])
 
-    async def _acquire(self, request: _Request, depth: int) -> AcquiredPage:
+    async def _acquire(
+        self, request: _Request, depth: int, on_fetched: Callable[[], Awaitable[None]] | None
+    ) -> AcquiredPage:
         try:
-            return await self._obtained(request, depth)
+            return await self._obtained(request, depth, on_fetched)
         except WebRAGError:
             raise
         except Exception as error:
@@ -201,7 +208,9 @@ class PageAcquirer:
             )
             raise failure from error
 
-    async def _obtained(self, request: _Request, depth: int) -> AcquiredPage:
+    async def _obtained(
+        self, request: _Request, depth: int, on_fetched: Callable[[], Awaitable[None]] | None
+    ) -> AcquiredPage:
         url = request.url
         stored = await self._corpus.page(url)
         if stored is not None and self._is_fresh(stored, request):
@@ -209,7 +218,10 @@ class PageAcquirer:
         asked_at = datetime.now(UTC)
         try:
             answer = await self._ingestion.ingest(
-                url, validators=_validators(stored, url), fresh=request.fresh
+                url,
+                validators=_validators(stored, url),
+                fresh=request.fresh,
+                on_fetched=on_fetched,
             )
         except FetchError as error:
             if stored is not None and not request.refresh and _is_refused_file(error):

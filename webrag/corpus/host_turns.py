@@ -1,14 +1,15 @@
 """What all processes of a corpus agree on to be polite to a host together."""
 
 import asyncio
-import itertools
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+import psycopg
 from psycopg import AsyncConnection, sql
 
-from webrag.corpus.schema import table
+from webrag.corpus.schema import HOSTS_SCHEMA, table
 from webrag.ingestion.http.robots import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
 from webrag.postgres.database import Database
 
@@ -54,8 +55,43 @@ returning extract(epoch from next_at - clock_timestamp())::float8
 """
 
 
+# Longer than any turn, any pause and any robots.txt is good for.
+_STALE_S: Final = 86_400
+
+_FORGETS_EVERY_S: Final = 3_600
+
+_FORGET_HOSTS: Final = """
+delete from {host_turns} where host in (
+  select host from {host_turns} where next_at < clock_timestamp() - %s * interval '1 s'
+  for update skip locked)
+"""
+
+_FORGET_ROBOTS: Final = """
+delete from {robots_files} where origin in (
+  select origin from {robots_files}
+  where greatest(fetched_at, asking_until) < clock_timestamp() - %s * interval '1 s'
+  for update skip locked)
+"""
+
+
+_MAKE_SCHEMA: Final = "create schema if not exists {schema}"
+
+_MAKE_HOSTS: Final = "create table if not exists {schema}.host_turns (like {own} including all)"
+
+# Whether the user may use the table of all collections; no row where there is none.
+_MAY_USE: Final = """
+select bool_and(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, wanted))
+from pg_class c join pg_namespace n on n.oid = c.relnamespace,
+  unnest(array['select', 'insert', 'update', 'delete']) wanted
+where n.nspname = %s and c.relname = 'host_turns' group by c.oid
+"""
+
+
 class HostTurns:
     """Turns at hosts, pauses that hosts ask for and their robots.txt, in the database.
+
+    Turns and pauses hold for all collections of the database, where the user may have a table
+    beside them; else, and for robots.txt always, for those who use the same collection.
 
     All methods raise StorageError when the database fails.
 
@@ -65,6 +101,8 @@ class HostTurns:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._forgets_at = 0.0
+        self._hosts_schema: str | None = None
 
     async def take(
         self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
@@ -99,11 +137,10 @@ class HostTurns:
             row = await (await connection.execute(self._sql(_WAIT), values)).fetchone()
             return float(row[0]) if row else 0.0
 
+        await self._find_hosts()
+        await self._forget_stale()
         # Not in one transaction, nor with a lock: a turn is as long as a site is slow.
-        for _ in itertools.count():
-            wait_s = await self._database.run(work)
-            if wait_s is None:
-                break
+        while (wait_s := await self._database.run(work)) is not None:  # noqa: ASYNC110 - others end it
             await asyncio.sleep(min(max(wait_s, _LEAST_WAIT_S), _MOST_WAIT_S))
         return token
 
@@ -143,6 +180,42 @@ class HostTurns:
             await self._store_robots(origin, answer)
             return answer
         return known
+
+    async def _find_hosts(self) -> None:
+        """Settle where turns are kept, and make the table when it is the first time."""
+        if self._hosts_schema is None:
+            self._hosts_schema = await self._database.run(self._usable_hosts)
+
+    async def _usable_hosts(self, connection: _Connection) -> str:
+        collection = self._database.config.collection
+        if await self._may_use(connection) is None:
+            lock = "select pg_advisory_xact_lock(hashtextextended(%s, 41))"
+            await connection.execute(lock, (HOSTS_SCHEMA,))
+        if await self._may_use(connection) is None:
+            try:
+                async with connection.transaction():
+                    await connection.execute(self._made(_MAKE_SCHEMA))
+                    await connection.execute(self._made(_MAKE_HOSTS))
+            except psycopg.errors.InsufficientPrivilege:
+                return collection
+        return HOSTS_SCHEMA if await self._may_use(connection) else collection
+
+    async def _may_use(self, connection: _Connection) -> bool | None:
+        row = await (await connection.execute(_MAY_USE, (HOSTS_SCHEMA,))).fetchone()
+        return None if row is None else bool(row[0])
+
+    def _made(self, text: str) -> sql.Composed:
+        own = table(self._database.config.collection, "host_turns")
+        return sql.SQL(text).format(schema=sql.Identifier(HOSTS_SCHEMA), own=own)
+
+    async def _forget_stale(self) -> None:
+        """Delete what no process can need any more, at the first turn and now and then."""
+        now = time.monotonic()
+        if now < self._forgets_at:
+            return
+        self._forgets_at = now + _FORGETS_EVERY_S
+        for statement in (_FORGET_HOSTS, _FORGET_ROBOTS):
+            await self._execute(statement, (_STALE_S,))
 
     async def _known_robots(self, origin: str) -> RobotsAnswer | None:
         statement = (
@@ -186,6 +259,7 @@ class HostTurns:
 
     async def _execute(self, statement: str, values: tuple[Any, ...]) -> bool:
         """Whether the statement changed anything."""
+        await self._find_hosts()
 
         async def work(connection: _Connection) -> bool:
             return (await connection.execute(self._sql(statement), values)).rowcount > 0
@@ -194,5 +268,7 @@ class HostTurns:
 
     def _sql(self, text: str) -> sql.Composed:
         collection = self._database.config.collection
-        names = ("host_turns", "robots_files")
-        return sql.SQL(text).format(**{name: table(collection, name) for name in names})
+        return sql.SQL(text).format(
+            host_turns=sql.Identifier(self._hosts_schema or collection, "host_turns"),
+            robots_files=table(collection, "robots_files"),
+        )

@@ -23,6 +23,7 @@ from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database, lift_timeouts
 
 __all__ = [
+    "HOSTS_SCHEMA",
     "SCHEMA_VERSION",
     "CorpusMeta",
     "collection_sizes",
@@ -40,6 +41,9 @@ __all__ = [
     "update_schema",
 ]
 logger = logging.getLogger(__name__)
+
+HOSTS_SCHEMA = "webrag$hosts"
+"""Holds what all collections of a database agree on; no collection can have such a name."""
 
 
 async def lock_tables(connection: AsyncConnection[TupleRow], collection: str) -> None:
@@ -236,16 +240,16 @@ async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
 
 async def list_collections(database: "Database") -> list[str]:
     """Names of the collections in this database, in alphabetical order."""
+    return await database.run(_list)
 
-    async def work(connection: AsyncConnection[TupleRow]) -> list[str]:
-        cursor = await connection.execute(
-            "select schemaname from pg_tables where tablename = any(%s)"
-            " group by schemaname having count(*) = %s order by schemaname",
-            (list(FIRST_TABLES), len(FIRST_TABLES)),
-        )
-        return [row[0] for row in await cursor.fetchall()]
 
-    return await database.run(work)
+async def _list(connection: AsyncConnection[TupleRow]) -> list[str]:
+    cursor = await connection.execute(
+        "select schemaname from pg_tables where tablename = any(%s)"
+        " group by schemaname having count(*) = %s order by schemaname",
+        (list(FIRST_TABLES), len(FIRST_TABLES)),
+    )
+    return [row[0] for row in await cursor.fetchall()]
 
 
 async def drop_collection(database: "Database", collection: str | None = None) -> bool:
@@ -276,9 +280,21 @@ async def drop_collection(database: "Database", collection: str | None = None) -
                 )
         except psycopg.errors.DependentObjectsStillExist:
             logger.info("The schema %s holds other tables and was kept.", name)
+        if not await _list(connection):
+            await _forget_hosts(connection)
         return True
 
     return await database.run(work)
+
+
+async def _forget_hosts(connection: AsyncConnection[TupleRow]) -> None:
+    """Leave no names of hosts behind; processes that know the table may go on."""
+    cursor = await connection.execute(
+        "select from pg_tables where schemaname = %s and tableowner = current_user", (HOSTS_SCHEMA,)
+    )
+    if await cursor.fetchone() is not None:
+        delete = sql.SQL("delete from {}").format(sql.Identifier(HOSTS_SCHEMA, "host_turns"))
+        await connection.execute(delete)
 
 
 async def _exists(connection: AsyncConnection[TupleRow], collection: str) -> bool:

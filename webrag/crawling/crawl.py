@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
 from webrag.corpus.models import AcquiredPage
-from webrag.crawling.queue import CrawlQueue, CrawlRecord, CrawlState, QueuedPage
+from webrag.crawling.queue import CrawlQueue, CrawlRecord, CrawlState, QueuedPage, TurnLostError
 from webrag.crawling.report import CrawlOptions, CrawlProgress, CrawlProgressCallback, SiteReport
 from webrag.crawling.scope import CrawlScope
 from webrag.crawling.traps import TrapGuard, TrapLimits, text_signature, without_session, words_hash
@@ -173,6 +173,9 @@ _QUEUE_FACTOR: Final = 5
 
 _QUEUE_BASE: Final = 10_000
 
+# Workers in a row that die while they work on a page and on no other that is suspected.
+_MOST_DEATHS: Final = 5
+
 
 @dataclass(frozen=True, slots=True)
 class CrawlTurn:
@@ -182,13 +185,11 @@ class CrawlTurn:
         number: Higher than that of every turn before; who had one of those can write no more.
         is_over: Tells whether no further page may be begun.
         page_s: Seconds after which a page is given up.
-        attempts: Workers that may die of a page before it is given up.
     """
 
     number: int
     is_over: Callable[[], bool]
     page_s: float = 300.0
-    attempts: int = 5
 
 
 class ListedPage(Protocol):
@@ -214,6 +215,8 @@ class CrawlRun:
         options: How far to go.
         on_progress: Told after each page.
         turn: For how long; None until the end.
+        suspects: Held while a page is visited that a worker may have died of, so that of all crawls
+            of this worker only one does that.
     """
 
     def __init__(
@@ -225,6 +228,8 @@ class CrawlRun:
         options: CrawlOptions,
         on_progress: CrawlProgressCallback | None,
         turn: CrawlTurn | None = None,
+        *,
+        suspects: asyncio.Lock,
     ) -> None:
         self.record = record
         self.start = start
@@ -233,6 +238,7 @@ class CrawlRun:
         self._state = state
         self._on_progress = on_progress
         self._turn = turn
+        self._suspects = suspects
         self._scope = self._scope_around(record.roots or (start,))
         self._guard = TrapGuard(TrapLimits.for_pages(options.max_pages))
         self._tally = CrawlTally()
@@ -288,7 +294,7 @@ class CrawlRun:
     async def work(self) -> None:
         """Visit pages until none is left or the crawl must end."""
         if self._turn is not None:
-            await self._visit_begun(self._turn)
+            await self._visit_begun()
         await all_of(self._worker() for _ in range(_WORKERS))
         if self._turn is not None:
             await self._state.remember(self.record.id, self._guard.learned())
@@ -319,17 +325,16 @@ class CrawlRun:
             seconds=round(tally.seconds, 3),
         )
 
-    async def _visit_begun(self, turn: CrawlTurn) -> None:
+    async def _visit_begun(self) -> None:
         """Visit alone each page that a worker may have died of, so that it takes no other along."""
         for entry in await self._state.begun(self.record.id):
             if self._is_over():
                 return
-            if entry.attempts >= turn.attempts:
-                await self._give_up(
-                    entry, f"{entry.attempts} workers ended while they worked on it"
-                )
+            if entry.attempts > _MOST_DEATHS:  # the first of them in company
+                await self._give_up(entry, f"{_MOST_DEATHS} workers ended while they worked on it")
             else:
-                await self._visit(entry)
+                async with self._suspects:
+                    await self._visit(entry)
 
     async def _worker(self) -> None:
         while entry := await self._queue.take(is_over=self._is_over, refuse=self._refuse):
@@ -354,11 +359,9 @@ class CrawlRun:
         return reason is not None
 
     async def _visit(self, entry: QueuedPage) -> None:
-        if self._turn is not None:
-            await self._state.begin_page(self.record.id, entry.url)
         try:
             page = await self._acquire(entry)
-        except (ConfigurationError, DatabaseUnavailableError):
+        except (ConfigurationError, DatabaseUnavailableError, TurnLostError):
             raise
         except (PageNotAdmittedError, InputError):
             await self._leave_alone(entry, "leads outside the crawl")
@@ -380,6 +383,10 @@ class CrawlRun:
             since = self._acquirer.due_before(since)
             since = since if entry.newest is None else max(since, entry.newest)
         limit = asyncio.timeout(self._turn.page_s if self._turn else None)
+
+        async def begin() -> None:
+            await self._state.begin_page(self.record.id, entry.url, entry.attempts + 1)
+
         try:
             async with limit:
                 return await self._acquirer.acquire(
@@ -388,6 +395,7 @@ class CrawlRun:
                     since=since,
                     admits=None if is_start else self._scope.admits,
                     fresh=self.options.refresh or entry.newest is not None,
+                    on_fetched=begin if self._turn else None,
                 )
         except TimeoutError:
             if self._turn is None or not limit.expired():
@@ -517,6 +525,7 @@ class SiteCrawler:
         self._acquirer = acquirer
         self._state = state
         self._site_list = site_list
+        self._suspects = asyncio.Lock()
 
     async def crawl(
         self,
@@ -535,7 +544,8 @@ class SiteCrawler:
             start_url: First page.
             options: How far to go.
             on_progress: Told after each page; called on the event loop, must return quickly.
-            turn: Do only a part of it. The crawl is not forgotten at its end: `forget` does that.
+            turn: Do only a part of it. The crawl is kept at its end: `JobQueue.end_turn` forgets it
+                when the job is done.
 
         Raises:
             InputError: The URL or a pattern cannot be used.
@@ -548,7 +558,16 @@ class SiteCrawler:
         CrawlScope.of(options.scope, [start], options.include, options.exclude)
         state = self._state if turn is None else self._state.in_turn(turn.number)
         record = await state.begin(options.key(start))
-        run = CrawlRun(self._acquirer, state, record, start, options, on_progress, turn)
+        run = CrawlRun(
+            self._acquirer,
+            state,
+            record,
+            start,
+            options,
+            on_progress,
+            turn,
+            suspects=self._suspects,
+        )
         await run.remember()
         with listening(run.note_degraded), patiently():
             if record.is_resumed:

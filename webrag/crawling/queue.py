@@ -63,7 +63,7 @@ class QueuedPage:
         depth: Links from the start page.
         outside: Not below the start page's folder, or put off; visited after all others.
         newest: When the site says it was last changed, if it does.
-        attempts: Times a worker has begun with it and did not say what became of it.
+        attempts: Workers in a row that have begun with it and did not say what became of it.
     """
 
     url: str
@@ -172,22 +172,29 @@ class CrawlState:
         ]
 
     async def begun(self, crawl: int) -> list[QueuedPage]:
-        """Give the pages that a worker has begun with and not finished, in their order."""
+        """Give the pages that a worker has begun with and not finished, the least tried first."""
         statement = (
             "select url, depth, outside, newest, attempts from {crawl_urls}"
-            " where crawl = %s and state = 0 and attempts > 0 order by outside, depth, id"
+            " where crawl = %s and state = 0 and attempts > 0"
+            " order by attempts, outside, depth, id"
         )
         return [QueuedPage(*row) for row in await self._run(statement, (crawl,))]
 
-    async def begin_page(self, crawl: int, url: str) -> None:
-        """Remember that a worker begins with a page, which may be its end."""
+    async def begin_page(self, crawl: int, url: str, attempt: int) -> None:
+        """Remember that a worker begins with a page, which may be its end.
+
+        Args:
+            crawl: Which crawl.
+            url: As it was queued.
+            attempt: Workers in a row that have begun with it, this one included.
+        """
 
         async def work(connection: _Connection) -> None:
             await self._lock(connection, crawl)
             statement = self._sql(
-                "update {crawl_urls} set attempts = attempts + 1 where crawl = %s and url = %s"
+                "update {crawl_urls} set attempts = %s where crawl = %s and url = %s"
             )
-            await connection.execute(statement, (crawl, url))
+            await connection.execute(statement, (attempt, crawl, url))
 
         await self._database.run(work)
 

@@ -1,6 +1,7 @@
 """URL in, normalised document out: joins page sources and the extraction pool."""
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
 from webrag.ingestion.addresses import is_file, page_address
@@ -52,7 +53,12 @@ class IngestionService:
         self._render_always = render_always
 
     async def ingest(
-        self, url: str, *, validators: Validators | None = None, fresh: bool = False
+        self,
+        url: str,
+        *,
+        validators: Validators | None = None,
+        fresh: bool = False,
+        on_fetched: Callable[[], Awaitable[None]] | None = None,
     ) -> NormalizedDocument | NotModified:
         """Fetch one page and convert it.
 
@@ -60,6 +66,7 @@ class IngestionService:
             url: Canonical address.
             validators: From the stored version; with them a current page is not transferred.
             fresh: Take no copy that a service keeps.
+            on_fetched: Awaited when there is something to convert, before it is.
 
         Raises:
             InputError: `url` is not an address that can be fetched.
@@ -69,6 +76,8 @@ class IngestionService:
         fetched = await self._fetch(url, validators, fresh)
         if isinstance(fetched, NotModified):
             return fetched
+        if on_fetched is not None:
+            await on_fetched()
         renderer = self._renderer if _is_drawable(fetched) else None
         if self._render_always and renderer is not None:
             return await self._drawn(fetched, renderer)

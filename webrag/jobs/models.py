@@ -10,6 +10,7 @@ from webrag.crawling.report import CrawlOptions, SiteReport
 
 __all__ = [
     "Job",
+    "JobKind",
     "JobReport",
     "JobRequest",
     "JobState",
@@ -19,6 +20,9 @@ __all__ = [
 ]
 
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+JobKind = Literal["page", "site"]
+"""What a job is about, and the name of the queue it waits in."""
 
 _SHOWN_FAILURES = 20
 
@@ -41,7 +45,7 @@ class JobRequest(_Frozen):
     refresh: bool = False
 
     @property
-    def kind(self) -> Literal["site", "page"]:
+    def kind(self) -> JobKind:
         """What it is about."""
         return "page" if self.options is None else "site"
 
@@ -120,6 +124,7 @@ class WorkerOptions(_Frozen):
 
     Attributes:
         concurrency: Jobs at once; each site is still asked politely.
+        queues: Kinds of jobs to do; None for all.
         turn_s: Seconds after which a job lets others have a turn, if any wait.
         page_s: Seconds after which a page is given up.
         heartbeat_s: Seconds between two signs of life.
@@ -129,6 +134,7 @@ class WorkerOptions(_Frozen):
     """
 
     concurrency: int = Field(default=4, ge=1, le=64)
+    queues: tuple[JobKind, ...] | None = None
     turn_s: float = Field(default=30.0, gt=0)
     page_s: float = Field(default=300.0, gt=0)
     heartbeat_s: float = Field(default=10.0, gt=0)

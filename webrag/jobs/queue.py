@@ -21,12 +21,20 @@ from psycopg.types.json import Jsonb
 from webrag.corpus.schema import lock_tables, queue_schema, table
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.crawling.scope import CrawlScope
-from webrag.errors import InputError
+from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.addresses import canonical_url
-from webrag.jobs.models import Job, JobReport, JobRequest, JobState, Schedule, merged_report
+from webrag.jobs.models import (
+    Job,
+    JobKind,
+    JobReport,
+    JobRequest,
+    JobState,
+    Schedule,
+    merged_report,
+)
 from webrag.postgres.database import Database
 
-__all__ = ["TASK", "JobQueue", "Turn", "priority_of", "use_queue_schema"]
+__all__ = ["TASK", "JobQueue", "Turn", "is_behind", "priority_of", "use_queue_schema"]
 
 TASK: Final = "webrag"
 """Name of the one task: work on the job with this number."""
@@ -90,15 +98,22 @@ class JobQueue:
         self._is_ready = False
 
     async def prepare(self) -> None:
-        """Make the queue's tables, or bring them to what this procrastinate expects."""
+        """Make the queue's tables, or bring them to what this procrastinate expects.
+
+        Raises:
+            ConfigurationError: A newer procrastinate has made them.
+        """
         if self._is_ready:
             return
 
         async def work(connection: _Connection) -> None:
-            if await self._version(connection) == procrastinate.__version__:
+            if not is_behind(await self._version(connection), procrastinate.__version__):
                 return
             await lock_tables(connection, self.collection)
-            await self._install(connection, await self._version(connection))
+            # Another process may have done it while this one waited.
+            version = await self._version(connection)
+            if is_behind(version, procrastinate.__version__):
+                await self._install(connection, version)
 
         await self.database.run(work)
         self._is_ready = True
@@ -126,18 +141,25 @@ class JobQueue:
         wanted = dict.fromkeys(canonical_url(url) for url in urls)
         return await self._enqueue([JobRequest(url=url, refresh=refresh) for url in wanted])
 
-    async def jobs(self, *, limit: int = 100, unfinished: bool = False) -> list[Job]:
+    async def jobs(
+        self, *, limit: int = 100, unfinished: bool = False, kind: JobKind | None = None
+    ) -> list[Job]:
         """The jobs, newest first.
 
         Args:
             limit: At most so many.
             unfinished: Only those that wait or run.
+            kind: Only those of one queue.
         """
         await self.prepare()
 
         async def work(connection: _Connection) -> list[Job]:
-            condition = "j.ended_at is null" if unfinished else "true"
-            return await self._select(connection, f"{condition} order by j.id desc limit %s", limit)
+            return await self._select(
+                connection,
+                "(j.ended_at is null or not %s) and j.kind = coalesce(%s, j.kind)"
+                " order by j.id desc limit %s",
+                (unfinished, kind, limit),
+            )
 
         return await self.database.run(work, snapshot=True)
 
@@ -148,7 +170,7 @@ class JobQueue:
             InputError: There is none with this number.
         """
         await self.prepare()
-        found = await self.database.run(lambda c: self._select(c, "j.id = %s", number))
+        found = await self.database.run(lambda c: self._select(c, "j.id = %s", (number,)))
         if not found:
             raise InputError(f"There is no job {number}; `webrag jobs list` lists them.")
         return found[0]
@@ -274,6 +296,15 @@ class JobQueue:
             )
             if outcome is not None:
                 return await self._end(connection, turn, outcome, reason, report)
+            # The worker lives, so it has not died of the pages it leaves behind.
+            await connection.execute(
+                self._sql(
+                    "update {crawl_urls} u set attempts = 1 from {crawls} c, {jobs} j"
+                    " where u.crawl = c.id and c.key = j.key and c.turn = %s and j.id = %s"
+                    " and u.state = 0 and u.attempts > 1"
+                ),
+                (turn.number, turn.job),
+            )
             cursor = await connection.execute(
                 self._sql(
                     "update {jobs} set is_running = false, deaths = 0, report = %s, reason = %s,"
@@ -291,15 +322,21 @@ class JobQueue:
 
         return await self.database.run(work)
 
-    async def others_wait(self) -> bool:
-        """Whether a job waits for a worker now."""
+    async def others_wait(self, kinds: Sequence[JobKind] | None = None) -> bool:
+        """Whether a job waits for a worker now.
+
+        Args:
+            kinds: Those that the worker does; None for all.
+        """
         statement = self._sql(
             "select exists (select from {queue}.procrastinate_jobs where status = 'todo'"
-            " and (scheduled_at is null or scheduled_at <= now()))"
+            " and (scheduled_at is null or scheduled_at <= now())"
+            " and queue_name = any(coalesce(%s, array[queue_name])))"
         )
+        names = None if kinds is None else list(kinds)
 
         async def work(connection: _Connection) -> bool:
-            row = await (await connection.execute(statement)).fetchone()
+            row = await (await connection.execute(statement, (names,))).fetchone()
             return bool(row and row[0])
 
         return await self.database.run(work)
@@ -355,13 +392,12 @@ class JobQueue:
         )
         values = (request.key, _json(request), round(every.total_seconds()))
 
-        async def work(connection: _Connection) -> int:
+        async def work(connection: _Connection) -> Schedule:
             row = await (await connection.execute(statement, values)).fetchone()
             assert row is not None
-            return int(row[0])
+            return (await self._schedules(connection, row[0]))[0]
 
-        number = await self.database.run(work)
-        return next(each for each in await self.schedules() if each.id == number)
+        return await self.database.run(work)
 
     async def remove_schedule(self, number: int) -> None:
         """Visit a site no more of itself; its pages and jobs stay.
@@ -379,19 +415,7 @@ class JobQueue:
 
     async def schedules(self) -> list[Schedule]:
         """The sites that are visited again and again, the one due next first."""
-        statement = self._sql(
-            "select s.id, s.request, s.every_s * interval '1 s' as every, s.next_at, s.failures,"
-            " greatest(now() - s.next_at, interval '0') as overdue,"
-            " (select max(j.id) from {jobs} j where j.schedule = s.id) as last_job"
-            " from {schedules} s order by s.next_at, s.id"
-        )
-
-        async def work(connection: _Connection) -> list[Schedule]:
-            async with connection.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(statement)
-                return [Schedule.model_validate(row) for row in await cursor.fetchall()]
-
-        return await self.database.run(work)
+        return await self.database.run(self._schedules)
 
     async def enqueue_due(self) -> int:
         """Enqueue the visits that are due, each once however many workers ask; their number."""
@@ -429,7 +453,10 @@ class JobQueue:
             }
             return [numbers[request.key] for request in requests]
 
-        return [await self.job(number) for number in await self.database.run(work)]
+        numbers = await self.database.run(work)
+        found = await self.database.run(lambda c: self._select(c, "j.id = any(%s)", (numbers,)))
+        jobs = {job.id: job for job in found}
+        return [jobs[number] for number in numbers]
 
     async def _enqueue_one(
         self, connection: _Connection, request: JobRequest, schedule: int | None = None
@@ -448,6 +475,7 @@ class JobQueue:
         await use_queue_schema(connection, self.collection, is_local=True)
         number = await self._app.configure_task(
             TASK,
+            queue=request.kind,
             lock=request.key,
             priority=priority_of(request),
             connection=connection,
@@ -503,7 +531,9 @@ class JobQueue:
         row = await cursor.fetchone()
         return int(row[0]) if row else 0
 
-    async def _select(self, connection: _Connection, condition: str, value: int) -> list[Job]:
+    async def _select(
+        self, connection: _Connection, condition: str, values: tuple[Any, ...]
+    ) -> list[Job]:
         statement = self._sql(
             """
             select j.id, j.request, j.outcome, j.enqueued_at, j.started_at, j.ended_at, j.reason,
@@ -518,8 +548,21 @@ class JobQueue:
             + ") group by j.id, p.id order by j.id desc"
         )
         async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(statement, (value,))
+            await cursor.execute(statement, values)
             return [_job(row) for row in await cursor.fetchall()]
+
+    async def _schedules(
+        self, connection: _Connection, number: int | None = None
+    ) -> list[Schedule]:
+        statement = self._sql(
+            "select s.id, s.request, s.every_s * interval '1 s' as every, s.next_at, s.failures,"
+            " greatest(clock_timestamp() - s.next_at, interval '0') as overdue,"
+            " (select max(j.id) from {jobs} j where j.schedule = s.id) as last_job"
+            " from {schedules} s where s.id = coalesce(%s, s.id) order by s.next_at, s.id"
+        )
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(statement, (number,))
+            return [Schedule.model_validate(row) for row in await cursor.fetchall()]
 
     async def _version(self, connection: _Connection) -> str | None:
         cursor = await connection.execute(
@@ -533,8 +576,6 @@ class JobQueue:
         return None if row is None else str(row[0])
 
     async def _install(self, connection: _Connection, version: str | None) -> None:
-        if version == procrastinate.__version__:
-            return
         if version is None:
             create = sql.SQL("create schema {}").format(
                 sql.Identifier(queue_schema(self.collection))
@@ -571,6 +612,26 @@ def site_request(url: str, options: CrawlOptions) -> JobRequest:
 
 def _json(request: JobRequest) -> Jsonb:
     return Jsonb(request.model_dump(mode="json"))
+
+
+def is_behind(stored: str | None, installed: str) -> bool:
+    """Whether tables that one version of procrastinate made are to be brought to another.
+
+    Args:
+        stored: Version that made them; None when there are none.
+        installed: Version that is to work with them.
+
+    Raises:
+        ConfigurationError: They are of a newer version.
+    """
+    if stored is None or _numbers(stored) < _numbers(installed):
+        return True
+    if _numbers(stored) > _numbers(installed):
+        raise ConfigurationError(
+            f"The job queue was made by procrastinate {stored}; {installed} is installed here.",
+            hint=f"Install it with `pip install 'procrastinate>={stored}'`, on every machine.",
+        )
+    return False
 
 
 def _scripts(version: str | None) -> list[str]:

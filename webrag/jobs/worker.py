@@ -23,8 +23,15 @@ from webrag.crawling.report import SiteReport
 from webrag.errors import ProviderError, StorageError, WebRAGError
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
+from webrag.redaction import redacted_failure
 
-__all__ = ["JobWorker", "TurnEnd", "decide_after_failure", "decide_after_visit"]
+__all__ = [
+    "JobWorker",
+    "TurnEnd",
+    "decide_after_defect",
+    "decide_after_failure",
+    "decide_after_visit",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +41,9 @@ _PAUSE_FACTOR: Final = 4
 
 _MOST_FAILURES: Final = 5
 
-_DEFECT_PAUSE_S: Final = 10
+_LOST_PAUSE_S: Final = 10
+
+_MOST_REASON_CHARS: Final = 300
 
 _RESTART_PAUSE_S: Final = 3.0
 
@@ -87,6 +96,20 @@ def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
     return _again_or_failed(str(error), failures)
 
 
+def decide_after_defect(error: Exception, failures: int) -> TurnEnd:
+    """What follows a turn that met an error of WebRAG itself: it may lie in a single page.
+
+    Args:
+        error: Which.
+        failures: Turns in a row that ended in a failure before it.
+    """
+    said = redacted_failure(f"{type(error).__name__}: {error}").replace("\0", "")[
+        :_MOST_REASON_CHARS
+    ]
+    reason = f"An unexpected error, which the worker's log has whole: {said}"
+    return _again_or_failed(reason, failures)
+
+
 def _again_or_failed(reason: str, failures: int) -> TurnEnd:
     failures += 1
     if failures >= _MOST_FAILURES:
@@ -118,8 +141,8 @@ class _Turns(BaseRetryStrategy):
             return RetryDecision(
                 retry_in={"seconds": exception.pause_s}, priority=exception.priority
             )
-        # A worker that stops, or a defect; one that comes back is counted as a death each time.
-        pause_s = 0 if isinstance(exception, asyncio.CancelledError) else _DEFECT_PAUSE_S
+        # A worker that stops, or one that could not write down what its turn came to.
+        pause_s = 0 if isinstance(exception, asyncio.CancelledError) else _LOST_PAUSE_S
         return RetryDecision(retry_in={"seconds": pause_s})
 
 
@@ -218,7 +241,7 @@ class JobWorker:
                 if until_empty:
                     raise StorageError(f"The job queue was lost: {_said(error)}") from error
                 _log.warning("The job queue cannot be reached: %s", _said(error))
-            if until_empty and not await self._queue.others_wait():
+            if until_empty and not await self._queue.others_wait(self._options.queues):
                 return
             if until_empty:
                 # What waits may be for another worker to give up first.
@@ -246,6 +269,7 @@ class JobWorker:
         options = self._options
         working = asyncio.create_task(
             app.run_worker_async(
+                queues=None if options.queues is None else list(options.queues),  # type: ignore[arg-type]
                 concurrency=options.concurrency,
                 wait=not until_empty,
                 fetch_job_polling_interval=options.poll_s,
@@ -330,6 +354,9 @@ class JobWorker:
             raise
         except WebRAGError as error:
             end = decide_after_failure(error, turn.failures)
+        except Exception as error:  # noqa: BLE001 - the job says what its worker met
+            _log.exception("Job %d met an error that nobody foresaw.", turn.job)
+            end = decide_after_defect(error, turn.failures)
         await self._queue.end_turn(
             turn,
             outcome=end.outcome,
@@ -362,7 +389,7 @@ class JobWorker:
             pause_s = self._options.turn_s
             while not is_over:
                 await asyncio.sleep(pause_s)
-                is_over = await self._queue.others_wait()
+                is_over = await self._queue.others_wait(self._options.queues)
                 pause_s = self._options.poll_s
 
         watching = asyncio.create_task(_unless_lost(watch))

@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from typing_extensions import override
 
-from webrag.concurrency import in_background
+from webrag.concurrency import in_background, run_in_loop
 from webrag.errors import InputError
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
@@ -149,7 +149,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
         work = self._evidence(query_bundle)
         if self._loop is not None and self._loop.is_running():
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        return asyncio.run(work)
+        return run_in_loop(work)
 
     async def _evidence(self, query_bundle: QueryBundle) -> _Evidence:
         result = await self._research(query_bundle)

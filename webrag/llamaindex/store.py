@@ -1,6 +1,5 @@
 """The searched table as a LlamaIndex vector store. Does no reranking or fetching."""
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +17,7 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from sqlalchemy import URL, make_url
 from typing_extensions import override
 
-from webrag.concurrency import in_background
+from webrag.concurrency import in_background, run_in_loop
 from webrag.corpus.bulk_load import (
     LEAST_ROWS,
     build_index,
@@ -122,7 +121,7 @@ class StoreCollection:
 def _run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a coroutine to its end, also when the calling thread has a running event loop."""
     with ThreadPoolExecutor(max_workers=1) as executor:
-        executor.submit(lambda: asyncio.run(work())).result()
+        executor.submit(lambda: run_in_loop(work())).result()
 
 
 QUERY_MODES = (

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from webrag.concurrency import run_in_loop
 from webrag.errors import ConfigurationError
 from webrag.mcp_server.assembly import AssembledServer
 from webrag.mcp_server.authorization.gate import Admission, Gate, metadata_route
@@ -316,7 +317,7 @@ def serve_http(
     if on_listening is not None:
         on_listening(_page_address(settings.mcp_bind_host, sockets[0].getsockname()[1]))
     config = uvicorn_config(app, connection_limits(open_file_limit()))
-    asyncio.run(_FinishingServer(config, assembled.calls).serve(sockets))
+    run_in_loop(_FinishingServer(config, assembled.calls).serve(sockets))
 
 
 def _page_address(host: str, port: int) -> str:

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from mcp.server.mcpserver import MCPServer
 
+from webrag.concurrency import run_in_loop
 from webrag.errors import ConfigurationError
 from webrag.mcp_server.assembly import AssembledServer, assemble_server
 from webrag.mcp_server.host_check import is_loopback
@@ -47,7 +48,7 @@ def serve(settings: Settings) -> None:
     logging.getLogger("webrag").setLevel(settings.mcp_log_level)
     try:
         if settings.mcp_transport == "stdio":
-            asyncio.run(_serve_stdio(assemble_server(settings)))
+            run_in_loop(_serve_stdio(assemble_server(settings)))
         else:
             # Imported here: processes that speak stdio need no web server.
             from webrag.mcp_server.http_server import serve_http

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,6 +29,7 @@ from webrag.ingestion.service import IngestionService, SourceByAddress
 from webrag.postgres.database import Database
 from webrag.settings import Settings
 from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
+from webrag.wiring.jobs import open_queue
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
 from webrag.wiring.page_sources import (
     BuiltinSource,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from webrag.crawling.crawl import SiteCrawler
     from webrag.ingestion.http.fetcher import SharedManners
     from webrag.ingestion.models import PageSource
+    from webrag.jobs.queue import JobQueue
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.links.discovery import LinkDiscovery
     from webrag.orchestration.links.site_maps import SiteMaps
@@ -89,6 +91,7 @@ class Parts:
         crawler: Brings in whole sites. What is callable here is made when it is first asked for, as
             its imports take time; for `node_parser`, `reranker` and `embed_model` they are
             LlamaIndex's and take more than a second.
+        jobs: The job queue, where the extra it needs is installed.
         reranker: None when retrieval's order is kept.
         embed_model: The model of `embedder`.
         page_source: Name of where pages come from.
@@ -104,6 +107,7 @@ class Parts:
     indexer: Indexer
     acquirer: PageAcquirer
     crawler: "Callable[[], SiteCrawler]"
+    jobs: "Callable[[], JobQueue]"
     engine: "Callable[[], OrchestratorEngine]"
     searcher: "Callable[[], Searcher]"
     embedder: Embedder
@@ -241,6 +245,7 @@ async def assemble(
         indexer=indexer,
         acquirer=acquirer,
         crawler=crawler,
+        jobs=cache(partial(open_queue, database)),
         engine=engine,
         searcher=searcher,
         embedder=embedder,

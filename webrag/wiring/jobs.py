@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from webrag.jobs.models import WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import JobWorker, TurnEnd
+    from webrag.postgres.database import Database
     from webrag.wiring.assembly import Parts
 
 __all__ = ["make_worker", "open_queue", "require_workers"]
@@ -29,8 +30,8 @@ def require_workers() -> None:
         )
 
 
-def open_queue(parts: "Parts") -> "JobQueue":
-    """The jobs of the collection.
+def open_queue(database: "Database") -> "JobQueue":
+    """The jobs of the database's collection.
 
     Raises:
         ConfigurationError: The extra `workers` is not installed.
@@ -38,7 +39,7 @@ def open_queue(parts: "Parts") -> "JobQueue":
     require_workers()
     from webrag.jobs.queue import JobQueue
 
-    return JobQueue(parts.database)
+    return JobQueue(database)
 
 
 def make_worker(
@@ -51,7 +52,7 @@ def make_worker(
     Raises:
         ConfigurationError: The extra `workers` is not installed.
     """
-    queue = open_queue(parts)
+    queue = parts.jobs()
     from webrag.jobs.models import WorkerOptions
     from webrag.jobs.worker import JobWorker
 

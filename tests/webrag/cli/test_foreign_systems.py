@@ -1,9 +1,11 @@
 """Systems without Unix' own modules, and installations without the extra of the workers."""
 
+import ast
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -13,9 +15,11 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tests.corpus_fixtures import server as server
 
+ROOT = Path(__file__).parents[3]
+
 WITHOUT = """
 import sys
-for name in ("fcntl", "pwd", "grp", "termios", "uvloop"):
+for name in ("fcntl", "pwd", "grp", "termios", "resource", "uvloop"):
     sys.modules[name] = None
 from webrag.cli import main
 site, place = sys.argv[1], sys.argv[2:]
@@ -56,6 +60,20 @@ def test_server_of_ones_own_needs_no_module_of_unix(
     assert ran.returncode == 0, ran.stderr
     assert "every three weeks with citric acid" in ran.stdout
     assert f"1: {site}/other\n  (done)" in ran.stdout
+
+
+def test_modules_of_unix_are_imported_where_they_are_used_only() -> None:
+    unix = {"fcntl", "grp", "pwd", "resource", "termios"}
+    importing = {
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "webrag").rglob("*.py"))
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.Import) and unix & {each.name for each in node.names}
+    }
+
+    # Loaded only when the embedded server is asked for.
+    embedded = "webrag/postgres/embedded/"
+    assert importing == {f"{embedded}{name}.py" for name in ("cluster", "locks", "watcher")}
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,24 @@ def test_schedule_that_is_half_given_is_refused(corpus_command: Run, options: tu
 
     assert ran.exit_code == 2
     assert "Give SITE with --every AGE" in ran.stderr
+
+
+def test_worker_of_an_unknown_queue_is_refused(corpus_command: Run) -> None:
+    ran = corpus_command(None, "worker", "--queues", "page,seite")
+
+    assert ran.exit_code == 2
+    assert "'seite' is no kind of job; there are page and site." in ran.stderr
+
+
+def test_worker_does_the_queues_that_are_named(
+    corpus_command: Run, static_site: Callable[..., Any]
+) -> None:
+    site = static_site({"/": PAGE})
+    corpus_command(site, "ingest", f"{site}/", "--max-pages", "9", "--queue")
+
+    corpus_command(site, "worker", "--until-empty", "--queues", "page")
+    waiting = corpus_command(site, "jobs", "list", "--kind", "site", "--unfinished")
+    others = corpus_command(site, "jobs", "list", "--kind", "page")
+
+    assert f"- 1: {site}/\n  (waiting" in waiting.stdout
+    assert f"{site}/" not in others.stdout

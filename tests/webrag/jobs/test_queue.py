@@ -2,13 +2,16 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import procrastinate
 import pytest
+from psycopg.types.json import Jsonb
 
 from webrag.corpus.schema import drop_collection, queue_schema
+from webrag.crawling.queue import CrawlState, QueuedPage
 from webrag.crawling.report import CrawlOptions, SiteReport
-from webrag.errors import InputError
+from webrag.errors import ConfigurationError, InputError
 from webrag.jobs.models import merged_report
-from webrag.jobs.queue import JobQueue
+from webrag.jobs.queue import JobQueue, is_behind
 from webrag.postgres.database import Database
 
 START = "https://docs.test/guide/"
@@ -49,11 +52,100 @@ async def test_failed_transaction_leaves_neither_job_nor_place_in_the_queue(
     assert await count(database, schema, "procrastinate_jobs") == 0
 
 
+async def made_by(queue: JobQueue, version: str) -> JobQueue:
+    """The queue as a process finds it whose tables another version of procrastinate has made."""
+    await queue.prepare()
+    collection = queue.collection
+    await queue.database.run(
+        lambda c: c.execute(
+            f'update "{collection}".corpus_meta set value = %s where key = $$queue_version$$',
+            (Jsonb(version),),
+        )
+    )
+    return JobQueue(queue.database)
+
+
+async def version_of(queue: JobQueue) -> str:
+    async def work(connection: Any) -> str:
+        cursor = await connection.execute(
+            f'select value from "{queue.collection}".corpus_meta where key = $$queue_version$$'
+        )
+        (version,) = await cursor.fetchone()
+        return str(version)
+
+    return await queue.database.run(work)
+
+
+async def test_queue_of_a_newer_procrastinate_is_refused_and_left_as_it_is(
+    queue: JobQueue,
+) -> None:
+    newer = await made_by(queue, "99.1.0")
+
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"made by procrastinate 99\.1\.0"):
+            await newer.jobs()
+
+
+async def test_queue_of_an_older_procrastinate_is_brought_to_the_installed_one(
+    queue: JobQueue,
+) -> None:
+    job = await queue.enqueue_site(START, ALL)
+    # No change of its tables lies between the two.
+    older = await made_by(queue, "3.4.0")
+
+    assert [each.id for each in await older.jobs()] == [job.id]
+    assert await version_of(older) == procrastinate.__version__
+
+
+@pytest.mark.parametrize(
+    ("stored", "behind"),
+    [(None, True), ("3.9.0", True), ("3.10.0", False), ("3.10.0.post1", False)],
+)
+def test_versions_of_the_queue_are_compared_as_numbers(stored: str | None, behind: bool) -> None:
+    assert is_behind(stored, "3.10.0") is behind
+
+
 async def test_pages_get_a_job_each_in_the_order_given(queue: JobQueue) -> None:
     jobs = await queue.enqueue_pages(["https://b.test/x", "https://a.test/x", "https://b.test/x"])
 
     assert [job.request.url for job in jobs] == ["https://b.test/x", "https://a.test/x"]
     assert {job.request.kind for job in jobs} == {"page"}
+
+
+class CountingDatabase(Database):
+    """Counts its transactions."""
+
+    transactions = 0
+
+    async def run(self, *args: Any, **options: Any) -> Any:
+        self.transactions += 1
+        return await super().run(*args, **options)
+
+
+async def test_pages_are_enqueued_in_as_many_transactions_whatever_their_number(
+    queue: JobQueue,
+) -> None:
+    await queue.prepare()
+    database = CountingDatabase(queue.database.config)
+    counting = JobQueue(database)
+    await counting.prepare()
+    counts = []
+
+    for number in (1, 40):
+        before = database.transactions
+        await counting.enqueue_pages([f"https://a.test/{number}/{n}" for n in range(number)])
+        counts.append(database.transactions - before)
+    await database.close()
+
+    assert counts[0] == counts[1]
+
+
+async def test_jobs_of_one_kind_are_listed_alone(queue: JobQueue) -> None:
+    site = await queue.enqueue_site(START, ALL)
+    (page,) = await queue.enqueue_pages([START])
+
+    assert [job.id for job in await queue.jobs(kind="site")] == [site.id]
+    assert [job.id for job in await queue.jobs(kind="page", unfinished=True)] == [page.id]
 
 
 async def test_cancelled_job_can_be_retried_as_a_new_one(queue: JobQueue) -> None:
@@ -174,3 +266,19 @@ def test_report_of_all_turns_adds_up_and_names_pages_nobody_reported() -> None:
 
     assert total.pages == {"indexed": 5, "stored": 1}
     assert (total.failed, total.before, total.seconds) == ({"empty": 1}, 2, 3.0)
+
+
+async def test_pages_of_a_turn_that_ended_by_itself_are_no_more_suspect_than_after_the_first(
+    queue: JobQueue, database: Database
+) -> None:
+    job = await queue.enqueue_site(START, ALL)
+    turn = await queue.begin_turn(job.id)
+    assert turn is not None
+    state = CrawlState(database, turn.number)
+    crawl = (await state.begin(ALL.key(START))).id
+    await state.add(crawl, [QueuedPage(START, 0)])
+    await state.begin_page(crawl, START, 4)
+
+    await queue.end_turn(turn, outcome=None, reason="The database was lost.")
+
+    assert [each.attempts for each in await state.begun(crawl)] == [1]

@@ -10,7 +10,13 @@ from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import FetchError, PageGoneError, ProviderError
 from webrag.jobs.models import Job
 from webrag.jobs.queue import JobQueue
-from webrag.jobs.worker import JobWorker, decide_after_failure, decide_after_visit
+from webrag.jobs.worker import (
+    JobWorker,
+    decide_after_defect,
+    decide_after_failure,
+    decide_after_visit,
+)
+from webrag.postgres.database import Database
 
 Make = Callable[..., JobWorker]
 Start = Callable[..., asyncio.Task[None]]
@@ -91,6 +97,20 @@ async def test_single_page_comes_before_sites(
     assert [path for path in site.paths if "robots" not in path] == ["/page", "/"]
 
 
+async def test_worker_of_some_queues_leaves_the_jobs_of_others_alone(
+    queue: JobQueue, make_worker: Make, static_site: Any
+) -> None:
+    site = static_site({"/": page("site"), "/page": page("page")})
+    left = await queue.enqueue_site(f"{site}/", CrawlOptions(depth=0))
+    (done,) = await queue.enqueue_pages([f"{site}/page"])
+
+    await make_worker(queues=("page",)).run(until_empty=True)
+
+    assert (await queue.job(done.id)).state == "done"
+    assert (await queue.job(left.id)).state == "waiting"
+    assert site.paths == ["/page"]
+
+
 async def test_running_job_that_is_cancelled_stops(
     queue: JobQueue, working: Start, static_site: Any
 ) -> None:
@@ -168,6 +188,53 @@ def test_passing_failures_are_tried_again_after_growing_pauses_and_then_no_more(
 )
 def test_only_failures_that_may_pass_are_tried_again(error: Any, outcome: str | None) -> None:
     assert decide_after_failure(error, 0).outcome == outcome
+
+
+async def test_error_that_nobody_foresaw_is_logged_and_told_and_is_no_death(
+    crawl_lab: CrawlLab,
+    queue: JobQueue,
+    working: Start,
+    database: Database,
+    static_site: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = static_site({"/": page("start")})
+    job = await queue.enqueue_site(f"{site}/", CrawlOptions())
+    # What a turn has learned cannot be read by the next one.
+    await crawl_lab.state.begin(CrawlOptions().key(f"{site}/"))
+    await database.run(
+        lambda c: c.execute(
+            f"update \"{database.config.collection}\".crawls set learned = 'no such thing'"
+        )
+    )
+    working()
+
+    async with asyncio.timeout(30):
+        while (now := await queue.job(job.id)).retry_at is None:
+            await asyncio.sleep(0.05)
+
+    assert "An unexpected error" in str(now.reason)
+    assert (now.state, now.deaths) == ("waiting", 0)
+    assert [each.exc_info is None for each in caplog.records if "foresaw" in each.message] == [
+        False
+    ]
+
+
+def test_error_that_nobody_foresaw_is_tried_again_only_so_often() -> None:
+    ends = [decide_after_defect(KeyError("x"), failures) for failures in range(5)]
+
+    assert [end.outcome for end in ends] == [None] * 4 + ["failed"]
+    assert "KeyError: 'x'" in str(ends[-1].reason)
+
+
+def test_error_that_nobody_foresaw_is_told_without_what_no_table_holds() -> None:
+    long = ValueError("api_key=sk-secret1234567890abcdef \0 " + "x" * 1_000)
+
+    reason = str(decide_after_defect(long, 0).reason)
+
+    assert "sk-secret1234567890abcdef" not in reason
+    assert "\0" not in reason
+    assert len(reason) < 400
 
 
 def test_turn_at_a_site_that_answered_before_it_fell_silent_starts_counting_anew() -> None:

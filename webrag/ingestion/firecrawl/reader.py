@@ -9,6 +9,7 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 from pydantic import SecretStr
 
+from webrag.concurrency import run_in_loop
 from webrag.errors import FetchError
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
@@ -163,6 +164,6 @@ def _run(work: Coroutine[Any, Any, _T]) -> _T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return run_in_loop(work)
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        return thread.submit(run_in_loop, work).result()
