@@ -273,7 +273,7 @@ def http_app(
     templates = add_page(app, assembled, settings, may_forget=may_forget)
     if assembled.admission is not None:
         _guard(app, assembled.admission)
-        add_sign_in(app, templates, api_path=PATH)
+        add_sign_in(app, templates, assembled.admission, api_path=PATH)
     # The outermost, so that nothing answers under a foreign name.
     app.add_middleware(HostCheck, names=allowed_names(settings), unchecked=frozenset({HEALTH_PATH}))
     return app

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.requests import Request
 
+from webrag.errors import AccessDeniedError, WebRAGError
 from webrag.mcp_server.assembly import AssembledServer
+from webrag.mcp_server.authorization.callers import (
+    InvalidTokenError,
+    UncheckedTokenError,
+    missing_scopes,
+)
+from webrag.mcp_server.authorization.gate import UNCHECKED, Admission
 from webrag.mcp_server.authorization.setup import caller_of
 from webrag.settings import Settings
 from webrag.web.rendering import Templates
@@ -57,6 +64,20 @@ def add_page(
     return templates
 
 
-def add_sign_in(app: Starlette, templates: Templates, *, api_path: str) -> None:
+def add_sign_in(
+    app: Starlette, templates: Templates, admission: Admission, *, api_path: str
+) -> None:
     """Let browsers show a token; must be added outside of the check of tokens."""
-    app.add_middleware(SignIn, templates=templates, api_path=api_path)
+
+    async def accepts(token: str) -> bool:
+        try:
+            caller = await admission.caller(token)
+        except InvalidTokenError:
+            return False
+        except UncheckedTokenError as error:
+            raise WebRAGError(UNCHECKED) from error
+        if missing := missing_scopes(caller, None):
+            raise AccessDeniedError(f"The token lacks {' and '.join(sorted(missing))}.")
+        return True
+
+    app.add_middleware(SignIn, templates=templates, accepts=accepts, api_path=api_path)

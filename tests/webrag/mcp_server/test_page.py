@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,6 +15,7 @@ from webrag.settings import load_settings
 
 Load = Callable[[], Any]
 HTML = {"accept": "text/html"}
+WRITER = "writer-" * 6
 
 
 @asynccontextmanager
@@ -38,6 +40,17 @@ async def test_page_asks_for_the_token_and_tools_do_not_take_the_cookie(load: Lo
     assert (style.status_code, signed.status_code) == (200, 303)
     assert (after.status_code, tools.status_code) == (404, 401)
     assert "This is not kept any more" in after.text
+
+
+async def test_token_without_the_right_to_read_signs_nobody_in(load: Load, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"writer write {WRITER}\n")
+    async with page_of(load, mcp_tokens_file=tokens) as http:
+        answer = await http.post("/sign-in", data={"token": WRITER})
+
+    assert answer.status_code == 403
+    assert "lacks webrag:read" in answer.text
+    assert "set-cookie" not in answer.headers
 
 
 async def test_programs_without_a_token_are_told_so_by_status(load: Load) -> None:
