@@ -10,20 +10,12 @@ from html import escape
 from itertools import pairwise
 from typing import Any, Final
 
-from llama_index.node_parser.webrag.blocks import read_events
-from pyromark import Options
+from llama_index.node_parser.webrag.blocks import PAGE_OPTIONS, read_events
 
 from webrag.presentation.untrusted import clean_block, one_line
 
 __all__ = ["Heading", "Mark", "PageHTML", "page_html"]
 
-_OPTIONS: Final = (
-    Options.ENABLE_TABLES
-    | Options.ENABLE_MATH
-    | Options.ENABLE_GFM
-    | Options.ENABLE_DEFINITION_LIST
-    | Options.ENABLE_TASKLISTS
-)
 # Only these names ever stand behind an angle bracket; values of the parser never do.
 _TAGS: Final = {
     "Paragraph": "p",
@@ -85,17 +77,8 @@ def page_html(text: str, marks: Sequence[Mark] = ()) -> PageHTML:
         marks: May overlap; what lies outside the text marks nothing.
     """
     renderer = _Renderer(text, marks)
-    try:
-        for name, value, start, end in read_events(text, _OPTIONS):
-            renderer.take(name, value, start, end)
-    except BaseException as error:
-        # A panic of the Rust parser is not an Exception.
-        if type(error).__name__ != "PanicException":
-            raise
-        renderer = _Renderer(text, marks)
-        renderer.out.append('<pre tabindex="0">')
-        renderer.write(0, len(text))
-        renderer.out.append("</pre>")
+    for name, value, start, end in read_events(text, PAGE_OPTIONS):
+        renderer.take(name, value, start, end)
     return PageHTML("".join(renderer.out), tuple(renderer.contents))
 
 
