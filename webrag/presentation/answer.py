@@ -154,6 +154,8 @@ class CitationDocument(_Frozen):
         heading: Nearest one above it.
         text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a
             part of the answer is that text.
+        place: Where on the page in words, such as a line or a page of a PDF; None where there is
+            none.
         link: Address that opens the page at it.
     """
 
@@ -165,6 +167,7 @@ class CitationDocument(_Frozen):
     char_start: int
     char_end: int
     text: str | None
+    place: str | None
     link: str
 
 
@@ -237,5 +240,6 @@ def _citation(citation: AnswerCitation, said: set[str]) -> CitationDocument:
         char_start=citation.char_start,
         char_end=citation.char_end,
         text=None if citation.verbatim_text in said else citation.verbatim_text,
+        place=citation.place,
         link=citation.link,
     )
