@@ -3,11 +3,21 @@
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["CrawlOptions", "CrawlProgress", "CrawlProgressCallback", "SiteReport"]
+__all__ = [
+    "MOST_PAGES",
+    "USUAL_PAGES",
+    "CrawlOptions",
+    "CrawlProgress",
+    "CrawlProgressCallback",
+    "SiteReport",
+]
+
+USUAL_PAGES: Final = 500
+MOST_PAGES: Final = 1_000_000
 
 
 class _Frozen(BaseModel):
@@ -26,7 +36,7 @@ class CrawlOptions(_Frozen):
         refresh: Ask the site about pages that are fresh, too.
     """
 
-    max_pages: int = Field(default=500, ge=1, le=1_000_000)
+    max_pages: int = Field(default=USUAL_PAGES, ge=1, le=MOST_PAGES)
     depth: int | None = Field(default=None, ge=0)
     scope: Literal["site", "folder"] = "folder"
     include: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.responses import Response
 
 from webrag.errors import AccessDeniedError, WebRAGError
 from webrag.mcp_server.assembly import AssembledServer
@@ -45,21 +46,29 @@ def add_page(
         may_forget: Whether pages can be deleted there.
     """
     access = assembled.access
+    assert access is not None, "the server was assembled for stdio"
+    entry = access.entry
 
     @asynccontextmanager
     async def enter(request: Request, tool: str) -> "AsyncIterator[WebRAG]":
-        if access is None:
-            yield await assembled.runtime.memory()
-            return
-        async with access.entry.admitted(caller_of(request), tool) as runtime:
+        async with entry.admitted(caller_of(request), tool) as runtime:
             yield await runtime.memory()
+
+    def check(request: Request, tool: str) -> None:
+        entry.check_scopes(caller_of(request), tool)
 
     def owner_of(request: Request) -> str:
         caller = caller_of(request)
         return "" if caller is None else caller.name
 
-    templates = Templates(collection=settings.collection, signs_in=assembled.admission is not None)
-    site = Site(enter, owner_of, templates, Runs(assembled.calls.entered), may_forget)
+    templates = Templates(collection=settings.collection)
+    site = Site(enter, check, owner_of, templates, Runs(assembled.calls.entered), may_forget)
+
+    async def show_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, WebRAGError)
+        return site.error(request, error)
+
+    app.add_exception_handler(WebRAGError, show_error)
     app.router.routes.extend(page_routes(site))
     return templates
 

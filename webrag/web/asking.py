@@ -1,7 +1,7 @@
 """Questions and their answers: the form, the run behind it, and the finished answer."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -14,8 +14,9 @@ from webrag.argument_checks import shown_value
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.presentation.reports import counted
+from webrag.web.rendering import FRAGMENT_HEADER
 from webrag.web.runs import WatchedRun
-from webrag.web.site import Site, may_run
+from webrag.web.site import Site, may_run, status_of
 
 if TYPE_CHECKING:
     from webrag.answering.models import AnswerEvent, ManagerResult
@@ -110,16 +111,14 @@ def follow_ups(asked: Asked, result: "ManagerResult") -> list[tuple[str, Asked]]
     if result.state == "fail":
         return []
     found = [
-        (f"Ask only: {part}", Asked(part, asked.urls, asked.sites, asked.years))
+        (f"Ask only: {part}", replace(asked, question=part, wordings=(), deep=False))
         for part in result.missing
     ]
     is_sure = result.final_reason == "confidence_high"
     if asked.urls and not asked.deep and not is_sure:
-        wider = Asked(asked.question, asked.urls, asked.sites, asked.years, asked.wordings, True)
-        found.append(("Follow the links of the page too", wider))
+        found.append(("Follow the links of the page too", replace(asked, deep=True)))
     if asked.years and not is_sure:
-        every = Asked(asked.question, asked.urls, asked.sites, (), asked.wordings, asked.deep)
-        found.append(("Ask in pages of every year", every))
+        found.append(("Ask in pages of every year", replace(asked, years=())))
     if (asked.urls or asked.sites) and not is_sure:
         found.append(("Ask everything that is stored", Asked(asked.question)))
     return found
@@ -137,7 +136,6 @@ class AskHandlers:
         if not asked.question or not may_run(request):
             return await self._form(request, asked)
         run = self._start(request, asked)
-        assert run.task is not None
         try:
             await _ended(run, request)
         finally:
@@ -192,7 +190,9 @@ class AskHandlers:
         return self._page(request, asked, await self._surroundings(request), run=None, result=None)
 
     async def _surroundings(self, request: Request) -> dict[str, Any]:
-        """What the form offers, and why it cannot when the database is down."""
+        """What the form offers, and why it cannot; the script has the form already."""
+        if FRAGMENT_HEADER in request.headers:
+            return {"sites": [], "years": {}, "problem": None}
         try:
             async with self._site.enter(request, "status") as rag:
                 return {"sites": await rag.sites(), "years": await rag.years(), "problem": None}
@@ -218,7 +218,7 @@ class AskHandlers:
         return site.page(
             request,
             "ask.html",
-            status_code=200 if around["problem"] is None else 503,
+            status_code=200 if around["problem"] is None else status_of(around["problem"]),
             asked=asked,
             recent=_distinct(recent)[:_RECENT],
             **around,
@@ -280,11 +280,10 @@ def _tell(run: WatchedRun, event: "AnswerEvent") -> None:
 def ask_routes(site: Site) -> list[Route]:
     """Where questions are asked and watched."""
     handlers = AskHandlers(site)
-    safe = site.showing_errors
     return [
-        Route("/", safe(handlers.home), methods=["GET"]),
-        Route("/runs", safe(handlers.start), methods=["POST"]),
-        Route("/runs/{run_id}", safe(handlers.show), methods=["GET"]),
-        Route("/runs/{run_id}/events", safe(handlers.events), methods=["GET"]),
-        Route("/runs/{run_id}/stop", safe(handlers.stop), methods=["POST"]),
+        Route("/", handlers.home, methods=["GET"]),
+        Route("/runs", handlers.start, methods=["POST"]),
+        Route("/runs/{run_id}", handlers.show, methods=["GET"]),
+        Route("/runs/{run_id}/events", handlers.events, methods=["GET"]),
+        Route("/runs/{run_id}/stop", handlers.stop, methods=["POST"]),
     ]

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from starlette.routing import Route
 
 from webrag.argument_checks import shown_value
 from webrag.corpus.rows import document_id_of
+from webrag.crawling.report import MOST_PAGES, USUAL_PAGES, CrawlOptions
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.presentation.reports import OUTCOMES, counted, ending, pages_with
 from webrag.web.rendering import HEADERS
@@ -31,8 +33,6 @@ __all__ = ["corpus_routes"]
 _PAGES_SHOWN = 50
 _JOBS_SHOWN = 8
 _MOST_FAILURES = 50
-_USUAL_PAGES = 500
-_MAX_PAGES = 1_000_000
 
 _JOBS = ("pages", "site", "import")
 
@@ -119,27 +119,26 @@ class CorpusHandlers:
 
     async def take_in(self, request: Request) -> Response:
         """Store the pages of an exported file."""
+        # Before the file is received, which may take long.
+        self._site.check(request, "ingest")
         form = await self._site.checked_form(request, max_files=1)
         upload = form.get("file")
         if not isinstance(upload, UploadFile) or not upload.filename:
             raise InputError("No file was chosen: choose one that an export has made.")
         # The name says whether it is compressed; nothing else of it is used.
         suffix = ".jsonl.gz" if upload.filename.endswith(".gz") else ".jsonl"
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="webrag-import-"))
-        path = folder / f"corpus{suffix}"
-        await asyncio.to_thread(_copy, upload, path)
 
         async def work(run: WatchedRun, rag: Any) -> Any:
             def told(done: int, total: int) -> None:
                 run.tell_progress(f"{done:,} of {total:,} pages")
 
-            try:
-                report = await rag.import_corpus(path, on_progress=told)
-                return _imported(report)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+            with tempfile.TemporaryDirectory(prefix="webrag-import-") as folder:
+                path = Path(folder) / f"corpus{suffix}"
+                await asyncio.to_thread(_copy, upload, path)
+                return _imported(await rag.import_corpus(path, on_progress=told))
 
-        return self._begin(request, "import", {"urls": (upload.filename,)}, work)
+        asked = {"urls": (upload.filename,)}
+        return self._begin(request, "import", asked, work, release=upload.file.close)
 
     def _begin(
         self,
@@ -147,14 +146,22 @@ class CorpusHandlers:
         kind: str,
         asked: dict[str, Any],
         work: Callable[[WatchedRun, Any], Awaitable[Any]],
+        *,
+        release: Callable[[], None] | None = None,
     ) -> Response:
+        """Start a run; `release` is called when it has ended, also before it began."""
         site = self._site
 
         async def entered(run: WatchedRun) -> Any:
             async with site.enter(request, "ingest") as rag:
                 return await work(run, rag)
 
-        run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
+        with ExitStack() as unstarted:
+            if release is not None:
+                unstarted.callback(release)
+            run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
+            held = unstarted.pop_all()
+        run.on_end(held.close)
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
 
 
@@ -199,8 +206,6 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
 
 
 async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
-    from webrag.crawling.report import CrawlOptions
-
     options = CrawlOptions(max_pages=run.asked["max_pages"], refresh=run.asked["refresh"])
     report: SiteReport = await rag.ingest_site(
         run.asked["urls"][0], options, on_progress=lambda at: run.tell_progress(_crawl_text(at))
@@ -235,10 +240,10 @@ def _page_number(text: str) -> int:
 
 
 def _limit(given: Any) -> int:
-    text = str(given or _USUAL_PAGES)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:8]) <= _MAX_PAGES):
+    text = str(given or USUAL_PAGES)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:8]) <= MOST_PAGES):
         raise InputError(
-            f"The number of pages is {shown_value(text)}; give one from 1 to {_MAX_PAGES:,}."
+            f"The number of pages is {shown_value(text)}; give one from 1 to {MOST_PAGES:,}."
         )
     return int(text)
 
@@ -246,11 +251,10 @@ def _limit(given: Any) -> int:
 def corpus_routes(site: Site) -> list[Route]:
     """Where what is stored is looked after."""
     handlers = CorpusHandlers(site)
-    safe = site.showing_errors
     return [
-        Route("/corpus", safe(handlers.show), methods=["GET"]),
-        Route("/corpus/add", safe(handlers.add), methods=["POST"]),
-        Route("/corpus/forget", safe(handlers.forget), methods=["POST"]),
-        Route("/corpus/export", safe(handlers.export), methods=["GET"]),
-        Route("/corpus/import", safe(handlers.take_in), methods=["POST"]),
+        Route("/corpus", handlers.show, methods=["GET"]),
+        Route("/corpus/add", handlers.add, methods=["POST"]),
+        Route("/corpus/forget", handlers.forget, methods=["POST"]),
+        Route("/corpus/export", handlers.export, methods=["GET"]),
+        Route("/corpus/import", handlers.take_in, methods=["POST"]),
     ]

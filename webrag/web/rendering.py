@@ -12,6 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from webrag.crawling.report import MOST_PAGES, USUAL_PAGES
+from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import clean_block, one_line
 
 __all__ = ["FRAGMENT_HEADER", "HEADERS", "Templates", "content_policy"]
@@ -98,7 +100,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"line": _line, "block": clean_block, "day": _day, "count": _count}
+    environment.globals |= {"usual_pages": USUAL_PAGES, "most_pages": MOST_PAGES}
+    environment.filters |= {"line": _line, "block": clean_block, "day": _day, "count": counted}
     return environment
 
 
@@ -108,7 +111,3 @@ def _line(text: str | None, max_chars: int = 200) -> str:
 
 def _day(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d}" if moment else ""
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -171,6 +171,12 @@ class ScriptedMemory:
         await self._work("enqueue", None, urls=urls, refresh=refresh)
         return [_job(n, JobRequest(url=url, refresh=refresh)) for n, url in enumerate(urls, 1)]
 
+    async def sites(self) -> list[Any]:
+        return []
+
+    async def years(self) -> dict[int, int]:
+        return {}
+
     async def status(self, source_url: str | None = None, *, include_urls: bool = True) -> Any:
         await self._work("status", None, source_url=source_url, include_urls=include_urls)
         if source_url == "ftp://x":

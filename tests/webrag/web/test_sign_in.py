@@ -32,7 +32,7 @@ async def guarded(request: Request) -> Response:
 @pytest.fixture
 async def client() -> AsyncIterator[httpx2.AsyncClient]:
     app = Starlette(routes=[Route("/{path:path}", guarded, methods=["GET", "POST"])])
-    templates = Templates(collection="webrag", signs_in=True)
+    templates = Templates(collection="webrag")
     around = SignIn(app, templates, accepts=accepts, api_path="/mcp")
     transport = httpx2.ASGITransport(app=around)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as opened:

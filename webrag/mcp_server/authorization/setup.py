@@ -78,7 +78,7 @@ class CallerEntry:
     @asynccontextmanager
     async def admitted(self, caller: Caller | None, tool: str | None) -> AsyncIterator[Runtime]:
         """The memory for what a caller does, which may be no call of the protocol."""
-        self._check_scopes(caller, tool)
+        self.check_scopes(caller, tool)
         name = _EVERYBODY if caller is None else caller.name
         self._ledger.count_call(name)
         logger.info("%r calls %s", name, tool or "a resource")
@@ -90,7 +90,12 @@ class CallerEntry:
             stack.enter_context(metered(self._ledger.meter(name)))
             yield runtime
 
-    def _check_scopes(self, caller: Caller | None, tool: str | None) -> None:
+    def check_scopes(self, caller: Caller | None, tool: str | None) -> None:
+        """Look at what a caller may do; nothing is counted.
+
+        Raises:
+            AccessDeniedError: That is not among it.
+        """
         if caller is None:
             if self._needs_caller:
                 raise AccessDeniedError("The call carries no token.")
