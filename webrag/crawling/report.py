@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,8 +13,12 @@ __all__ = [
     "CrawlOptions",
     "CrawlProgress",
     "CrawlProgressCallback",
+    "PageOutcome",
     "SiteReport",
 ]
+
+PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "failed"]
+"""What a visit comes to."""
 
 USUAL_PAGES: Final = 500
 MOST_PAGES: Final = 1_000_000
@@ -57,12 +61,18 @@ class CrawlProgress(_Frozen):
         queued: Pages known that wait, as far as the limit lets them be visited.
         failed: Pages of this run that could not be obtained.
         pages_per_second: Of this run.
+        url: The page visited last; "" when that is not known.
+        outcome: What became of it.
+        reason: Why it could not be obtained; "" when it was.
     """
 
     done: int
     queued: int
     failed: int
     pages_per_second: float
+    url: str = ""
+    outcome: PageOutcome = "stored"
+    reason: str = ""
 
     @property
     def seconds_left(self) -> float | None:

@@ -154,8 +154,7 @@ class CitationDocument(_Frozen):
         heading: Nearest one above it.
         text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a
             part of the answer is that text.
-        place: Where on the page in words, such as a line or a page of a PDF; None where there is
-            none.
+        place: The path of a file and the line of it; None for what is no file.
         link: Address that opens the page at it.
     """
 

@@ -18,14 +18,14 @@ from webrag.argument_checks import shown_value
 from webrag.corpus.rows import document_id_of
 from webrag.crawling.report import MOST_PAGES, USUAL_PAGES, CrawlOptions
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
-from webrag.presentation.reports import OUTCOMES, counted, ending, pages_with
+from webrag.presentation.reports import OUTCOMES, counted, ending
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
 from webrag.web.site import Site
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.importing import ImportReport
-    from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
+    from webrag.corpus.models import AcquiredPage, CorpusStatus
     from webrag.crawling.report import CrawlProgress, SiteReport
 
 __all__ = ["corpus_routes"]
@@ -50,10 +50,11 @@ class CorpusHandlers:
         host = request.query_params.get("site", "").strip()
         number = _page_number(request.query_params.get("page", "1"))
         async with site.enter(request, "status") as rag:
-            status: CorpusStatus = await rag.status()
+            status: CorpusStatus = await rag.status(include_urls=False)
             sites = await rag.sites()
-        found = [page for page in pages_with(status, words).pages if _is_of(page, host)]
-        start = (number - 1) * _PAGES_SHOWN
+            start = (number - 1) * _PAGES_SHOWN
+            found = await rag.list_pages(words, site=host or None, limit=_PAGES_SHOWN, offset=start)
+            failures = await rag.failures(limit=_MOST_FAILURES)
         return site.page(
             request,
             "corpus.html",
@@ -61,13 +62,11 @@ class CorpusHandlers:
             sites=sites,
             words=words,
             host=host,
-            found=len(found),
-            pages=[
-                (document_id_of(page.url), page) for page in found[start : start + _PAGES_SHOWN]
-            ],
+            found=found.total,
+            pages=[(document_id_of(page.url), page) for page in found.pages],
             number=number,
-            is_last=start + _PAGES_SHOWN >= len(found),
-            failures=status.failures[:_MOST_FAILURES],
+            is_last=start + _PAGES_SHOWN >= found.total,
+            failures=failures,
             jobs=site.runs.latest(*_JOBS, owner=site.owner_of(request))[:_JOBS_SHOWN],
             may_forget=site.may_forget,
         )
@@ -191,7 +190,7 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
         done += 1
         is_failure = isinstance(outcome, WebRAGError)
         text = str(outcome) if isinstance(outcome, WebRAGError) else OUTCOMES[outcome.outcome]
-        run.tell("line", text=f"{url}: {text}", failed=is_failure)
+        run.tell("line", text=_line(url, text), failed=is_failure)
         run.tell_progress(f"{done:,} of {counted(len(urls), 'page')}")
 
     report = await rag.ingest(list(urls), refresh=run.asked["refresh"], on_page=told)
@@ -207,9 +206,15 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
 
 async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
     options = CrawlOptions(max_pages=run.asked["max_pages"], refresh=run.asked["refresh"])
-    report: SiteReport = await rag.ingest_site(
-        run.asked["urls"][0], options, on_progress=lambda at: run.tell_progress(_crawl_text(at))
-    )
+
+    def told(at: "CrawlProgress") -> None:
+        if at.url:
+            text = at.reason or OUTCOMES[at.outcome]
+            run.tell("line", text=_line(at.url, text), failed=at.outcome == "failed")
+        run.tell_progress(_crawl_text(at))
+
+    start_url = run.asked["urls"][0]
+    report: SiteReport = await rag.ingest_site(start_url, options, on_progress=told)
     return {
         "counts": {OUTCOMES[name]: count for name, count in report.pages.items() if count}
         | ({"visited before it was continued": report.before} if report.before else {})
@@ -222,17 +227,15 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
     }
 
 
+def _line(url: str, what: str) -> str:
+    return what if url in what else f"{url}: {what}"
+
+
 def _crawl_text(progress: "CrawlProgress") -> str:
     left = progress.seconds_left
     soon = f", about {max(round(left), 1):,} s left" if left else ""
     counts = f"{progress.done:,} pages done, {progress.queued:,} waiting"
     return f"{counts}, {progress.failed:,} failed{soon}"
-
-
-def _is_of(page: "PageStatus", host: str) -> bool:
-    from webrag.ingestion.addresses import site_of
-
-    return not host or site_of(page.url) == host
 
 
 def _page_number(text: str) -> int:

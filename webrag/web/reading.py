@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from webrag.answering.models import AnswerCitation
-    from webrag.corpus.texts import PageText
+    from webrag.corpus.texts import PageImage, PageText
     from webrag.web.runs import WatchedRun
 
 __all__ = ["ChangedWords", "changed_words", "marks_of", "read_routes"]
@@ -87,8 +87,8 @@ class ReadHandlers:
 
     async def page(self, request: Request) -> Response:
         """A stored page."""
-        page = await self._stored(request)
-        shown = await in_background(page_html, page.markdown)
+        page, images = await self._stored(request)
+        shown = await in_background(page_html, page.markdown, (), images)
         return self._site.page(
             request, "read.html", page=page, shown=shown, run=None, marks=(), lost=(), at=None
         )
@@ -96,9 +96,9 @@ class ReadHandlers:
     async def cited(self, request: Request) -> Response:
         """A stored page with what an answer cites of it."""
         run, citations = self._cited_by(request)
-        page = await self._stored(request)
+        page, images = await self._stored(request)
         marks, lost = marks_of(citations, page)
-        shown = await in_background(page_html, page.markdown, marks)
+        shown = await in_background(page_html, page.markdown, marks, images)
         by_number = {each.number: each for each in citations}
         asked = request.query_params.get("at", "")
         at = int(asked) if asked.isascii() and asked.isdigit() else None
@@ -150,13 +150,14 @@ class ReadHandlers:
             raise NotKeptError("Nothing is cited here: this is no answer, pages are being added.")
         return run, () if run.result is None else run.result.citations
 
-    async def _stored(self, request: Request) -> "PageText":
+    async def _stored(self, request: Request) -> "tuple[PageText, list[PageImage]]":
         document_id: UUID = request.path_params["document_id"]
         async with self._site.enter(request, "read") as rag:
             page = await rag.page_text(document_id)
+            images = await rag.page_images(document_id)
         if page is None:
             raise NotKeptError("This page is not stored: it was forgotten, or never fetched.")
-        return page
+        return page, images
 
 
 def read_routes(site: Site) -> list[Route]:
