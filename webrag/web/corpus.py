@@ -21,7 +21,7 @@ from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.presentation.reports import OUTCOMES, counted, ending
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
-from webrag.web.site import Site
+from webrag.web.site import COLLECTION_COOKIE, Site
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.importing import ImportReport
@@ -69,6 +69,7 @@ class CorpusHandlers:
             failures=failures,
             jobs=site.runs.latest(*_JOBS, owner=site.owner_of(request))[:_JOBS_SHOWN],
             may_forget=site.may_forget,
+            may_switch=site.may_switch,
         )
 
     async def add(self, request: Request) -> Response:
@@ -102,6 +103,25 @@ class CorpusHandlers:
 
             await rag.forget(url or None, site=host or None, confirm=never)
         return site.page(request, "forget.html", url=url, host=host, told=told)
+
+    async def switch(self, request: Request) -> Response:
+        """Open another collection of the database."""
+        site = self._site
+        form = await site.checked_form(request)
+        if not site.may_switch:
+            raise AccessDeniedError("This server shows one collection to each of its callers.")
+        name = str(form.get("collection", ""))
+        async with site.enter(request, "status") as rag:
+            names = [each.name for each in await rag.collections()]
+        if name not in names:
+            raise InputError(
+                f"There is no collection {shown_value(name)}.",
+                hint=f"There are: {', '.join(names)}.",
+            )
+        response = RedirectResponse("/corpus", status_code=303)
+        cookie = site.templates.signed(name)
+        response.set_cookie(COLLECTION_COOKIE, cookie, httponly=True, samesite="strict")
+        return response
 
     async def export(self, request: Request) -> Response:
         """Every page as one file."""
@@ -258,6 +278,7 @@ def corpus_routes(site: Site) -> list[Route]:
         Route("/corpus", handlers.show, methods=["GET"]),
         Route("/corpus/add", handlers.add, methods=["POST"]),
         Route("/corpus/forget", handlers.forget, methods=["POST"]),
+        Route("/corpus/collection", handlers.switch, methods=["POST"]),
         Route("/corpus/export", handlers.export, methods=["GET"]),
         Route("/corpus/import", handlers.take_in, methods=["POST"]),
     ]

@@ -75,8 +75,7 @@ class Templates:
                 nonce=nonce,
                 csrf=self.csrf_token(owner),
                 path=request.url.path,
-                **self._shown,
-                **values,
+                **{**self._shown, **values},
             )
         )
         headers = {**HEADERS, "Content-Security-Policy": content_policy(nonce)}
@@ -84,11 +83,24 @@ class Templates:
 
     def csrf_token(self, owner: str) -> str:
         """What a form of this server holds, and no page of another origin can know."""
-        return hmac.new(self._secret, owner.encode(), hashlib.sha256).hexdigest()
+        return self._mac(f"form {owner}")
+
+    def signed(self, text: str) -> str:
+        """A text as a cookie that nobody else can make."""
+        return f"{text}.{self._mac(f'signed {text}')}"
+
+    def read_signed(self, cookie: str) -> str | None:
+        """The text of such a cookie; None when it is none of this server's."""
+        text = cookie.rpartition(".")[0]
+        is_ours = hmac.compare_digest(cookie.encode(), self.signed(text).encode())
+        return text if is_ours else None
 
     def is_own(self, token: str, owner: str) -> bool:
         """Whether it is the token of `owner`."""
         return hmac.compare_digest(token.encode(), self.csrf_token(owner).encode())
+
+    def _mac(self, text: str) -> str:
+        return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
 
 
 @cache

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from starlette.datastructures import FormData
@@ -17,13 +17,23 @@ from webrag.web.runs import Runs, WatchedRun
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = ["Enter", "NotKeptError", "Site", "came_from_here", "may_run", "status_of"]
+__all__ = [
+    "COLLECTION_COOKIE",
+    "Enter",
+    "NotKeptError",
+    "Site",
+    "came_from_here",
+    "may_run",
+    "status_of",
+]
 
 Enter: TypeAlias = Callable[[Request, str], AbstractAsyncContextManager["WebRAG"]]
 """Lets a request in to the memory it works on, given the tool that does the same over MCP.
 
 Raises AccessDeniedError when its caller may not do that, or not now.
 """
+
+COLLECTION_COOKIE: Final = "webrag-collection"
 
 
 class NotKeptError(InputError):
@@ -46,16 +56,23 @@ class Site:
     Attributes:
         enter: Which memory a request works on.
         check: Whether its sender may do that at all; looks at no body and counts nothing.
-        owner_of: Who sent it; "" where everybody is the same.
+        owner_of: Who sent it, in the collection that is open to them; forms and answers of
+            another one are not theirs. "" where everybody is the same.
+        collection_of: The name of that collection.
         may_forget: Whether pages can be deleted here.
+        may_switch: Whether another collection can be opened here.
+        research_s: After so many seconds what was found is used.
     """
 
     enter: Enter
     check: Callable[[Request, str], None]
     owner_of: Callable[[Request], str]
+    collection_of: Callable[[Request], str]
     templates: Templates
     runs: Runs
     may_forget: bool
+    may_switch: bool
+    research_s: float
 
     def run_of(self, request: Request) -> WatchedRun:
         """The run that the path names.
@@ -66,7 +83,8 @@ class Site:
         run = self.runs.get(request.path_params["run_id"], self.owner_of(request))
         if run is None:
             raise NotKeptError(
-                "This is not kept any more: answers last as long as the server runs. Ask again."
+                "This is not kept any more: answers last as long as the server runs, and are those "
+                "of the collection that is open. Ask again."
             )
         return run
 
@@ -96,6 +114,7 @@ class Site:
     ) -> Response:
         """A page for whoever sent the request."""
         owner = self.owner_of(request)
+        values["collection"] = self.collection_of(request)
         return self.templates.page(request, name, owner=owner, status_code=status_code, **values)
 
 
