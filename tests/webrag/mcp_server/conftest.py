@@ -36,7 +36,7 @@ from starlette.routing import Route
 
 from webrag.app import IngestReport
 from webrag.corpus.maintenance.forgetting import ForgetReport
-from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
+from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, PageStatus
 from webrag.corpus.texts import PageName, PageText, PassageText
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
@@ -170,6 +170,9 @@ class ScriptedMemory:
     async def enqueue(self, urls: list[str], *, refresh: bool = False) -> list[Job]:
         await self._work("enqueue", None, urls=urls, refresh=refresh)
         return [_job(n, JobRequest(url=url, refresh=refresh)) for n, url in enumerate(urls, 1)]
+
+    async def collections(self) -> list[CollectionSize]:
+        return [CollectionSize(name=name, documents=0) for name in ("manuals", "webrag")]
 
     async def sites(self) -> list[Any]:
         return []

@@ -22,9 +22,11 @@ WRITER, READER = "writer-" * 6, "reader-" * 6
 
 
 @asynccontextmanager
-async def page_of(load: Load, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
+async def page_of(
+    load: Load, *, is_local: bool = False, **settings: Any
+) -> AsyncIterator[httpx2.AsyncClient]:
     chosen = load_settings(mcp_transport="streamable-http", **settings)
-    app = http_app(assemble_server(chosen, load=load), chosen)
+    app = http_app(assemble_server(chosen, load=load), chosen, is_local=is_local)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8765") as http:
         yield http
@@ -159,3 +161,38 @@ async def test_form_of_another_site_is_refused_although_it_has_the_token(load: L
 
     assert answer.status_code == 403
     assert "did not come from this page" in answer.text
+
+
+async def test_other_collection_is_opened_by_who_sits_at_the_machine(load: Load) -> None:
+    async with page_of(load, is_local=True) as http:
+        form = {"csrf": await csrf_of(http), "collection": "manuals"}
+        switched = await http.post("/corpus/collection", data=form)
+        after = await http.get("/")
+        stale = await http.post("/corpus/add", data={**form, "url": "http://a.test/"})
+
+    assert (switched.status_code, after.status_code) == (303, 200)
+    assert 'aria-label="Collection manuals"' in after.text
+    assert stale.status_code == 403  # its tab still shows the collection that was open before
+
+
+@pytest.mark.parametrize(
+    ("is_local", "name", "said"),
+    [(False, "manuals", "shows one collection"), (True, "unknown", "There is no collection")],
+)
+async def test_collection_that_is_not_ones_to_open_stays_closed(
+    load: Load, is_local: bool, name: str, said: str
+) -> None:
+    async with page_of(load, is_local=is_local) as http:
+        form = {"csrf": await csrf_of(http), "collection": name}
+        answer = await http.post("/corpus/collection", data=form)
+
+    assert said in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+async def test_collection_named_by_a_cookie_of_another_server_is_not_opened(load: Load) -> None:
+    async with page_of(load, is_local=True) as http:
+        http.cookies.set("webrag-collection", f"manuals.{'0' * 64}")
+        answer = await http.get("/")
+
+    assert 'aria-label="Collection webrag"' in answer.text
