@@ -27,15 +27,19 @@ from webrag.corpus.models import (
     AcquiredPage,
     CollectionSize,
     CorpusStatus,
+    FailedPage,
     LinkCandidate,
+    PageListing,
     SiteSize,
 )
 from webrag.corpus.schema import corpus_embedding
 from webrag.corpus.texts import (
+    PageImage,
     PageName,
     PageText,
     PassageText,
     name_pages,
+    read_images,
     read_page,
     read_passage,
     site_sizes,
@@ -434,6 +438,7 @@ class WebRAG:
         sites: str | Sequence[str] = (),
         years: Sequence[int] = (),
         deep: bool = False,
+        expansion_budget: int | None = None,
         on_event: "EventListener | None" = None,
     ) -> "ManagerResult":
         """Answer a question in sentences, each with citations that were checked.
@@ -450,10 +455,12 @@ class WebRAG:
             sites: Only pages of these hosts (`host` or `host:port`); any when there are none.
             years: Only pages published in these years; any when there are none.
             deep: Follow the links of `url` where the evidence is too thin.
+            expansion_budget: Rounds of that at most; None for `MAX_EXPANSION_DEPTH`.
             on_event: Told of each step, and of each sentence as soon as it is checked.
 
         Raises:
-            InputError: A URL or a year cannot be used, or `deep` has no URL to start from.
+            InputError: A URL, a year or `expansion_budget` cannot be used, or `deep` has no URL to
+                start from.
             FetchError: None of the pages could be obtained.
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
@@ -469,6 +476,7 @@ class WebRAG:
             sites=sites,
             years=years,
             deep=deep,
+            expansion_budget=expansion_budget,
             stored=stored,
         )
         manager = await asyncio.to_thread((await self._current_parts()).manager)
@@ -869,6 +877,36 @@ class WebRAG:
             }
         )
 
+    async def list_pages(
+        self, contains: str = "", *, site: str | None = None, limit: int = 50, offset: int = 0
+    ) -> PageListing:
+        """Some of the stored pages, most recently fetched first, and how many there are.
+
+        Args:
+            contains: Only pages whose URL or title holds it, whatever the letter case.
+            site: Only pages of this host (`host` or `host:port`).
+            limit: Pages at most.
+            offset: Pages left out at the beginning.
+
+        Raises:
+            InputError: `limit` or `offset` cannot be used.
+            StorageError: The database failed.
+        """
+        checked_count("limit", limit, minimum=1)
+        checked_count("offset", offset, minimum=0)
+        corpus = self._open_parts.corpus
+        return await corpus.list_pages(contains, site=site, limit=limit, offset=offset)
+
+    async def failures(self, *, limit: int = 50) -> tuple[FailedPage, ...]:
+        """The pages that were asked for and never obtained, latest attempt first, some of them.
+
+        Raises:
+            InputError: `limit` cannot be used.
+            StorageError: The database failed.
+        """
+        checked_count("limit", limit, minimum=1)
+        return await self._open_parts.corpus.failures(limit)
+
     async def sites(self) -> list[SiteSize]:
         """The hosts whose pages are stored, those with most pages first."""
         return await site_sizes(self._open_parts.database)
@@ -923,6 +961,10 @@ class WebRAG:
         checked_count("limit", limit, minimum=1)
         words = check_text("contains", contains).strip()
         return await name_pages(self._open_parts.database, words, limit)
+
+    async def page_images(self, document_id: UUID) -> list[PageImage]:
+        """What is known of the images of a stored page, in their order; none is ever fetched."""
+        return await read_images(self._open_parts.database, _identity(document_id))
 
     async def page_text(self, document_id: UUID) -> PageText | None:
         """A stored page by its stable id; None when it is not stored."""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.node_parser.webrag import blocks
-from llama_index.node_parser.webrag.blocks import parse_outline
+from llama_index.node_parser.webrag.blocks import PAGE_OPTIONS, parse_outline, read_events
 
 CONTAINERS = ["- x", "  - y", "1. s", "> q", ">", ": d", "[r]: /u"]
 LEAVES = [
@@ -101,7 +101,8 @@ def test_runs_are_the_visible_text_with_its_place() -> None:
     assert [text[run.start : run.end] for run in runs[1:]] == ["d\n", "e\n"]
 
 
-def test_lines_stand_for_blocks_when_the_parser_panics(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def panicking(monkeypatch: pytest.MonkeyPatch) -> None:
     class PanicException(BaseException): ...
 
     def panic(*_args: object, **_options: object) -> None:
@@ -109,7 +110,19 @@ def test_lines_stand_for_blocks_when_the_parser_panics(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(pyromark, "events_with_range", panic)
 
+
+@pytest.mark.usefixtures("panicking")
+def test_lines_stand_for_blocks_when_the_parser_panics() -> None:
     assert unit_texts("# a\nb\n\nc") == ["# a", "b", "c"]
+
+
+@pytest.mark.usefixtures("panicking")
+def test_everything_is_code_when_the_parser_panics() -> None:
+    text = "# é\n\nb"
+
+    events = [(name, start, end) for name, _, start, end in read_events(text, PAGE_OPTIONS)]
+
+    assert events == [("Start", 0, 6), ("Text", 0, 6), ("End", 0, 6)]
 
 
 def test_other_errors_of_the_parser_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -353,6 +353,7 @@ class NamedPages:
             request.query,
             wordings=request.wordings,
             research_mode="deep",
+            expansion_budget=request.expansion_budget,
             stored=request.stored,
             on_progress=progress,
         )

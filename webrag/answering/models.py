@@ -84,6 +84,7 @@ class AnswerRequest(_Frozen):
         sites: Hosts to answer from; empty for any.
         requested_years: Publication years to answer from; empty for any.
         deep: Follow links of `urls` where the evidence is too thin.
+        expansion_budget: Rounds of that at most; None for the configured number.
     """
 
     query: str
@@ -93,6 +94,7 @@ class AnswerRequest(_Frozen):
     sites: tuple[str, ...] = ()
     requested_years: tuple[int, ...] = ()
     deep: bool = False
+    expansion_budget: int | None = None
 
 
 class ExecutionPlan(_Frozen):

@@ -7,7 +7,7 @@ from typing import Final
 
 from webrag.answering.english.coherence import incoherence
 from webrag.answering.models import AnswerRequest, ExecutionPlan
-from webrag.argument_checks import check_text, checked_wordings, shown_value
+from webrag.argument_checks import check_text, checked_count, checked_wordings, shown_value
 from webrag.errors import InputError
 from webrag.ingestion.addresses import page_address
 from webrag.orchestration.question.analyzer import QueryAnalyzer
@@ -96,6 +96,7 @@ def answer_request(
     sites: str | Sequence[str] = (),
     years: int | Sequence[int] = (),
     deep: bool = False,
+    expansion_budget: int | None = None,
     stored: Sequence[str] = (),
 ) -> AnswerRequest:
     """The request, with canonical addresses, and with each year once, in order.
@@ -104,7 +105,7 @@ def answer_request(
 
     Raises:
         InputError: The question is no text, a wording, an address or a year cannot be used, or
-            `deep` has no page to start from.
+            `deep` has no page to start from, or rounds are given without `deep`.
     """
     check_text("The question", question)
     named = [url] if isinstance(url, str) else list(url)
@@ -113,6 +114,10 @@ def answer_request(
         raise InputError(f"{len(urls)} URLs were given; at most {_MAX_URLS} are allowed.")
     if deep and not (urls or stored):
         raise InputError("deep follows the links of a page: give a URL to start from.")
+    if expansion_budget is not None:
+        checked_count("expansion_budget", expansion_budget, minimum=1)
+        if not deep:
+            raise InputError("expansion_budget limits rounds of link following: it needs deep.")
     wanted = [years] if isinstance(years, int) else list(years)
     latest = datetime.now(UTC).year + 1
     for year in wanted:
@@ -128,4 +133,5 @@ def answer_request(
         sites=SearchFilters.of(sites=sites or None).sites or (),
         requested_years=tuple(sorted(set(wanted))),
         deep=deep,
+        expansion_budget=expansion_budget,
     )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from webrag.cli.options import RunOptions, json_option, run_options, with_settings
+from webrag.cli.options import RunOptions, json_option, run_options, with_options, with_settings
 from webrag.cli.output import error_value, print_brief, print_json
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run
@@ -28,7 +28,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 def crawl_options(command: _Command) -> _Command:
     """Options for how far a crawl goes, the same wherever one is asked for."""
-    options = (
+    return with_options(
         click.option(
             "--max-pages",
             type=click.IntRange(min=1, max=1_000_000),
@@ -51,10 +51,7 @@ def crawl_options(command: _Command) -> _Command:
         click.option(
             "--exclude", metavar="PATTERN", multiple=True, help="No paths like *.pdf. Repeatable."
         ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    )(command)
 
 
 def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +128,8 @@ async def _enqueued(
 
 
 def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> None:
+    from webrag.ingestion.files.naming import named_address
+
     options = run_options(ctx)
     report = run(_fetch_pages(ctx.obj, urls, refresh, options))
     if options.json:
@@ -141,19 +140,11 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> N
     else:
         _print_report(report)
         _suggest_crawl(report, options)
-    if any(_is_named(url, urls) for url in report.failed) or not (report.pages or report.gone):
+    # Files of a folder fail as pages of a crawl do.
+    named = {named_address(each).rstrip("/") for each in urls}
+    failed = {url.rstrip("/") for url in report.failed}
+    if failed & named or not (report.pages or report.gone):
         ctx.exit(1)
-
-
-def _is_named(url: str, named: tuple[str, ...]) -> bool:
-    """Whether an address was named itself; files of a folder fail as pages of a crawl do."""
-    from webrag.ingestion.files.naming import named_address
-
-    return not any(
-        url.startswith(f"{named_address(each).rstrip('/')}/")
-        for each in named
-        if not each.startswith(("http:", "https:"))
-    )
 
 
 def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:

@@ -1,11 +1,10 @@
 """`webrag mcp`: serves the tools to MCP clients."""
 
 import sys
-from collections.abc import Callable
 
 import click
 
-from webrag.cli.options import with_settings
+from webrag.cli.options import host_option, with_options, with_settings
 
 __all__ = ["mcp_command"]
 
@@ -34,22 +33,16 @@ def _full_name(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     return "streamable-http" if value == "http" else value
 
 
-_OPTIONS = (
+_with_options = with_options(
     click.option(
         "--transport",
         type=click.Choice(["stdio", "streamable-http", "http"]),
         callback=_full_name,
         help="How clients reach the server; http is short for streamable-http.  [default: stdio]",
     ),
-    click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]"),
+    host_option,
     click.option("--port", type=int, help="Port to listen on.  [default: 8765]"),
 )
-
-
-def _with_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 mcp_command = with_settings(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RunOptions",
+    "host_option",
     "json_option",
     "parse_age",
     "parse_moment",
@@ -26,6 +27,7 @@ __all__ = [
     "run_options",
     "site_option",
     "url_option",
+    "with_options",
     "with_settings",
     "wordings_option",
     "year_option",
@@ -108,9 +110,20 @@ year_option = click.option(
 )
 
 
+def with_options(*options: "Callable[[_Command], _Command]") -> "Callable[[_Command], _Command]":
+    """A decorator that gives a command several options, listed by its help in this order."""
+
+    def decorated(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
 def reading_options(command: _Command) -> _Command:
     """Options for how much of a result is printed, the same wherever a question is asked."""
-    options = (
+    return with_options(
         click.option("--full", is_flag=True, help="Print all there is, in sections."),
         click.option("--top-k", type=click.IntRange(min=1), metavar="N", help="Results at most."),
         click.option(
@@ -120,11 +133,12 @@ def reading_options(command: _Command) -> _Command:
             help="Tokens printed at most.",
         ),
         click.option("--no-pager", is_flag=True, help="Never page what is longer than a screen."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    )(command)
 
+
+host_option = click.option(
+    "--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]"
+)
 
 _SETTINGS_OPTIONS = (
     click.Option(

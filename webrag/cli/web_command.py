@@ -1,10 +1,8 @@
 """`webrag web`: the page for people, in their browser."""
 
-from collections.abc import Callable
-
 import click
 
-from webrag.cli.options import run_options, with_settings
+from webrag.cli.options import host_option, run_options, with_options, with_settings
 
 __all__ = ["web_command"]
 
@@ -41,21 +39,15 @@ def _web(ctx: click.Context, *, no_open: bool) -> None:
             click.echo("Stopped. What was stored completely is kept.", err=True)
 
 
-_OPTIONS = (
+_with_options = with_options(
     click.option("--no-open", is_flag=True, help="Print the address only; open no browser."),
-    click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]"),
+    host_option,
     click.option(
         "--port",
         type=int,
         help="Port to listen on.  [default: 8765, or a free one when it is taken]",
     ),
 )
-
-
-def _with_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 web_command = with_settings(

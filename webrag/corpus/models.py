@@ -188,6 +188,18 @@ class FailedPage(_Frozen):
     status: int | None = None
 
 
+class PageListing(_Frozen):
+    """A part of what is stored.
+
+    Attributes:
+        pages: Most recently fetched first.
+        total: How many there are of the kind that was asked for.
+    """
+
+    pages: tuple[PageStatus, ...]
+    total: int
+
+
 class CollectionSize(_Frozen):
     """One collection of the database.
 

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection, sql
 from webrag.corpus import queries
 from webrag.corpus.bulk_load import index_deferred
 from webrag.corpus.mapped_links import enriched
-from webrag.corpus.models import CorpusStatus, LinkCandidate, StoredPage
+from webrag.corpus.models import CorpusStatus, FailedPage, LinkCandidate, PageListing, StoredPage
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding, read_embedding, table
 from webrag.corpus.writer import (
@@ -122,6 +122,35 @@ class CorpusReader:
         """Give URLs of retrievable pages whose canonical address begins with `folder`."""
         return await self._database.run(
             lambda connection: queries.read_below(connection, self._collection, folder)
+        )
+
+    async def list_pages(
+        self, contains: str = "", *, site: str | None = None, limit: int, offset: int = 0
+    ) -> PageListing:
+        """Give some of the pages, most recently fetched first, also those that are gone.
+
+        Args:
+            contains: Their URL or title holds it, whatever the letter case.
+            site: They are of this one (`host` or `host:port`).
+            limit: Pages at most.
+            offset: Pages left out at the beginning.
+        """
+        return await self._database.run(
+            lambda connection: queries.read_portion(
+                connection,
+                self._collection,
+                contains=contains,
+                site=site,
+                limit=limit,
+                offset=offset,
+            ),
+            snapshot=True,
+        )
+
+    async def failures(self, limit: int) -> tuple[FailedPage, ...]:
+        """Give so many of the URLs nothing is stored for at most, latest attempt first."""
+        return await self._database.run(
+            lambda connection: queries.read_failures(connection, self._collection, None, limit)
         )
 
     async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:

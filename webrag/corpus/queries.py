@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection, sql
 from psycopg.rows import class_row, dict_row
 
-from webrag.corpus.models import FailedPage, LinkCandidate, PageStatus, StoredPage
+from webrag.corpus.models import FailedPage, LinkCandidate, PageListing, PageStatus, StoredPage
 from webrag.corpus.schema import table
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
@@ -27,6 +27,7 @@ __all__ = [
     "read_listing",
     "read_outcomes",
     "read_pages",
+    "read_portion",
     "read_urls",
     "read_versions",
     "read_work",
@@ -128,23 +129,63 @@ async def read_counts(
     return counts
 
 
+_LISTED: Final = """
+    d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
+    d.gone_at, d.source, o.at as checked_at, o.reason,
+    coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end) as outcome
+"""
+_PORTION: Final = """
+    where (%(site)s::text is null or d.site = %(site)s) and (
+        position(%(contains)s in lower(d.url)) > 0
+        or position(%(contains)s in lower(coalesce(d.title, ''))) > 0
+    )
+"""
+
+
 async def read_listing(
     connection: AsyncConnection[Any], collection: str, page_id: int | None
 ) -> tuple[PageStatus, ...]:
     """Give one line per page, most recently fetched first, of everything or of one page."""
     statement = sql.SQL(
-        """
-        select d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
-               d.gone_at, d.source, o.at as checked_at, o.reason,
-               coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end)
-               as outcome
-        from {documents} d left join {outcomes} o on o.url = d.url
+        f"""
+        select {_LISTED}
+        from {{documents}} d left join {{outcomes}} o on o.url = d.url
         where %(id)s::int is null or d.id = %(id)s order by d.fetched_at desc, d.id desc
         """
     ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement, {"id": page_id})
         return tuple(PageStatus(**row) for row in await cursor.fetchall())
+
+
+async def read_portion(
+    connection: AsyncConnection[Any],
+    collection: str,
+    *,
+    contains: str,
+    site: str | None,
+    limit: int,
+    offset: int,
+) -> PageListing:
+    """Give some pages whose URL or title holds a text, most recently fetched first."""
+    names = {
+        "documents": table(collection, "documents"),
+        "outcomes": table(collection, "page_outcomes"),
+    }
+    values = {"contains": contains.lower(), "site": site, "limit": limit, "offset": offset}
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(
+            sql.SQL(f"select count(*) as total from {{documents}} d {_PORTION}").format(**names),
+            values,
+        )
+        total = (await cursor.fetchone() or {"total": 0})["total"]
+        statement = (
+            f"select {_LISTED} from {{documents}} d left join {{outcomes}} o on o.url = d.url"
+            f" {_PORTION} order by d.fetched_at desc, d.id desc limit %(limit)s offset %(offset)s"
+        )
+        await cursor.execute(sql.SQL(statement).format(**names), values)
+        pages = tuple(PageStatus(**row) for row in await cursor.fetchall())
+    return PageListing(pages=pages, total=total)
 
 
 async def read_work(connection: AsyncConnection[Any], collection: str) -> dict[str, int]:
@@ -183,7 +224,7 @@ async def read_outcomes(
 
 
 async def read_failures(
-    connection: AsyncConnection[Any], collection: str, url: str | None
+    connection: AsyncConnection[Any], collection: str, url: str | None, limit: int | None = None
 ) -> tuple[FailedPage, ...]:
     """Give the URLs nothing is stored for, latest attempt first, of everything or of one URL."""
     statement = sql.SQL(
@@ -192,11 +233,11 @@ async def read_failures(
         from {outcomes} o
         where (%(url)s::text is null or o.url = %(url)s)
           and not exists (select from {documents} d where d.url = o.url)
-        order by o.at desc, o.url
+        order by o.at desc, o.url limit %(limit)s
         """
     ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement, {"url": url})
+        await cursor.execute(statement, {"url": url, "limit": limit})
         return tuple(FailedPage(**row) for row in await cursor.fetchall())
 
 

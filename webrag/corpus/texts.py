@@ -13,10 +13,12 @@ from webrag.corpus.schema import table
 from webrag.postgres.database import Database
 
 __all__ = [
+    "PageImage",
     "PageName",
     "PageText",
     "PassageText",
     "name_pages",
+    "read_images",
     "read_page",
     "read_passage",
     "site_sizes",
@@ -63,6 +65,21 @@ class PassageText:
     char_end: int
     fetched_at: datetime
     gone_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageImage:
+    """An image of a stored page.
+
+    Attributes:
+        position: Offset in the page's markdown, before which it stands.
+        alt: What stands for it; "" when nothing does.
+        caption: Beneath or above it; "" without one.
+    """
+
+    position: int
+    alt: str
+    caption: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +180,31 @@ async def read_page(database: Database, document_id: UUID) -> PageText | None:
         async with connection.cursor(row_factory=class_row(PageText)) as cursor:
             await cursor.execute(statement, (document_id,))
             return await cursor.fetchone()
+
+    return await database.run(work)
+
+
+async def read_images(database: Database, document_id: UUID) -> list[PageImage]:
+    """The images of a page in their order; none where the page is not stored.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    collection = database.config.collection
+    statement = sql.SQL(
+        """
+        select distinct (image ->> 'position')::int as position,
+               coalesce(image ->> 'alt', '') as alt, coalesce(image ->> 'caption', '') as caption
+        from {parents} p join {documents} d on d.id = p.document,
+             jsonb_array_elements(p.images) image
+        where d.document_id = %s order by 1, 2, 3
+        """
+    ).format(parents=table(collection, "parents"), documents=table(collection, "documents"))
+
+    async def work(connection: AsyncConnection[Any]) -> list[PageImage]:
+        async with connection.cursor(row_factory=class_row(PageImage)) as cursor:
+            await cursor.execute(statement, (document_id,))
+            return await cursor.fetchall()
 
     return await database.run(work)
 

@@ -13,7 +13,13 @@ from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.queue import CrawlQueue, CrawlRecord, CrawlState, QueuedPage, TurnLostError
-from webrag.crawling.report import CrawlOptions, CrawlProgress, CrawlProgressCallback, SiteReport
+from webrag.crawling.report import (
+    CrawlOptions,
+    CrawlProgress,
+    CrawlProgressCallback,
+    PageOutcome,
+    SiteReport,
+)
 from webrag.crawling.scope import CrawlScope
 from webrag.crawling.traps import TrapGuard, TrapLimits, text_signature, without_session, words_hash
 from webrag.errors import (
@@ -371,10 +377,14 @@ class CrawlRun:
             return
         except WebRAGError as error:
             await self._miss(entry, error)
+            failure: WebRAGError | None = error
         else:
             self._provider_failures = 0
-            await self._take_in_or_miss(entry, page)
-        self._report_progress()
+            failure = await self._take_in_or_miss(entry, page)
+        if failure is None:
+            self._report_progress(entry.url, page.outcome)
+        else:
+            self._report_progress(entry.url, "failed", str(failure))
 
     async def _acquire(self, entry: QueuedPage, *, is_start: bool = False) -> AcquiredPage:
         # Always as a refresh: when a due page cannot be had, a crawl must say so.
@@ -403,13 +413,16 @@ class CrawlRun:
             why = f"it was not done within {self._turn.page_s:g} seconds"
             raise await self._acquirer.give_up(entry.url, why) from None
 
-    async def _take_in_or_miss(self, entry: QueuedPage, page: AcquiredPage) -> None:
+    async def _take_in_or_miss(self, entry: QueuedPage, page: AcquiredPage) -> WebRAGError | None:
         try:
             await self._take_in(entry, page)
         except WebRAGError:
             raise
         except Exception as error:  # noqa: BLE001 - what a page links to must not end the crawl
-            await self._miss(entry, unexpected_failure(entry.url, error))
+            failure = unexpected_failure(entry.url, error)
+            await self._miss(entry, failure)
+            return failure
+        return None
 
     async def _take_in(self, entry: QueuedPage, page: AcquiredPage) -> None:
         view = await self._state.view(self.record.id, page.page_id, text_chars=_TEXT_CHARS)
@@ -481,7 +494,7 @@ class CrawlRun:
         options = self.options
         return CrawlScope.of(options.scope, roots, options.include, options.exclude)
 
-    def _report_progress(self) -> None:
+    def _report_progress(self, url: str, outcome: PageOutcome, reason: str = "") -> None:
         if self._on_progress is None:
             return
         tally = self._tally
@@ -492,6 +505,9 @@ class CrawlRun:
                 queued=max(0, min(self._waiting, self.options.max_pages - done)),
                 failed=tally.failed.total(),
                 pages_per_second=tally.visited / max(tally.seconds, 1e-6),
+                url=url,
+                outcome=outcome,
+                reason=reason,
             )
         )
 

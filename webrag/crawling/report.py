@@ -3,11 +3,25 @@
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["CrawlOptions", "CrawlProgress", "CrawlProgressCallback", "SiteReport"]
+__all__ = [
+    "MOST_PAGES",
+    "USUAL_PAGES",
+    "CrawlOptions",
+    "CrawlProgress",
+    "CrawlProgressCallback",
+    "PageOutcome",
+    "SiteReport",
+]
+
+PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "failed"]
+"""What a visit comes to."""
+
+USUAL_PAGES: Final = 500
+MOST_PAGES: Final = 1_000_000
 
 
 class _Frozen(BaseModel):
@@ -26,7 +40,7 @@ class CrawlOptions(_Frozen):
         refresh: Ask the site about pages that are fresh, too.
     """
 
-    max_pages: int = Field(default=500, ge=1, le=1_000_000)
+    max_pages: int = Field(default=USUAL_PAGES, ge=1, le=MOST_PAGES)
     depth: int | None = Field(default=None, ge=0)
     scope: Literal["site", "folder"] = "folder"
     include: tuple[str, ...] = ()
@@ -47,12 +61,18 @@ class CrawlProgress(_Frozen):
         queued: Pages known that wait, as far as the limit lets them be visited.
         failed: Pages of this run that could not be obtained.
         pages_per_second: Of this run.
+        url: The page visited last; "" when that is not known.
+        outcome: What became of it.
+        reason: Why it could not be obtained; "" when it was.
     """
 
     done: int
     queued: int
     failed: int
     pages_per_second: float
+    url: str = ""
+    outcome: PageOutcome = "stored"
+    reason: str = ""
 
     @property
     def seconds_left(self) -> float | None:

@@ -235,7 +235,7 @@ def http_app(
     *,
     max_sessions: int = MAX_SESSIONS,
     session_idle_s: float = SESSION_IDLE_S,
-    may_forget: bool | None = None,
+    is_local: bool = False,
 ) -> Starlette:
     """The application, ready to be run by an ASGI server; it can be run once.
 
@@ -244,8 +244,7 @@ def http_app(
         settings: Names, origins and whether sessions are kept.
         max_sessions: Sessions at once; a client that would begin another one is refused.
         session_idle_s: Seconds without a request after which a session ends.
-        may_forget: Whether pages can be deleted on the page for people; None for what
-            `MCP_ENABLE_FORGET` says of the tool.
+        is_local: Whoever opens the page for people sits at this machine, see `add_page`.
     """
     server, runtime = assembled.server, assembled.runtime
 
@@ -270,11 +269,10 @@ def http_app(
     # Inside of the token's check; limited once more, because a body is read whole before that.
     sessions.asgi_app = RequestBodyLimitMiddleware(MessageCheck(sessions.asgi_app), MAX_BODY_BYTES)
     app.router.routes.append(Route(HEALTH_PATH, health, methods=["GET"]))
-    may_forget = settings.mcp_enable_forget if may_forget is None else may_forget
-    templates = add_page(app, assembled, settings, may_forget=may_forget)
+    templates = add_page(app, assembled, settings, is_local=is_local)
     if assembled.admission is not None:
         _guard(app, assembled.admission)
-        add_sign_in(app, templates, api_path=PATH)
+        add_sign_in(app, templates, assembled.admission, api_path=PATH)
     # The outermost, so that nothing answers under a foreign name.
     app.add_middleware(HostCheck, names=allowed_names(settings), unchecked=frozenset({HEALTH_PATH}))
     return app
@@ -296,7 +294,7 @@ def serve_http(
     assembled: AssembledServer,
     settings: Settings,
     *,
-    may_forget: bool | None = None,
+    is_local: bool = False,
     on_listening: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled.
@@ -304,7 +302,7 @@ def serve_http(
     Args:
         assembled: From `assemble_server`, with the same settings.
         settings: Where to listen; port 0 takes a free one.
-        may_forget: As for `http_app`.
+        is_local: As for `http_app`.
         on_listening: Told the address of the page as soon as a browser can connect.
 
     Raises:
@@ -312,7 +310,7 @@ def serve_http(
     """
     # uvicorn would end the process with the words of the operating system.
     sockets = listen(settings.mcp_bind_host, settings.mcp_port)
-    app = http_app(assembled, settings, may_forget=may_forget)
+    app = http_app(assembled, settings, is_local=is_local)
     _announce(settings)
     if on_listening is not None:
         on_listening(_page_address(settings.mcp_bind_host, sockets[0].getsockname()[1]))

@@ -73,15 +73,15 @@ def serve_page(settings: Settings, *, on_listening: Callable[[str], None]) -> No
 
     over_http = settings.model_copy(update={"mcp_transport": "streamable-http"})
     assembled = assemble_server(over_http)
-    # Whoever sits at this machine may delete what is stored there, as with `webrag forget`.
-    may_forget = True if is_loopback(settings.mcp_bind_host) else None
+    # Whoever sits at this machine may do there what the commands do.
+    is_local = is_loopback(settings.mcp_bind_host)
     try:
-        serve_http(assembled, over_http, may_forget=may_forget, on_listening=on_listening)
+        serve_http(assembled, over_http, is_local=is_local, on_listening=on_listening)
     except ConfigurationError:
         if settings.origin("mcp_port") != "default":
             raise
         anywhere = over_http.model_copy(update={"mcp_port": 0})
-        serve_http(assembled, anywhere, may_forget=may_forget, on_listening=on_listening)
+        serve_http(assembled, anywhere, is_local=is_local, on_listening=on_listening)
 
 
 async def _serve_stdio(assembled: AssembledServer) -> None:

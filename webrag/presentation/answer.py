@@ -154,6 +154,7 @@ class CitationDocument(_Frozen):
         heading: Nearest one above it.
         text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a
             part of the answer is that text.
+        place: The path of a file and the line of it; None for what is no file.
         link: Address that opens the page at it.
     """
 
@@ -165,6 +166,7 @@ class CitationDocument(_Frozen):
     char_start: int
     char_end: int
     text: str | None
+    place: str | None
     link: str
 
 
@@ -237,5 +239,6 @@ def _citation(citation: AnswerCitation, said: set[str]) -> CitationDocument:
         char_start=citation.char_start,
         char_end=citation.char_end,
         text=None if citation.verbatim_text in said else citation.verbatim_text,
+        place=citation.place,
         link=citation.link,
     )

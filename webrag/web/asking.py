@@ -1,7 +1,7 @@
 """Questions and their answers: the form, the run behind it, and the finished answer."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -14,11 +14,15 @@ from webrag.argument_checks import shown_value
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.presentation.reports import counted
+from webrag.web.rendering import FRAGMENT_HEADER
 from webrag.web.runs import WatchedRun
-from webrag.web.site import Site, may_run
+from webrag.web.site import Site, may_run, status_of
 
 if TYPE_CHECKING:
-    from webrag.answering.models import AnswerEvent, ManagerResult
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from webrag.answering.models import AnswerCitation, AnswerEvent, ManagerResult
 
 __all__ = ["Asked", "ask_routes", "follow_ups", "parse_asked"]
 
@@ -42,6 +46,7 @@ class Asked:
     Attributes:
         urls: As typed, one or more.
         deep: Follow links of `urls`.
+        rounds: Rounds of that at most; None for what the server is set to.
     """
 
     question: str = ""
@@ -50,6 +55,7 @@ class Asked:
     years: tuple[int, ...] = ()
     wordings: tuple[str, ...] = ()
     deep: bool = False
+    rounds: int | None = None
 
     @property
     def where(self) -> str:
@@ -68,6 +74,7 @@ class Asked:
         pairs += [("year", str(each)) for each in self.years]
         pairs += [("wording", each) for each in self.wordings]
         pairs += [("deep", "1")] if self.deep else []
+        pairs += [("rounds", str(self.rounds))] if self.rounds else []
         return f"/?{urlencode(pairs)}"
 
 
@@ -75,10 +82,10 @@ def parse_asked(values: Any) -> Asked:
     """A question from a form or an address.
 
     Args:
-        values: Of the fields `q`, `url`, `site`, `year`, `wording` and `deep`.
+        values: Of the fields `q`, `url`, `site`, `year`, `wording`, `deep` and `rounds`.
 
     Raises:
-        InputError: A year is no number.
+        InputError: A year or the rounds are no number.
     """
     return Asked(
         question=str(values.get("q", "")).strip(),
@@ -87,6 +94,7 @@ def parse_asked(values: Any) -> Asked:
         years=tuple(sorted({_year(each) for each in _words(values.getlist("year"))})),
         wordings=_lines(values.getlist("wording")),
         deep=bool(values.get("deep")),
+        rounds=_rounds(str(values.get("rounds") or "").strip()),
     )
 
 
@@ -105,21 +113,27 @@ def _year(text: str) -> int:
     return int(text)
 
 
+def _rounds(text: str) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 3 and int(text)):
+        raise InputError(f"The number of rounds is {shown_value(text)}; give one from 1 to 99.")
+    return int(text)
+
+
 def follow_ups(asked: Asked, result: "ManagerResult") -> list[tuple[str, Asked]]:
     """What may be asked next, each with the words for it."""
     if result.state == "fail":
         return []
     found = [
-        (f"Ask only: {part}", Asked(part, asked.urls, asked.sites, asked.years))
+        (f"Ask only: {part}", replace(asked, question=part, wordings=(), deep=False, rounds=None))
         for part in result.missing
     ]
     is_sure = result.final_reason == "confidence_high"
     if asked.urls and not asked.deep and not is_sure:
-        wider = Asked(asked.question, asked.urls, asked.sites, asked.years, asked.wordings, True)
-        found.append(("Follow the links of the page too", wider))
+        found.append(("Follow the links of the page too", replace(asked, deep=True)))
     if asked.years and not is_sure:
-        every = Asked(asked.question, asked.urls, asked.sites, (), asked.wordings, asked.deep)
-        found.append(("Ask in pages of every year", every))
+        found.append(("Ask in pages of every year", replace(asked, years=())))
     if (asked.urls or asked.sites) and not is_sure:
         found.append(("Ask everything that is stored", Asked(asked.question)))
     return found
@@ -137,7 +151,6 @@ class AskHandlers:
         if not asked.question or not may_run(request):
             return await self._form(request, asked)
         run = self._start(request, asked)
-        assert run.task is not None
         try:
             await _ended(run, request)
         finally:
@@ -183,6 +196,8 @@ class AskHandlers:
                     sites=asked.sites,
                     years=asked.years,
                     deep=asked.deep,
+                    # Nothing is followed otherwise, and a number left in the form does no harm.
+                    expansion_budget=asked.rounds if asked.deep else None,
                     on_event=lambda event: _tell(run, event),
                 )
 
@@ -192,7 +207,9 @@ class AskHandlers:
         return self._page(request, asked, await self._surroundings(request), run=None, result=None)
 
     async def _surroundings(self, request: Request) -> dict[str, Any]:
-        """What the form offers, and why it cannot when the database is down."""
+        """What the form offers, and why it cannot; the script has the form already."""
+        if FRAGMENT_HEADER in request.headers:
+            return {"sites": [], "years": {}, "problem": None}
         try:
             async with self._site.enter(request, "status") as rag:
                 return {"sites": await rag.sites(), "years": await rag.years(), "problem": None}
@@ -214,12 +231,15 @@ class AskHandlers:
         self, request: Request, asked: Asked, around: dict[str, Any], **values: Any
     ) -> Response:
         site = self._site
+        seconds = site.research_s if asked.deep else None
         recent = site.runs.latest("answer", owner=site.owner_of(request))
         return site.page(
             request,
             "ask.html",
-            status_code=200 if around["problem"] is None else 503,
+            status_code=200 if around["problem"] is None else status_of(around["problem"]),
             asked=asked,
+            longest_s=site.research_s,
+            research_s=seconds,
             recent=_distinct(recent)[:_RECENT],
             **around,
             **values,
@@ -235,9 +255,18 @@ def _answer_values(asked: Asked, result: "ManagerResult") -> dict[str, Any]:
         "result": result,
         "parts": parts,
         "citations": {each.number: each for each in result.citations},
+        "sources": _by_page(result.citations),
         "confidence": in_words(result),
         "follow_ups": follow_ups(asked, result),
     }
+
+
+def _by_page(citations: "Sequence[AnswerCitation]") -> "list[list[AnswerCitation]]":
+    """The citations of each page, in the order in which the pages are cited first."""
+    pages: dict[UUID, list[AnswerCitation]] = {}
+    for each in citations:
+        pages.setdefault(each.document_id, []).append(each)
+    return list(pages.values())
 
 
 def _as_markdown(part: Any) -> str:
@@ -280,11 +309,10 @@ def _tell(run: WatchedRun, event: "AnswerEvent") -> None:
 def ask_routes(site: Site) -> list[Route]:
     """Where questions are asked and watched."""
     handlers = AskHandlers(site)
-    safe = site.showing_errors
     return [
-        Route("/", safe(handlers.home), methods=["GET"]),
-        Route("/runs", safe(handlers.start), methods=["POST"]),
-        Route("/runs/{run_id}", safe(handlers.show), methods=["GET"]),
-        Route("/runs/{run_id}/events", safe(handlers.events), methods=["GET"]),
-        Route("/runs/{run_id}/stop", safe(handlers.stop), methods=["POST"]),
+        Route("/", handlers.home, methods=["GET"]),
+        Route("/runs", handlers.start, methods=["POST"]),
+        Route("/runs/{run_id}", handlers.show, methods=["GET"]),
+        Route("/runs/{run_id}/events", handlers.events, methods=["GET"]),
+        Route("/runs/{run_id}/stop", handlers.stop, methods=["POST"]),
     ]

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,16 @@ from starlette.routing import Route
 
 from webrag.argument_checks import shown_value
 from webrag.corpus.rows import document_id_of
+from webrag.crawling.report import MOST_PAGES, USUAL_PAGES, CrawlOptions
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
-from webrag.presentation.reports import OUTCOMES, counted, ending, pages_with
+from webrag.presentation.reports import OUTCOMES, counted, ending
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
-from webrag.web.site import Site
+from webrag.web.site import COLLECTION_COOKIE, Site
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.importing import ImportReport
-    from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
+    from webrag.corpus.models import AcquiredPage, CorpusStatus
     from webrag.crawling.report import CrawlProgress, SiteReport
 
 __all__ = ["corpus_routes"]
@@ -31,8 +33,6 @@ __all__ = ["corpus_routes"]
 _PAGES_SHOWN = 50
 _JOBS_SHOWN = 8
 _MOST_FAILURES = 50
-_USUAL_PAGES = 500
-_MAX_PAGES = 1_000_000
 
 _JOBS = ("pages", "site", "import")
 
@@ -50,10 +50,11 @@ class CorpusHandlers:
         host = request.query_params.get("site", "").strip()
         number = _page_number(request.query_params.get("page", "1"))
         async with site.enter(request, "status") as rag:
-            status: CorpusStatus = await rag.status()
+            status: CorpusStatus = await rag.status(include_urls=False)
             sites = await rag.sites()
-        found = [page for page in pages_with(status, words).pages if _is_of(page, host)]
-        start = (number - 1) * _PAGES_SHOWN
+            start = (number - 1) * _PAGES_SHOWN
+            found = await rag.list_pages(words, site=host or None, limit=_PAGES_SHOWN, offset=start)
+            failures = await rag.failures(limit=_MOST_FAILURES)
         return site.page(
             request,
             "corpus.html",
@@ -61,15 +62,14 @@ class CorpusHandlers:
             sites=sites,
             words=words,
             host=host,
-            found=len(found),
-            pages=[
-                (document_id_of(page.url), page) for page in found[start : start + _PAGES_SHOWN]
-            ],
+            found=found.total,
+            pages=[(document_id_of(page.url), page) for page in found.pages],
             number=number,
-            is_last=start + _PAGES_SHOWN >= len(found),
-            failures=status.failures[:_MOST_FAILURES],
+            is_last=start + _PAGES_SHOWN >= found.total,
+            failures=failures,
             jobs=site.runs.latest(*_JOBS, owner=site.owner_of(request))[:_JOBS_SHOWN],
             may_forget=site.may_forget,
+            may_switch=site.may_switch,
         )
 
     async def add(self, request: Request) -> Response:
@@ -104,6 +104,25 @@ class CorpusHandlers:
             await rag.forget(url or None, site=host or None, confirm=never)
         return site.page(request, "forget.html", url=url, host=host, told=told)
 
+    async def switch(self, request: Request) -> Response:
+        """Open another collection of the database."""
+        site = self._site
+        form = await site.checked_form(request)
+        if not site.may_switch:
+            raise AccessDeniedError("This server shows one collection to each of its callers.")
+        name = str(form.get("collection", ""))
+        async with site.enter(request, "status") as rag:
+            names = [each.name for each in await rag.collections()]
+        if name not in names:
+            raise InputError(
+                f"There is no collection {shown_value(name)}.",
+                hint=f"There are: {', '.join(names)}.",
+            )
+        response = RedirectResponse("/corpus", status_code=303)
+        cookie = site.templates.signed(name)
+        response.set_cookie(COLLECTION_COOKIE, cookie, httponly=True, samesite="strict")
+        return response
+
     async def export(self, request: Request) -> Response:
         """Every page as one file."""
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="webrag-export-"))
@@ -119,27 +138,26 @@ class CorpusHandlers:
 
     async def take_in(self, request: Request) -> Response:
         """Store the pages of an exported file."""
+        # Before the file is received, which may take long.
+        self._site.check(request, "ingest")
         form = await self._site.checked_form(request, max_files=1)
         upload = form.get("file")
         if not isinstance(upload, UploadFile) or not upload.filename:
             raise InputError("No file was chosen: choose one that an export has made.")
         # The name says whether it is compressed; nothing else of it is used.
         suffix = ".jsonl.gz" if upload.filename.endswith(".gz") else ".jsonl"
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="webrag-import-"))
-        path = folder / f"corpus{suffix}"
-        await asyncio.to_thread(_copy, upload, path)
 
         async def work(run: WatchedRun, rag: Any) -> Any:
             def told(done: int, total: int) -> None:
                 run.tell_progress(f"{done:,} of {total:,} pages")
 
-            try:
-                report = await rag.import_corpus(path, on_progress=told)
-                return _imported(report)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+            with tempfile.TemporaryDirectory(prefix="webrag-import-") as folder:
+                path = Path(folder) / f"corpus{suffix}"
+                await asyncio.to_thread(_copy, upload, path)
+                return _imported(await rag.import_corpus(path, on_progress=told))
 
-        return self._begin(request, "import", {"urls": (upload.filename,)}, work)
+        asked = {"urls": (upload.filename,)}
+        return self._begin(request, "import", asked, work, release=upload.file.close)
 
     def _begin(
         self,
@@ -147,14 +165,22 @@ class CorpusHandlers:
         kind: str,
         asked: dict[str, Any],
         work: Callable[[WatchedRun, Any], Awaitable[Any]],
+        *,
+        release: Callable[[], None] | None = None,
     ) -> Response:
+        """Start a run; `release` is called when it has ended, also before it began."""
         site = self._site
 
         async def entered(run: WatchedRun) -> Any:
             async with site.enter(request, "ingest") as rag:
                 return await work(run, rag)
 
-        run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
+        with ExitStack() as unstarted:
+            if release is not None:
+                unstarted.callback(release)
+            run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
+            held = unstarted.pop_all()
+        run.on_end(held.close)
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
 
 
@@ -184,7 +210,7 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
         done += 1
         is_failure = isinstance(outcome, WebRAGError)
         text = str(outcome) if isinstance(outcome, WebRAGError) else OUTCOMES[outcome.outcome]
-        run.tell("line", text=f"{url}: {text}", failed=is_failure)
+        run.tell("line", text=_line(url, text), failed=is_failure)
         run.tell_progress(f"{done:,} of {counted(len(urls), 'page')}")
 
     report = await rag.ingest(list(urls), refresh=run.asked["refresh"], on_page=told)
@@ -199,12 +225,16 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
 
 
 async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
-    from webrag.crawling.report import CrawlOptions
-
     options = CrawlOptions(max_pages=run.asked["max_pages"], refresh=run.asked["refresh"])
-    report: SiteReport = await rag.ingest_site(
-        run.asked["urls"][0], options, on_progress=lambda at: run.tell_progress(_crawl_text(at))
-    )
+
+    def told(at: "CrawlProgress") -> None:
+        if at.url:
+            text = at.reason or OUTCOMES[at.outcome]
+            run.tell("line", text=_line(at.url, text), failed=at.outcome == "failed")
+        run.tell_progress(_crawl_text(at))
+
+    start_url = run.asked["urls"][0]
+    report: SiteReport = await rag.ingest_site(start_url, options, on_progress=told)
     return {
         "counts": {OUTCOMES[name]: count for name, count in report.pages.items() if count}
         | ({"visited before it was continued": report.before} if report.before else {})
@@ -217,6 +247,10 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
     }
 
 
+def _line(url: str, what: str) -> str:
+    return what if url in what else f"{url}: {what}"
+
+
 def _crawl_text(progress: "CrawlProgress") -> str:
     left = progress.seconds_left
     soon = f", about {max(round(left), 1):,} s left" if left else ""
@@ -224,21 +258,15 @@ def _crawl_text(progress: "CrawlProgress") -> str:
     return f"{counts}, {progress.failed:,} failed{soon}"
 
 
-def _is_of(page: "PageStatus", host: str) -> bool:
-    from webrag.ingestion.addresses import site_of
-
-    return not host or site_of(page.url) == host
-
-
 def _page_number(text: str) -> int:
     return max(int(text), 1) if text.isascii() and text.isdigit() and len(text) < 7 else 1
 
 
 def _limit(given: Any) -> int:
-    text = str(given or _USUAL_PAGES)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:8]) <= _MAX_PAGES):
+    text = str(given or USUAL_PAGES)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:8]) <= MOST_PAGES):
         raise InputError(
-            f"The number of pages is {shown_value(text)}; give one from 1 to {_MAX_PAGES:,}."
+            f"The number of pages is {shown_value(text)}; give one from 1 to {MOST_PAGES:,}."
         )
     return int(text)
 
@@ -246,11 +274,11 @@ def _limit(given: Any) -> int:
 def corpus_routes(site: Site) -> list[Route]:
     """Where what is stored is looked after."""
     handlers = CorpusHandlers(site)
-    safe = site.showing_errors
     return [
-        Route("/corpus", safe(handlers.show), methods=["GET"]),
-        Route("/corpus/add", safe(handlers.add), methods=["POST"]),
-        Route("/corpus/forget", safe(handlers.forget), methods=["POST"]),
-        Route("/corpus/export", safe(handlers.export), methods=["GET"]),
-        Route("/corpus/import", safe(handlers.take_in), methods=["POST"]),
+        Route("/corpus", handlers.show, methods=["GET"]),
+        Route("/corpus/add", handlers.add, methods=["POST"]),
+        Route("/corpus/forget", handlers.forget, methods=["POST"]),
+        Route("/corpus/collection", handlers.switch, methods=["POST"]),
+        Route("/corpus/export", handlers.export, methods=["GET"]),
+        Route("/corpus/import", handlers.take_in, methods=["POST"]),
     ]

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from webrag.answering.models import AnswerCitation
-    from webrag.corpus.texts import PageText
+    from webrag.corpus.texts import PageImage, PageText
+    from webrag.web.runs import WatchedRun
 
 __all__ = ["ChangedWords", "changed_words", "marks_of", "read_routes"]
 
@@ -86,19 +87,18 @@ class ReadHandlers:
 
     async def page(self, request: Request) -> Response:
         """A stored page."""
-        page = await self._stored(request)
-        shown = await in_background(page_html, page.markdown)
+        page, images = await self._stored(request)
+        shown = await in_background(page_html, page.markdown, (), images)
         return self._site.page(
             request, "read.html", page=page, shown=shown, run=None, marks=(), lost=(), at=None
         )
 
     async def cited(self, request: Request) -> Response:
         """A stored page with what an answer cites of it."""
-        run = self._site.run_of(request)
-        page = await self._stored(request)
-        citations = () if run.result is None else run.result.citations
+        run, citations = self._cited_by(request)
+        page, images = await self._stored(request)
         marks, lost = marks_of(citations, page)
-        shown = await in_background(page_html, page.markdown, marks)
+        shown = await in_background(page_html, page.markdown, marks, images)
         by_number = {each.number: each for each in citations}
         asked = request.query_params.get("at", "")
         at = int(asked) if asked.isascii() and asked.isdigit() else None
@@ -108,7 +108,7 @@ class ReadHandlers:
             page=page,
             shown=shown,
             run=run,
-            marks=[by_number[mark.number] for mark in marks],
+            marks=marks,
             lost=lost,
             at=by_number.get(at) if at is not None else None,
         )
@@ -118,9 +118,8 @@ class ReadHandlers:
         from webrag.retrieval.citation_checks import Citation
 
         await self._site.checked_form(request)
-        run = self._site.run_of(request)
+        run, cited = self._cited_by(request)
         number = request.path_params["number"]
-        cited = () if run.result is None else run.result.citations
         citation = next((each for each in cited if each.number == number), None)
         if citation is None:
             raise NotKeptError(f"The answer has no citation {number}.")
@@ -144,21 +143,28 @@ class ReadHandlers:
             words=changed_words(citation.verbatim_text, live.text or "") if is_changed else (),
         )
 
-    async def _stored(self, request: Request) -> "PageText":
+    def _cited_by(self, request: Request) -> "tuple[WatchedRun, Sequence[AnswerCitation]]":
+        """An answer that may still be in the making, and what it cites."""
+        run = self._site.run_of(request)
+        if run.kind != "answer":
+            raise NotKeptError("Nothing is cited here: this is no answer, pages are being added.")
+        return run, () if run.result is None else run.result.citations
+
+    async def _stored(self, request: Request) -> "tuple[PageText, list[PageImage]]":
         document_id: UUID = request.path_params["document_id"]
         async with self._site.enter(request, "read") as rag:
             page = await rag.page_text(document_id)
+            images = await rag.page_images(document_id)
         if page is None:
             raise NotKeptError("This page is not stored: it was forgotten, or never fetched.")
-        return page
+        return page, images
 
 
 def read_routes(site: Site) -> list[Route]:
     """Where stored pages are read."""
     handlers = ReadHandlers(site)
-    safe = site.showing_errors
     return [
-        Route("/pages/{document_id:uuid}", safe(handlers.page), methods=["GET"]),
-        Route("/runs/{run_id}/pages/{document_id:uuid}", safe(handlers.cited), methods=["GET"]),
-        Route("/runs/{run_id}/verify/{number:int}", safe(handlers.verify), methods=["POST"]),
+        Route("/pages/{document_id:uuid}", handlers.page, methods=["GET"]),
+        Route("/runs/{run_id}/pages/{document_id:uuid}", handlers.cited, methods=["GET"]),
+        Route("/runs/{run_id}/verify/{number:int}", handlers.verify, methods=["POST"]),
     ]

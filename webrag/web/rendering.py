@@ -12,6 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from webrag.crawling.report import MOST_PAGES, USUAL_PAGES
+from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import clean_block, one_line
 
 __all__ = ["FRAGMENT_HEADER", "HEADERS", "Templates", "content_policy"]
@@ -73,8 +75,7 @@ class Templates:
                 nonce=nonce,
                 csrf=self.csrf_token(owner),
                 path=request.url.path,
-                **self._shown,
-                **values,
+                **{**self._shown, **values},
             )
         )
         headers = {**HEADERS, "Content-Security-Policy": content_policy(nonce)}
@@ -82,11 +83,24 @@ class Templates:
 
     def csrf_token(self, owner: str) -> str:
         """What a form of this server holds, and no page of another origin can know."""
-        return hmac.new(self._secret, owner.encode(), hashlib.sha256).hexdigest()
+        return self._mac(f"form {owner}")
+
+    def signed(self, text: str) -> str:
+        """A text as a cookie that nobody else can make."""
+        return f"{text}.{self._mac(f'signed {text}')}"
+
+    def read_signed(self, cookie: str) -> str | None:
+        """The text of such a cookie; None when it is none of this server's."""
+        text = cookie.rpartition(".")[0]
+        is_ours = hmac.compare_digest(cookie.encode(), self.signed(text).encode())
+        return text if is_ours else None
 
     def is_own(self, token: str, owner: str) -> bool:
         """Whether it is the token of `owner`."""
         return hmac.compare_digest(token.encode(), self.csrf_token(owner).encode())
+
+    def _mac(self, text: str) -> str:
+        return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
 
 
 @cache
@@ -98,7 +112,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"line": _line, "block": clean_block, "day": _day, "count": _count}
+    environment.globals |= {"usual_pages": USUAL_PAGES, "most_pages": MOST_PAGES}
+    environment.filters |= {"line": _line, "block": clean_block, "day": _day, "count": counted}
     return environment
 
 
@@ -108,7 +123,3 @@ def _line(text: str | None, max_chars: int = 200) -> str:
 
 def _day(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d}" if moment else ""
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from webrag.errors import InputError, WebRAGError
@@ -44,7 +44,7 @@ class WatchedRun:
     owner: str
     kind: str
     asked: Mapping[str, Any]
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started: float = field(default_factory=time.monotonic)
     state: RunState = "running"
     result: Any = None
     error: WebRAGError | None = None
@@ -53,6 +53,11 @@ class WatchedRun:
     dropped: int = 0
     task: asyncio.Task[None] | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def seconds(self) -> float:
+        """How long ago it was started."""
+        return time.monotonic() - self.started
 
     def tell(self, name: str, **values: Any) -> None:
         """Tell everybody who watches; must be called on the event loop."""
@@ -71,6 +76,11 @@ class WatchedRun:
         """Nothing more will be told."""
         self.state = state
         self._wake()
+
+    def on_end(self, act: Callable[[], None]) -> None:
+        """Call something once its work is over, also when it was cancelled before it began."""
+        assert self.task is not None
+        self.task.add_done_callback(lambda _: act())
 
     async def followed(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """Everything told so far and from now on, until `end`, which comes last."""

@@ -2,6 +2,7 @@
 
 import secrets
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from webrag.errors import AccessDeniedError, WebRAGError
 from webrag.web.rendering import Templates
 from webrag.web.site import came_from_here
 
@@ -20,6 +22,7 @@ SIGN_IN_PATH: Final = "/sign-in"
 _COOKIE: Final = "webrag-session"
 _MOST_SESSIONS: Final = 1000
 _LONGEST_FORM: Final = 16_384
+_WRONG: Final = "This token is not accepted. Check it, and try again."
 
 
 class SignIn:
@@ -31,12 +34,22 @@ class SignIn:
     Args:
         app: Answers 401 to requests without a token that it accepts.
         templates: For the form.
+        accepts: Whether a token would be let in; raises WebRAGError when nobody can say now, and
+            AccessDeniedError when its owner may use nothing here.
         api_path: Requests to it are left alone: programs send a token of their own.
     """
 
-    def __init__(self, app: ASGIApp, templates: Templates, *, api_path: str) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        templates: Templates,
+        *,
+        accepts: Callable[[str], Awaitable[bool]],
+        api_path: str,
+    ) -> None:
         self._app = app
         self._templates = templates
+        self._accepts = accepts
         self._api_path = api_path
         self._tokens: OrderedDict[str, str] = OrderedDict()
 
@@ -51,24 +64,6 @@ class SignIn:
             return
         await self._app(self._with_token(scope), receive, _redirecting(scope, send))
 
-    async def _accepts(self, token: str, scope: Scope) -> bool:
-        """Whether the application lets a token in; wrong ones are kept nowhere."""
-        statuses: list[int] = []
-
-        async def send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                statuses.append(message["status"])
-
-        async def receive() -> Message:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        host = [(name, value) for name, value in scope["headers"] if name == b"host"]
-        # Nothing stands there, and it is behind the check of tokens all the same.
-        path = f"{SIGN_IN_PATH}/check"
-        asked = {"method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
-        await self._app({**scope, **asked, "headers": [*host, _bearer(token)]}, receive, send)
-        return 401 not in statuses
-
     def _with_token(self, scope: Scope) -> Scope:
         if "authorization" in Headers(scope=scope):
             return scope
@@ -79,15 +74,19 @@ class SignIn:
 
     async def _form(self, request: Request) -> Response:
         if request.method != "POST" or not came_from_here(request):
-            is_wrong = "wrong" in request.query_params
-            return self._templates.page(request, "sign_in.html", owner="", is_wrong=is_wrong)
+            return self._asking(request, _WRONG if "wrong" in request.query_params else "")
         body = b""
         async for piece in request.stream():
             body += piece
             if len(body) > _LONGEST_FORM:
                 return Response("The token is too long.", status_code=413)
         token = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
-        if not await self._accepts(token, request.scope):
+        try:
+            is_accepted = await self._accepts(token)
+        except WebRAGError as error:
+            status_code = 403 if isinstance(error, AccessDeniedError) else 503
+            return self._asking(request, str(error), status_code)
+        if not is_accepted:
             return RedirectResponse(f"{SIGN_IN_PATH}?wrong", status_code=303)
         session = secrets.token_urlsafe(32)
         self._tokens[session] = token
@@ -103,6 +102,11 @@ class SignIn:
         )
         return response
 
+    def _asking(self, request: Request, problem: str, status_code: int = 200) -> Response:
+        return self._templates.page(
+            request, "sign_in.html", owner="", status_code=status_code, problem=problem
+        )
+
 
 def _bearer(token: str) -> tuple[bytes, bytes]:
     return b"authorization", f"Bearer {token}".encode("latin-1", "replace")
@@ -113,12 +117,11 @@ def _redirecting(scope: Scope, send: Send) -> Send:
     headers = Headers(scope=scope)
     if scope["method"] != "GET" or "text/html" not in headers.get("accept", ""):
         return send
-    wrong = "?wrong" if _COOKIE in Request(scope).cookies else ""
 
     async def redirecting(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 401:
             message = {**message, "status": 303, "headers": list(message["headers"])}
-            MutableHeaders(raw=message["headers"])["location"] = f"{SIGN_IN_PATH}{wrong}"
+            MutableHeaders(raw=message["headers"])["location"] = SIGN_IN_PATH
         await send(message)
 
     return redirecting

@@ -1,9 +1,9 @@
 """What the handlers of the page share: who asks, which memory answers, and how errors are shown."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from starlette.datastructures import FormData
@@ -17,7 +17,15 @@ from webrag.web.runs import Runs, WatchedRun
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = ["Enter", "Handler", "NotKeptError", "Site", "came_from_here", "may_run"]
+__all__ = [
+    "COLLECTION_COOKIE",
+    "Enter",
+    "NotKeptError",
+    "Site",
+    "came_from_here",
+    "may_run",
+    "status_of",
+]
 
 Enter: TypeAlias = Callable[[Request, str], AbstractAsyncContextManager["WebRAG"]]
 """Lets a request in to the memory it works on, given the tool that does the same over MCP.
@@ -25,13 +33,20 @@ Enter: TypeAlias = Callable[[Request, str], AbstractAsyncContextManager["WebRAG"
 Raises AccessDeniedError when its caller may not do that, or not now.
 """
 
-Handler = Callable[[Request], Awaitable[Response]]
-
-_SIMPLE_STATUS = {AccessDeniedError: 403, InputError: 400, DatabaseUnavailableError: 503}
+COLLECTION_COOKIE: Final = "webrag-collection"
 
 
 class NotKeptError(InputError):
     """What was asked for is not there, or not any more."""
+
+
+# The first that fits counts.
+_STATUS = {
+    NotKeptError: 404,
+    InputError: 400,
+    AccessDeniedError: 403,
+    DatabaseUnavailableError: 503,
+}
 
 
 @dataclass(frozen=True)
@@ -40,15 +55,24 @@ class Site:
 
     Attributes:
         enter: Which memory a request works on.
-        owner_of: Who sent it; "" where everybody is the same.
+        check: Whether its sender may do that at all; looks at no body and counts nothing.
+        owner_of: Who sent it, in the collection that is open to them; forms and answers of
+            another one are not theirs. "" where everybody is the same.
+        collection_of: The name of that collection.
         may_forget: Whether pages can be deleted here.
+        may_switch: Whether another collection can be opened here.
+        research_s: After so many seconds what was found is used.
     """
 
     enter: Enter
+    check: Callable[[Request, str], None]
     owner_of: Callable[[Request], str]
+    collection_of: Callable[[Request], str]
     templates: Templates
     runs: Runs
     may_forget: bool
+    may_switch: bool
+    research_s: float
 
     def run_of(self, request: Request) -> WatchedRun:
         """The run that the path names.
@@ -59,7 +83,8 @@ class Site:
         run = self.runs.get(request.path_params["run_id"], self.owner_of(request))
         if run is None:
             raise NotKeptError(
-                "This is not kept any more: answers last as long as the server runs. Ask again."
+                "This is not kept any more: answers last as long as the server runs, and are those "
+                "of the collection that is open. Ask again."
             )
         return run
 
@@ -73,35 +98,29 @@ class Site:
         token = form.get("csrf")
         given = token if isinstance(token, str) else ""
         if not came_from_here(request) or not self.templates.is_own(given, self.owner_of(request)):
+            await form.close()
             raise AccessDeniedError(
                 "The form did not come from this page, or the server was started again since; "
                 "load the page and send it again."
             )
         return form
 
-    def showing_errors(self, handler: Handler) -> Handler:
-        """The handler, whose errors become a page with a sentence."""
-
-        async def handled(request: Request) -> Response:
-            try:
-                return await handler(request)
-            except WebRAGError as error:
-                return self.error(request, error)
-
-        return handled
-
     def error(self, request: Request, error: WebRAGError) -> Response:
         """A page that says what was wrong."""
-        kinds = (status for kind, status in _SIMPLE_STATUS.items() if isinstance(error, kind))
-        status = 404 if isinstance(error, NotKeptError) else next(kinds, 502)
-        return self.page(request, "error.html", status_code=status, error=error)
+        return self.page(request, "error.html", status_code=status_of(error), error=error)
 
     def page(
         self, request: Request, name: str, *, status_code: int = 200, **values: Any
     ) -> Response:
         """A page for whoever sent the request."""
         owner = self.owner_of(request)
+        values["collection"] = self.collection_of(request)
         return self.templates.page(request, name, owner=owner, status_code=status_code, **values)
+
+
+def status_of(error: WebRAGError) -> int:
+    """The HTTP status that tells programs of an error."""
+    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 502)
 
 
 def came_from_here(request: Request) -> bool:

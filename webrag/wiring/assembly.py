@@ -245,7 +245,7 @@ async def assemble(
         indexer=indexer,
         acquirer=acquirer,
         crawler=crawler,
-        jobs=cache(partial(open_queue, database)),
+        jobs=_once(partial(open_queue, database)),
         engine=engine,
         searcher=searcher,
         embedder=embedder,

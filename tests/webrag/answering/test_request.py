@@ -16,6 +16,10 @@ def test_addresses_are_canonical_and_years_sorted() -> None:
     ("values", "reason"),
     [
         pytest.param({"deep": True}, "give a URL", id="deep-without-url"),
+        pytest.param({"expansion_budget": 2}, "it needs deep", id="rounds-without-deep"),
+        pytest.param(
+            {"expansion_budget": 0, "deep": True, "url": "http://x.test/"}, "1 or more", id="rounds"
+        ),
         pytest.param({"years": [20_250]}, "give years up to", id="year"),
         pytest.param({"years": [True]}, "give years up to", id="no-year"),
         pytest.param({"url": "not a url"}, "not a url", id="url"),

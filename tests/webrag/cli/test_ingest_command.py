@@ -239,6 +239,19 @@ def test_folder_is_reported_with_what_was_left_out(corpus_command: Run, tmp_path
     assert "Left out: 1 of a kind that is not read." in result.stdout
 
 
+def test_file_that_is_named_beside_its_folder_ends_with_code_1(
+    corpus_command: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "a.md").write_text("# A\n\nSome words.\n")
+    empty = tmp_path / "b.md"
+    empty.write_text("---\n")
+
+    result = corpus_command(None, "ingest", str(tmp_path), str(empty))
+
+    assert result.exit_code == 1
+    assert "1 of 2 pages" in result.stdout
+
+
 def test_missing_file_ends_with_code_1(corpus_command: Run, tmp_path: Path) -> None:
     result = corpus_command(None, "ingest", f"{tmp_path}/missing.md")
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from webrag import WebRAG
+from webrag.corpus.rows import document_id_of
 from webrag.errors import InputError
 from webrag.settings import load_settings
 
@@ -122,3 +123,35 @@ async def test_moment_that_is_past_is_not_said_to_come(rag: WebRAG) -> None:
 
     assert "No stored page matches" in result.warnings[-1]
     assert "still to come" not in result.warnings[-1]
+
+
+async def test_pages_are_listed_in_parts_by_words_and_by_site(
+    rag: WebRAG, static_site: Any
+) -> None:
+    site = static_site({f"/{name}": PAGE.replace("Ferry", f"100% {name}") for name in "abc"})
+    await rag.ingest([f"{site}/{name}" for name in "abc"])
+
+    every = await rag.list_pages(limit=2, offset=1)
+    worded = await rag.list_pages("100% B")
+    of_site = await rag.list_pages("100%", site=str(site).removeprefix("http://"), limit=1)
+
+    assert (len(every.pages), every.total) == (2, 4)
+    assert [page.title for page in worded.pages] == ["100% b"]
+    assert (len(of_site.pages), of_site.total) == (1, 3)
+
+
+async def test_images_of_a_page_are_known_in_their_order(rag: WebRAG, static_site: Any) -> None:
+    figures = (
+        '<p>Before.</p><figure><img src="/1.png" alt="Pier"><figcaption>The pier.</figcaption>'
+        '</figure><p>After.</p><img src="/2.png" alt="Gulls"><p>End.</p>'
+    )
+    site = static_site({"/": PAGE.replace("</main>", f"{figures}</main>")})
+    report = await rag.ingest(f"{site}/")
+    document_id = document_id_of(report.pages[0].url)
+
+    images = await rag.page_images(document_id)
+
+    page = await rag.page_text(document_id)
+    assert page is not None
+    assert [image.alt for image in images] == ["Pier", "Gulls"]
+    assert page.markdown.index("Before") < images[0].position <= page.markdown.index("After")

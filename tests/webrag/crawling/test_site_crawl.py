@@ -207,3 +207,8 @@ async def test_progress_tells_done_queued_failed_and_rate(
 
     assert (seen[-1].done, seen[-1].queued, seen[-1].failed) == (5, 0, 1)
     assert seen[-1].pages_per_second > 0
+    assert {at.url: at.outcome for at in seen if at.outcome == "failed"} == {
+        f"{site}/docs/b.html": "failed"
+    }
+    assert {at.reason != "" for at in seen if at.outcome == "failed"} == {True}
+    assert len({at.url for at in seen}) == len(seen)

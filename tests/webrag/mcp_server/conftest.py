@@ -36,7 +36,7 @@ from starlette.routing import Route
 
 from webrag.app import IngestReport
 from webrag.corpus.maintenance.forgetting import ForgetReport
-from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
+from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, PageStatus
 from webrag.corpus.texts import PageName, PageText, PassageText
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
@@ -170,6 +170,15 @@ class ScriptedMemory:
     async def enqueue(self, urls: list[str], *, refresh: bool = False) -> list[Job]:
         await self._work("enqueue", None, urls=urls, refresh=refresh)
         return [_job(n, JobRequest(url=url, refresh=refresh)) for n, url in enumerate(urls, 1)]
+
+    async def collections(self) -> list[CollectionSize]:
+        return [CollectionSize(name=name, documents=0) for name in ("manuals", "webrag")]
+
+    async def sites(self) -> list[Any]:
+        return []
+
+    async def years(self) -> dict[int, int]:
+        return {}
 
     async def status(self, source_url: str | None = None, *, include_urls: bool = True) -> Any:
         await self._work("status", None, source_url=source_url, include_urls=include_urls)

@@ -1,9 +1,13 @@
 """The page as a part of the HTTP server: the same token, names and permissions as for tools."""
 
 import asyncio
+import re
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -14,12 +18,15 @@ from webrag.settings import load_settings
 
 Load = Callable[[], Any]
 HTML = {"accept": "text/html"}
+WRITER, READER = "writer-" * 6, "reader-" * 6
 
 
 @asynccontextmanager
-async def page_of(load: Load, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
+async def page_of(
+    load: Load, *, is_local: bool = False, **settings: Any
+) -> AsyncIterator[httpx2.AsyncClient]:
     chosen = load_settings(mcp_transport="streamable-http", **settings)
-    app = http_app(assemble_server(chosen, load=load), chosen)
+    app = http_app(assemble_server(chosen, load=load), chosen, is_local=is_local)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8765") as http:
         yield http
@@ -38,6 +45,17 @@ async def test_page_asks_for_the_token_and_tools_do_not_take_the_cookie(load: Lo
     assert (style.status_code, signed.status_code) == (200, 303)
     assert (after.status_code, tools.status_code) == (404, 401)
     assert "This is not kept any more" in after.text
+
+
+async def test_token_without_the_right_to_read_signs_nobody_in(load: Load, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"writer write {WRITER}\n")
+    async with page_of(load, mcp_tokens_file=tokens) as http:
+        answer = await http.post("/sign-in", data={"token": WRITER})
+
+    assert answer.status_code == 403
+    assert "lacks webrag:read" in answer.text
+    assert "set-cookie" not in answer.headers
 
 
 async def test_programs_without_a_token_are_told_so_by_status(load: Load) -> None:
@@ -66,3 +84,115 @@ async def test_page_answers_to_no_foreign_name(
         answer = await http.get("/", headers=headers)
 
     assert answer.status_code == status
+
+
+async def csrf_of(http: httpx2.AsyncClient) -> str:
+    found = re.search('name="csrf" content="([^"]+)"', (await http.get("/runs/none")).text)
+    assert found
+    return found[1]
+
+
+def import_folders() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("webrag-import-*"))
+
+
+async def test_file_of_somebody_who_may_store_nothing_is_not_even_received(
+    load: Load, tmp_path: Path
+) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"reader read {READER}\n")
+    sent = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(50):
+            sent += 1
+            yield b"x" * 100_000
+
+    async with page_of(load, mcp_tokens_file=tokens) as http:
+        headers = {"content-type": "multipart/form-data; boundary=x"}
+        headers["authorization"] = f"Bearer {READER}"
+        answer = await http.post("/corpus/import", content=pieces(), headers=headers)
+
+    assert answer.status_code == 403
+    assert "lacks webrag:write" in answer.text
+    assert sent < 50
+
+
+async def test_import_that_is_refused_leaves_no_file_behind(load: Load) -> None:
+    before = import_folders()
+    async with page_of(load, mcp_calls_per_minute=1) as http:
+        await http.get("/")
+        csrf = {"csrf": await csrf_of(http)}
+        begun = await http.post("/corpus/import", data=csrf, files={"file": ("a.jsonl", b"{}")})
+        await http.get(f"{begun.headers['location']}/events")  # comes to its end with the run
+        ended = await http.get(begun.headers["location"])
+
+    assert (begun.status_code, ended.status_code) == (303, 200)
+    assert "a minute" in ended.text
+    assert import_folders() == before
+
+
+async def test_part_of_a_page_that_the_script_asks_for_counts_as_no_call(load: Load) -> None:
+    async with page_of(load, mcp_calls_per_minute=1) as http:
+        parts = [await http.get("/", headers={"x-webrag-fragment": "1"}) for _ in range(3)]
+        whole = [await http.get("/") for _ in range(2)]
+
+    assert [each.status_code for each in parts] == [200, 200, 200]
+    assert whole[1].status_code == 403
+
+
+async def test_crawl_read_as_an_answer_is_told_apart(load: Load) -> None:
+    async with page_of(load) as http:
+        added = {"csrf": await csrf_of(http), "url": "http://a.test/"}
+        run = (await http.post("/corpus/add", data=added)).headers["location"]
+        read = await http.get(f"{run}/pages/{uuid4()}?at=1")
+        verified = await http.post(f"{run}/verify/1", data=added)
+
+    assert (read.status_code, verified.status_code) == (404, 404)
+    assert "this is no answer" in read.text
+
+
+async def test_form_of_another_site_is_refused_although_it_has_the_token(load: Load) -> None:
+    async with page_of(load) as http:
+        form = {"csrf": await csrf_of(http), "url": "http://a.test/"}
+        headers = {"sec-fetch-site": "cross-site"}
+        answer = await http.post("/corpus/add", data=form, headers=headers)
+
+    assert answer.status_code == 403
+    assert "did not come from this page" in answer.text
+
+
+async def test_other_collection_is_opened_by_who_sits_at_the_machine(load: Load) -> None:
+    async with page_of(load, is_local=True) as http:
+        form = {"csrf": await csrf_of(http), "collection": "manuals"}
+        switched = await http.post("/corpus/collection", data=form)
+        after = await http.get("/")
+        stale = await http.post("/corpus/add", data={**form, "url": "http://a.test/"})
+
+    assert (switched.status_code, after.status_code) == (303, 200)
+    assert 'aria-label="Collection manuals"' in after.text
+    assert stale.status_code == 403  # its tab still shows the collection that was open before
+
+
+@pytest.mark.parametrize(
+    ("is_local", "name", "said"),
+    [(False, "manuals", "shows one collection"), (True, "unknown", "There is no collection")],
+)
+async def test_collection_that_is_not_ones_to_open_stays_closed(
+    load: Load, is_local: bool, name: str, said: str
+) -> None:
+    async with page_of(load, is_local=is_local) as http:
+        form = {"csrf": await csrf_of(http), "collection": name}
+        answer = await http.post("/corpus/collection", data=form)
+
+    assert said in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+async def test_collection_named_by_a_cookie_of_another_server_is_not_opened(load: Load) -> None:
+    async with page_of(load, is_local=True) as http:
+        http.cookies.set("webrag-collection", f"manuals.{'0' * 64}")
+        answer = await http.get("/")
+
+    assert 'aria-label="Collection webrag"' in answer.text

@@ -35,6 +35,16 @@ RESULT = ManagerResult(
 )
 
 
+def test_place_in_words_is_in_the_document() -> None:
+    at = {"source_url": "file:///docs/guide.md", "link": "file:///docs/guide.md#L42"}
+    placed = citation(1, "port is 1").model_copy(update=at)
+    result = RESULT.model_copy(update={"citations": (placed, *RESULT.citations[1:])})
+
+    places = [each.place for each in answer_document(result).citations]
+
+    assert places == ["docs/guide.md:42", None]
+
+
 def test_answer_is_followed_by_citations_and_what_is_known_of_it() -> None:
     assert format_answer(RESULT).splitlines() == [
         "The port is 1. [1]",

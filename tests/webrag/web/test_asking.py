@@ -21,7 +21,9 @@ def result(**values: Any) -> ManagerResult:
 
 
 def test_address_of_a_question_asks_the_same_again() -> None:
-    asked = Asked("Größe & more?", ("http://a.test/?x=1",), ("a.test",), (2024, 2025), ("w",), True)
+    asked = Asked(
+        "Größe & more?", ("http://a.test/?x=1",), ("a.test",), (2024, 2025), ("w",), True, 3
+    )
 
     assert parse_asked(QueryParams(asked.address.partition("?")[2])) == asked
 
@@ -36,6 +38,12 @@ def test_several_addresses_may_stand_in_one_field() -> None:
 def test_year_that_is_no_number_is_refused_with_what_is_allowed(year: str) -> None:
     with pytest.raises(InputError, match="give a number such as 2025"):
         parse_asked(QueryParams({"q": "Why?", "year": year}))
+
+
+@pytest.mark.parametrize("rounds", ["x", "0", "-1", "100"])
+def test_rounds_that_are_no_number_are_refused_with_what_is_allowed(rounds: str) -> None:
+    with pytest.raises(InputError, match="give one from 1 to 99"):
+        parse_asked(QueryParams({"q": "Why?", "deep": "1", "rounds": rounds}))
 
 
 def test_unsure_answer_from_a_page_offers_to_look_further() -> None:

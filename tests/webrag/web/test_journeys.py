@@ -98,6 +98,8 @@ async def test_citation_opens_at_its_mark_and_keys_go_to_the_next(
     live = reader.get_by_role("link", name="Open the live page there")
     assert "#:~:text=" in (await live.get_attribute("href") or "")
     await seen("reader")
+    await page.emulate_media(color_scheme="dark")
+    await seen("reader-dark")
 
     await page.keyboard.press("j")
     count = await reader.locator("mark[id]").count()
@@ -155,7 +157,11 @@ async def test_crawl_survives_its_tab_stops_and_goes_on(
 
     await page.goto("/corpus")
     await page.get_by_role("link", name=re.compile("Crawl of")).click()
-    await expect(page.get_by_role("region", name="Progress")).to_contain_text("waiting")
+    progress = page.get_by_role("region", name="Progress")
+    await expect(progress).to_contain_text("waiting")
+    await expect(progress.get_by_role("listitem").first).to_have_text(
+        re.compile(r"/tools/\d+: indexed$")
+    )
     await seen("crawl")
     await page.get_by_role("button", name="Stop").click()
     await expect(

@@ -7,10 +7,21 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from webrag.errors import AccessDeniedError, WebRAGError
 from webrag.web.rendering import Templates
 from webrag.web.sign_in import SignIn
 
 HTML = {"accept": "text/html"}
+REFUSALS = {
+    "stranger": AccessDeniedError("The token says nothing about whose collection to use."),
+    "unchecked": WebRAGError("The token could not be checked; try again in a moment."),
+}
+
+
+async def accepts(token: str) -> bool:
+    if token in REFUSALS:
+        raise REFUSALS[token]
+    return token == "secret"
 
 
 async def guarded(request: Request) -> Response:
@@ -21,8 +32,8 @@ async def guarded(request: Request) -> Response:
 @pytest.fixture
 async def client() -> AsyncIterator[httpx2.AsyncClient]:
     app = Starlette(routes=[Route("/{path:path}", guarded, methods=["GET", "POST"])])
-    templates = Templates(collection="webrag", signs_in=True)
-    around = SignIn(app, templates, api_path="/mcp")
+    templates = Templates(collection="webrag")
+    around = SignIn(app, templates, accepts=accepts, api_path="/mcp")
     transport = httpx2.ASGITransport(app=around)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as opened:
         yield opened
@@ -54,6 +65,27 @@ async def test_wrong_token_is_told_so(client: httpx2.AsyncClient) -> None:
     form = await client.get(answer.headers["location"], headers=HTML)
 
     assert "This token is not accepted" in form.text
+
+
+@pytest.mark.parametrize(("token", "status"), [("stranger", 403), ("unchecked", 503)])
+async def test_token_that_nobody_lets_in_signs_nobody_in_and_says_why(
+    client: httpx2.AsyncClient, token: str, status: int
+) -> None:
+    answer = await client.post("/sign-in", data={"token": token})
+
+    assert answer.status_code == status
+    assert str(REFUSALS[token]) in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+async def test_session_that_is_over_is_led_to_the_form_without_reproach(
+    client: httpx2.AsyncClient,
+) -> None:
+    client.cookies.set("webrag-session", "of-the-server-before")
+    answer = await client.get("/corpus", headers=HTML)
+    form = await client.get(answer.headers["location"], headers=HTML)
+
+    assert "not accepted" not in form.text
 
 
 async def test_wrong_tokens_sign_nobody_out(client: httpx2.AsyncClient) -> None:

@@ -27,11 +27,17 @@ from webrag.mcp_server.authorization.callers import (
     needed_scopes,
 )
 
-__all__ = ["Admission", "Gate", "metadata_route"]
+__all__ = ["UNCHECKED", "Admission", "Gate", "metadata_route"]
 
 logger = logging.getLogger(__name__)
 
 _RETRY_AFTER_S = 5
+
+UNCHECKED = (
+    "The token could not be checked because the authorization server did not answer; try again in a"
+    " moment."
+)
+"""What somebody is told for whose token nobody could vouch."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,19 @@ class Admission:
     resource: str
     issuer: str | None
     scopes: Sequence[str]
+
+    async def caller(self, token: str) -> Caller:
+        """Whom a token stands for.
+
+        Raises:
+            InvalidTokenError: No check knows the token, or one must not accept it.
+            AccessDeniedError: Its caller may use nothing here.
+            UncheckedTokenError: Nobody could say.
+        """
+        for check in self.checks:
+            if (caller := await check.caller(token)) is not None:
+                return caller
+        raise InvalidTokenError("The token is not known.")
 
 
 def metadata_route(admission: Admission) -> Route | None:
@@ -119,10 +138,7 @@ class Gate:
         kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if kind.lower() != "bearer" or not token.strip():
             raise InvalidTokenError("")
-        for check in self._admission.checks:
-            if (caller := await check.caller(token.strip())) is not None:
-                return caller
-        raise InvalidTokenError("The token is not known.")
+        return await self._admission.caller(token.strip())
 
     async def _forbidden(
         self, caller: Caller, scope: Scope, receive: Receive
@@ -167,12 +183,7 @@ def _refusal(status: int, error: str, description: str, challenge: str = "") -> 
 
 
 def _unchecked() -> Response:
-    response = _refusal(
-        503,
-        "temporarily_unavailable",
-        "The token could not be checked because the authorization server did not answer; try "
-        "again in a moment.",
-    )
+    response = _refusal(503, "temporarily_unavailable", UNCHECKED)
     response.headers["Retry-After"] = str(_RETRY_AFTER_S)
     return response
 

@@ -76,21 +76,36 @@ class CallerEntry:
         return self.admitted(caller_of(context.request_context.request), tool)
 
     @asynccontextmanager
-    async def admitted(self, caller: Caller | None, tool: str | None) -> AsyncIterator[Runtime]:
-        """The memory for what a caller does, which may be no call of the protocol."""
-        self._check_scopes(caller, tool)
+    async def admitted(
+        self, caller: Caller | None, tool: str | None, *, collection: str | None = None
+    ) -> AsyncIterator[Runtime]:
+        """The memory for what a caller does, which may be no call of the protocol.
+
+        Args:
+            caller: Whom the request came from.
+            tool: The tool that does the same.
+            collection: To work on instead of theirs; whoever gives it knows that they may.
+        """
+        self.check_scopes(caller, tool)
         name = _EVERYBODY if caller is None else caller.name
         self._ledger.count_call(name)
         logger.info("%r calls %s", name, tool or "a resource")
         async with AsyncExitStack() as stack:
             runtime = self._runtime
-            if caller is not None and caller.collection is not None:
-                own = self._memories.using(caller.collection)
+            if collection is None and caller is not None:
+                collection = caller.collection
+            if collection is not None:
+                own = self._memories.using(collection)
                 runtime = await stack.enter_async_context(own)
             stack.enter_context(metered(self._ledger.meter(name)))
             yield runtime
 
-    def _check_scopes(self, caller: Caller | None, tool: str | None) -> None:
+    def check_scopes(self, caller: Caller | None, tool: str | None) -> None:
+        """Look at what a caller may do; nothing is counted.
+
+        Raises:
+            AccessDeniedError: That is not among it.
+        """
         if caller is None:
             if self._needs_caller:
                 raise AccessDeniedError("The call carries no token.")

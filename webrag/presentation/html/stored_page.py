@@ -8,22 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from llama_index.node_parser.webrag.blocks import read_events
-from pyromark import Options
+from llama_index.node_parser.webrag.blocks import PAGE_OPTIONS, read_events
 
 from webrag.presentation.untrusted import clean_block, one_line
 
+if TYPE_CHECKING:
+    from webrag.corpus.texts import PageImage
+
 __all__ = ["Heading", "Mark", "PageHTML", "page_html"]
 
-_OPTIONS: Final = (
-    Options.ENABLE_TABLES
-    | Options.ENABLE_MATH
-    | Options.ENABLE_GFM
-    | Options.ENABLE_DEFINITION_LIST
-    | Options.ENABLE_TASKLISTS
-)
 # Only these names ever stand behind an angle bracket; values of the parser never do.
 _TAGS: Final = {
     "Paragraph": "p",
@@ -74,7 +69,9 @@ class PageHTML:
     contents: tuple[Heading, ...]
 
 
-def page_html(text: str, marks: Sequence[Mark] = ()) -> PageHTML:
+def page_html(
+    text: str, marks: Sequence[Mark] = (), images: Sequence["PageImage"] = ()
+) -> PageHTML:
     """Markdown as HTML of which no letter comes from the page unescaped.
 
     The first piece of each mark has the id `c` and its number. Takes time in proportion to the
@@ -83,29 +80,28 @@ def page_html(text: str, marks: Sequence[Mark] = ()) -> PageHTML:
     Args:
         text: Stored Markdown.
         marks: May overlap; what lies outside the text marks nothing.
+        images: Whose words are shown at the next block or item of a list; nothing is loaded.
     """
-    renderer = _Renderer(text, marks)
-    try:
-        for name, value, start, end in read_events(text, _OPTIONS):
-            renderer.take(name, value, start, end)
-    except BaseException as error:
-        # A panic of the Rust parser is not an Exception.
-        if type(error).__name__ != "PanicException":
-            raise
-        renderer = _Renderer(text, marks)
-        renderer.out.append('<pre tabindex="0">')
-        renderer.write(0, len(text))
-        renderer.out.append("</pre>")
+    renderer = _Renderer(text, marks, images)
+    for name, value, start, end in read_events(text, PAGE_OPTIONS):
+        renderer.take(name, value, start, end)
+    renderer.show_images(len(text))
     return PageHTML("".join(renderer.out), tuple(renderer.contents))
 
 
 class _Renderer:
-    def __init__(self, text: str, marks: Sequence[Mark]) -> None:
+    def __init__(
+        self, text: str, marks: Sequence[Mark], images: Sequence["PageImage"] = ()
+    ) -> None:
         self.out: list[str] = []
         self.contents: list[Heading] = []
         self._text = text
         self._marks = sorted(marks, key=lambda mark: (mark.start, mark.end, mark.number))
         self._anchored: set[int] = set()
+        # What stands in the text as markup is shown with it.
+        unseen = [each for each in images if not text.startswith("![", each.position)]
+        self._images = sorted(unseen, key=lambda image: image.position, reverse=True)
+        self._depth = 0
         self._cell = "td"
         self._heading: list[str] | None = None
 
@@ -113,7 +109,11 @@ class _Renderer:
         """Write one event of the parser."""
         if name in ("Start", "End"):
             kind, detail = next(iter(value.items())) if isinstance(value, dict) else (value, None)
-            (self._open if name == "Start" else self._close)(kind, detail)
+            if name == "Start":
+                self._enter(kind, detail, start)
+            else:
+                self._depth -= 1
+                self._close(kind, detail)
         elif name in ("InlineMath", "DisplayMath"):
             self._framed("span", ' class="math"', start, end)
         elif name == "SoftBreak":
@@ -126,6 +126,14 @@ class _Renderer:
             self.out.append("\u2611 " if value else "\u2610 ")
         elif isinstance(value, str):
             self._literal(name, value, start, end)
+
+    def show_images(self, until: int) -> None:
+        """Say what images stand before an offset."""
+        while self._images and self._images[-1].position <= until:
+            image = self._images.pop()
+            words = dict.fromkeys(one_line(each) for each in (image.alt, image.caption))
+            said = " \u2013 ".join(filter(None, words)) or "no description"
+            self.out.append(f'<span class="image block" dir="auto">Image: {escape(said)}</span>')
 
     def write(self, start: int, end: int) -> None:
         """Write a piece of the text, cut where marks begin and end."""
@@ -169,6 +177,14 @@ class _Renderer:
         self.out.append(f"<{tag}{attributes}>")
         self.write(start, end)
         self.out.append(f"</{tag}>")
+
+    def _enter(self, kind: str, detail: Any, start: int) -> None:
+        if self._depth == 0:
+            self.show_images(start)
+        self._depth += 1
+        self._open(kind, detail)
+        if kind == "Item":
+            self.show_images(start)
 
     def _open(self, kind: str, detail: Any) -> None:
         special = _OPENERS.get(kind)

@@ -44,8 +44,12 @@ function watch(root) {
   const rounds = section.querySelector(".rounds");
   const now = section.querySelector(".now");
   const clock = section.querySelector(".clock");
-  const began = Date.now();
-  const tick = () => { clock.textContent = ` ${Math.round((Date.now() - began) / 1000)} s`; };
+  const began = Date.now() - 1000 * (section.dataset.seconds || 0);
+  const tick = () => {
+    const spent = Math.round((Date.now() - began) / 1000);
+    const left = section.dataset.limit - spent;
+    clock.textContent = ` ${spent} s${left > 0 ? `, searching for ${left} s more at most` : ""}`;
+  };
   if (clock) watch.timer = setInterval(tick, 1000);
   const source = asking = new EventSource(section.dataset.events);
   const on = (name, act) => source.addEventListener(name, (event) => act(JSON.parse(event.data)));

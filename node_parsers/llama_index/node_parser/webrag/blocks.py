@@ -5,7 +5,7 @@ Reads block structure and source ranges from a CommonMark parser; decides nothin
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -14,15 +14,17 @@ from pyromark import Options
 
 from .outline import BreakCost, Heading, Image, LineTable, Mark, Outline, TextRun
 
-__all__ = ["parse_outline", "read_events"]
+__all__ = ["PAGE_OPTIONS", "parse_outline", "read_events"]
 
-_OPTIONS: Final = (
+PAGE_OPTIONS: Final = (
     Options.ENABLE_TABLES
     | Options.ENABLE_MATH
     | Options.ENABLE_GFM
     | Options.ENABLE_DEFINITION_LIST
     | Options.ENABLE_TASKLISTS
 )
+"""What the structure of a stored page is read with."""
+
 _INLINE_TAGS: Final = frozenset(
     {"Emphasis", "Strong", "Strikethrough", "Superscript", "Subscript", "Link", "Image"}
 )
@@ -72,14 +74,7 @@ def parse_outline(text: str) -> Outline:
     lines = LineTable(text)
     front = _front_matter_end(text)
     reader = _EventReader(_fenced(text, front), lines)
-    try:
-        reader.read()
-    except BaseException as error:
-        # A panic of the Rust parser is not an Exception.
-        if type(error).__name__ != "PanicException":
-            raise
-        lines = LineTable(text)
-        reader.outline = Outline()
+    reader.read()
     outline = reader.outline
     outline.units = lines.units()
     outline.marks = [mark for mark in outline.marks if mark.start >= front]
@@ -114,15 +109,27 @@ def read_events(text: str, options: Options) -> Iterator[tuple[str, Any, int, in
     """Name, value and range of each event of the parser; ranges are characters of `text`.
 
     The value of an event that is only a name is None. Angle brackets that are no tags, as in
-    `List<String>` or `<file>`, are text.
+    `List<String>` or `<file>`, are text. Where the parser gives up, the whole is a block of code.
     """
     parsed = _with_plain_angles(text)
     char = _character_offsets(parsed)
-    for event, byte_range in pyromark.events_with_range(parsed, options=options):
+    for event, byte_range in _parsed(parsed, options):
         name, value = _tag(event)
         if isinstance(value, str) and parsed is not text:
             value = value.replace(_ANGLE_SIGN, "<")
         yield name, value, char(byte_range["start"]), char(byte_range["end"])
+
+
+def _parsed(text: str, options: Options) -> Iterable[tuple[Any, Any]]:
+    try:
+        return list(pyromark.events_with_range(text, options=options))
+    except BaseException as error:
+        # A panic of the Rust parser is not an Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+    everything = {"start": 0, "end": len(text.encode())}
+    events = ({"Start": {"CodeBlock": "Indented"}}, {"Text": text}, {"End": "CodeBlock"})
+    return [(event, everything) for event in events]
 
 
 def _with_plain_angles(text: str) -> str:
@@ -205,7 +212,7 @@ class _EventReader:
 
     def read(self) -> None:
         """Go through all events once."""
-        for name, value, start, end in read_events(self.text, _OPTIONS):
+        for name, value, start, end in read_events(self.text, PAGE_OPTIONS):
             if value is None:
                 self._bare(name, start, end)
             elif name == "Start":

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webrag.corpus.texts import PageImage
 from webrag.presentation.html.stored_page import Mark, page_html
 
 TAGS = {
@@ -94,3 +95,28 @@ def test_every_letter_of_a_word_is_shown(text: str, data: st.DataObject) -> None
     words = data.draw(st.text(alphabet="xyz", min_size=1, max_size=5))
 
     assert words in unescape(re.sub(r"<[^>]*>", "", page_html(f"{text}\n\n{words}\n").html))
+
+
+def test_words_of_images_stand_where_the_images_do() -> None:
+    text = "First.\n\n- one\n- two\n\nLast."
+    images = [
+        PageImage(text.index("Last"), "", "A <b>map</b>"),
+        PageImage(text.index("- two"), "Two", "Two"),
+        PageImage(len(text), "", ""),
+    ]
+
+    html = page_html(text, (), images).html
+
+    parts = [re.sub(r"<[^>]+>", " ", part).strip() for part in re.split("(?=Image: )", html)]
+    assert [" ".join(unescape(part).split()) for part in parts] == [
+        "First. one",
+        "Image: Two two",
+        "Image: A <b>map</b> Last.",
+        "Image: no description",
+    ]
+
+
+def test_image_that_stands_in_the_text_is_named_once() -> None:
+    text = "![A map](map.png) and words"
+
+    assert page_html(text, (), [PageImage(0, "A map", "")]).html.count("A map") == 1
