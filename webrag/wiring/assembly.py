@@ -46,7 +46,7 @@ from webrag.wiring.page_sources import (
     choose_page_source,
     choose_renderer,
 )
-from webrag.wiring.rerankers import as_postprocessor, choose_reranker
+from webrag.wiring.rerankers import as_postprocessor, choose_fallback, choose_reranker
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
 from webrag.workers.pool import WorkerPool
@@ -139,7 +139,7 @@ async def assemble(
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
-    ranks, profile = choose_reranker(settings, bundled, *reranker)
+    ranks, profile = await asyncio.to_thread(choose_reranker, settings, bundled, *reranker)
     await _entered(stack, ranks)
     searcher = Searcher(
         database,
@@ -148,8 +148,13 @@ async def assemble(
         # A tokenizer keeps a token for each word that is often written.
         is_common=lambda word: storage.count_tokens(f" {word}") == 1,
     )
+    fallback, fallback_profile = choose_fallback(ranks, bundled)
     chunk_reranker = ChunkReranker(
-        ranks, settings.thresholds(profile), top_n=settings.reranker_top_n
+        ranks,
+        settings.thresholds(profile),
+        fallback=fallback,
+        fallback_profile=fallback_profile,
+        top_n=settings.reranker_top_n,
     )
     analyzer = await asyncio.to_thread(_analyzer, settings)
     engine = OrchestratorEngine(
