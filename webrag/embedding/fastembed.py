@@ -14,7 +14,7 @@ from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from fastembed.rerank.cross_encoder import TextCrossEncoder
 from llama_index.core.base.embeddings.base import Embedding
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.fastembed import FastEmbedEmbedding
 from typing_extensions import override
 
@@ -50,6 +50,8 @@ class PrefixedFastEmbed(FastEmbedEmbedding):
     query_prefix: str = Field(default="")
     text_prefix: str = Field(default="")
 
+    _has_warned: bool = PrivateAttr(default=False)
+
     @classmethod
     @override
     def class_name(cls) -> str:
@@ -61,7 +63,24 @@ class PrefixedFastEmbed(FastEmbedEmbedding):
 
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
-        return super()._get_text_embeddings([self.text_prefix + text for text in texts])
+        prefixed = [self.text_prefix + text for text in texts]
+        self._warn_of_cut(prefixed)
+        return super()._get_text_embeddings(prefixed)
+
+    def _warn_of_cut(self, texts: list[str]) -> None:
+        """Say once that texts are longer than the model reads; it leaves out the rest unsaid."""
+        tokenizer: Any = getattr(self._model.model, "tokenizer", None)
+        if self._has_warned or tokenizer is None or not tokenizer.truncation:
+            return
+        if any(each.overflowing for each in tokenizer.encode_batch(texts)):
+            self._has_warned = True
+            _log.warning(
+                "Some chunks are longer than the %d tokens that the embedding model %s reads: what"
+                " lies beyond is found by its words only. A model that reads 512 tokens avoids it,"
+                " or EMBEDDING_TOKENIZER_KIND=huggingface with this model's tokenizer.",
+                tokenizer.truncation["max_length"],
+                self.model_name,
+            )
 
 
 def register_folder(folder: Path) -> str:
