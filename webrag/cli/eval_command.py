@@ -308,12 +308,13 @@ def compare_command(questions: Path, first: Path, second: Path) -> None:
 
     Each figure is given for both, with the 95 % interval of its change and the probability that
     chance alone makes so large a change: by a permutation test of the values, and by a sign test
-    of the questions that became better and worse. Nothing is asked again.
+    of the questions that became better and worse. The questions whose first right result moved are
+    listed, those that became worse first. Nothing is asked again.
     """
-    from webrag.evaluation.comparison import compare_scores
+    from webrag.evaluation.comparison import compare_scores, moved_questions
     from webrag.evaluation.metrics import score_question
     from webrag.evaluation.questions import load_questions
-    from webrag.evaluation.report import comparison_rows
+    from webrag.evaluation.report import comparison_rows, moved_rows
     from webrag.evaluation.runs import read_run
 
     asked = load_questions(questions)
@@ -331,3 +332,7 @@ def compare_command(questions: Path, first: Path, second: Path) -> None:
         click.echo(f"Warning: not in both runs and left out: {named}", err=True)
     click.echo(f"Questions compared: {figures[0].questions}; first: {first}, second: {second}\n")
     print_columns(comparison_rows(figures))
+    moved = moved_questions(*judged)
+    if moved:
+        click.echo("\nPlace of the first right result, where it moved:")
+        print_columns(moved_rows(moved, asked))
