@@ -39,6 +39,11 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 )
 @click.option("--base-url", help="Root of a site that is served already.")
 @click.option(
+    "--stored",
+    is_flag=True,
+    help="Search what is stored in the collection; nothing is fetched or deleted.",
+)
+@click.option(
     "--setting",
     type=click.Choice(["whole", "seed"]),
     default="whole",
@@ -77,6 +82,7 @@ def eval_command(
     questions: Path,
     site_root: Path | None,
     base_url: str | None,
+    stored: bool,
     setting: str,
     deep: bool,
     ask: bool,
@@ -95,8 +101,11 @@ def eval_command(
     from webrag.evaluation.page_text import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
 
-    if (site_root is None) == (base_url is None):
-        raise InputError("Give either --site-root or --base-url.")
+    if (site_root is not None) + (base_url is not None) + stored != 1:
+        raise InputError("Give one of --site-root, --base-url and --stored.")
+    if stored and setting != "whole":
+        raise InputError("--setting seed fetches pages; --stored searches those there are.")
+    setting = "stored" if stored else setting
     if deep and setting != "seed":
         raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
     asked = load_questions(questions, limit=limit)
@@ -174,6 +183,8 @@ async def _run(
     from webrag.app import WebRAG
     from webrag.evaluation.runner import Evaluation
 
+    if setting == "stored":
+        return await _run_stored(settings, questions, sites, answers, file, progress)
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
     prefix = _collection_prefix()
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
@@ -194,6 +205,21 @@ async def _run(
             return records, run.warnings
         finally:
             await rag.drop_collection()
+
+
+async def _run_stored(
+    settings: "Settings",
+    questions: "Sequence[Question]",
+    sites: "Mapping[str, Site]",
+    answers: bool,
+    file: TextIO,
+    progress: "EvaluationProgress",
+) -> "tuple[list[RunRecord], list[str]]":
+    from webrag.app import WebRAG
+    from webrag.evaluation.runner import Evaluation
+
+    run = Evaluation(sites, open_fresh=lambda: WebRAG(settings), out=file, on_progress=progress)
+    return await run.run_stored(questions, answers=answers), run.warnings
 
 
 def _collection_prefix() -> str:
@@ -269,7 +295,9 @@ def _sites(
     if base_url is not None:
         yield {name: Site(base_url=base_url.rstrip("/") + "/") for name in names}
         return
-    assert site_root is not None
+    if site_root is None:
+        yield {name: Site(base_url="") for name in names}
+        return
     with ExitStack() as servers:
         sites = {}
         for name in names:
