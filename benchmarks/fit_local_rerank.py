@@ -1,6 +1,6 @@
 """Fits the weights of LocalRerank, and says what they are worth on sets they were not fitted on.
 
-Usage: python benchmarks/fit_local_rerank.py COLLECTIONS [--questions FILE --site-root FOLDER]
+Usage: python benchmarks/fit_local_rerank.py [COLLECTIONS] [--questions FILE --site-root FOLDER]
            [--per-set 100] [--features DIR] [--vectors FILE] [--write FILE]
 
 COLLECTIONS holds files of `{docs, queries, qrels}`; those of languages other than English are left
@@ -189,7 +189,7 @@ def load_sets(options: argparse.Namespace) -> dict[str, list[Asked]]:
     sites = list(dict.fromkeys(question["site"] for question in questions))
     sets = {}
     embedding = CachedEmbedding(options.vectors) if options.vectors else None
-    for name in (*COLLECTIONS, *sites):
+    for name in (*(COLLECTIONS if options.collections else ()), *sites):
         kept = options.features / f"{name}.pickle" if options.features else None
         if kept and kept.exists():
             sets[name] = pickle.loads(kept.read_bytes())
@@ -282,7 +282,7 @@ def figures(rows: Sequence[dict[str, float]]) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("collections", type=Path)
+    options.add_argument("collections", type=Path, nargs="?")
     options.add_argument("--questions", type=Path)
     options.add_argument("--site-root", type=Path)
     options.add_argument("--per-set", type=int, default=75, help="questions of a collection")
@@ -293,6 +293,8 @@ def main() -> None:
     options.add_argument("--without", nargs="*", default=[], choices=FEATURES)
     options.add_argument("--write", type=Path)
     given = options.parse_args()
+    if given.collections is None and given.questions is None:
+        options.error("give COLLECTIONS, --questions or both")
     sets = load_sets(given)
     columns = [place for place, name in enumerate(FEATURES) if name not in given.without]
     by_others = held_out(sets, columns)

@@ -68,9 +68,9 @@ COMBINATIONS: Final[dict[str, Combination]] = {
             "apache-2.0",
         ),
         None,
-        quality="TO BE MEASURED",
+        quality="evidence @1 .500, @5 .694, @10 .778 on the same questions",
         measured=True,
-        speed="TO BE MEASURED",
+        speed="about 5 chunks a second and 15 ms a question on two busy cores",
     ),
     "medium": Combination(
         LocalModel("BAAI/bge-small-en-v1.5", "Qdrant/bge-small-en-v1.5-onnx-Q", 67, "mit"),
