@@ -1,7 +1,7 @@
 """Fits the weights of LocalRerank, and says what they are worth on sets they were not fitted on.
 
-Usage: python benchmarks/fit_local_rerank.py COLLECTIONS [--questions FILE --site-root FOLDER]
-           [--per-set 100] [--features DIR] [--write FILE]
+Usage: python benchmarks/fit_local_rerank.py [COLLECTIONS] [--questions FILE --site-root FOLDER]
+           [--per-set 100] [--features DIR] [--vectors FILE] [--write FILE]
 
 COLLECTIONS holds files of `{docs, queries, qrels}`; those of languages other than English are left
 out. With --questions and --site-root, questions over documentation sites are sets of their own.
@@ -10,7 +10,8 @@ The model is a weighted sum, fitted on pairs: within one question the relevant u
 the others. Pairs count equally within a question, questions within a set, sets in all. Weights are
 positive and shrunk a little. Every set is judged by weights fitted on all others, beside the
 weights in use, the fused order and bm25s. --features keeps the features for the next run, --write
-writes the model fitted on everything.
+writes the model fitted on everything. --vectors fits for the embedding that the settings name, in
+place of the bundled one.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import bm25s
 import llama_index.postprocessor.webrag as postprocessors
 import numpy as np
 import Stemmer
+from cached_embedding import CachedEmbedding
 from llama_index.postprocessor.webrag.rerank_features import FEATURES
 from memory_corpus import Judged, letters, load_collection, load_site
 
@@ -186,18 +188,20 @@ def load_sets(options: argparse.Namespace) -> dict[str, list[Asked]]:
     ]
     sites = list(dict.fromkeys(question["site"] for question in questions))
     sets = {}
-    for name in (*COLLECTIONS, *sites):
+    embedding = CachedEmbedding(options.vectors) if options.vectors else None
+    for name in (*(COLLECTIONS if options.collections else ()), *sites):
         kept = options.features / f"{name}.pickle" if options.features else None
         if kept and kept.exists():
             sets[name] = pickle.loads(kept.read_bytes())
             continue
         if name in sites:
             own = [question for question in questions if question["site"] == name]
-            sets[name] = asked(load_site(options.site_root / name, own))
+            sets[name] = asked(load_site(options.site_root / name, own, embedding))
         else:
             path = options.collections / f"{name}.json"
             total = len(json.loads(path.read_text("utf-8"))["qrels"])
-            sets[name] = asked(load_collection(path, max(1, total // options.per_set)))
+            every = max(1, total // options.per_set)
+            sets[name] = asked(load_collection(path, every, embedding))
         if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_bytes(pickle.dumps(sets[name]))
@@ -278,14 +282,19 @@ def figures(rows: Sequence[dict[str, float]]) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("collections", type=Path)
+    options.add_argument("collections", type=Path, nargs="?")
     options.add_argument("--questions", type=Path)
     options.add_argument("--site-root", type=Path)
     options.add_argument("--per-set", type=int, default=75, help="questions of a collection")
     options.add_argument("--features", type=Path, help="folder to keep the features in")
+    options.add_argument(
+        "--vectors", type=Path, help="file to keep the vectors of EMBEDDING_MODEL in"
+    )
     options.add_argument("--without", nargs="*", default=[], choices=FEATURES)
     options.add_argument("--write", type=Path)
     given = options.parse_args()
+    if given.collections is None and given.questions is None:
+        options.error("give COLLECTIONS, --questions or both")
     sets = load_sets(given)
     columns = [place for place, name in enumerate(FEATURES) if name not in given.without]
     by_others = held_out(sets, columns)

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -24,10 +25,12 @@ import pytest
 from click.testing import CliRunner
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
 from mcp import Client
 from pydantic import BaseModel
 
 from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, folders, restore
+from tests.webrag.wiring.tiny_bert import write_cross_encoder
 from webrag import WebRAG
 from webrag.answering.models import AnswerConfig
 from webrag.cli.options import with_settings
@@ -453,6 +456,15 @@ def reranker_of(settings: Settings) -> Any:
     return type(ranks).__name__, getattr(ranks, "model", None), shown, profile.name
 
 
+def time_of_cross_encoder(settings: Settings) -> float:
+    with TemporaryDirectory() as place:
+        folder = write_cross_encoder(Path(place) / "tiny")
+        own = {"reranker_provider": "cross_encoder", "reranker_model": str(folder)}
+        ranks, _ = choose_reranker(settings.model_copy(update=own), BundledEmbedding())
+    assert isinstance(ranks, CrossEncoderScorer)
+    return ranks.timeout_s
+
+
 def embedding_of(settings: Settings) -> Any:
     choice = choose_embedding(settings, None, BundledEmbedding())
     model = choice.load()
@@ -604,6 +616,7 @@ ROWS = (
     Row("cohere_api_key", (None, KEY), RERANKING),
     Row("jina_api_key", (None, KEY), RERANKING),
     Row("reranker_model", (None, "another"), RERANKING, {"jina_api_key": KEY}),
+    Row("reranker_timeout", (0.5, 100.0), built(time_of_cross_encoder)),
     Row("locality_expansion_enabled", (False, True), decided(adjacent), {"reranker_top_n": 1}),
     Row("locality_expansion_radius", (0, 3), decided(adjacent), {"reranker_top_n": 1}),
     # Questions.
@@ -657,6 +670,8 @@ ROWS = (
     Row("firecrawl_timeout", (1.0, 30.0), config("firecrawl", "timeout_s"),
         {"firecrawl_api_key": KEY}),
     # Embedding.
+    Row("models", ("bundled", "small"),
+        built(lambda settings: choose_embedding(settings, None, BundledEmbedding()).name)),
     Row("embedding_provider", ("bundled", "openai"), EMBEDDING, {"openai_api_key": KEY}),
     Row("embedding_model", ("m", "n"), EMBEDDING, SERVED),
     Row("embedding_dimensions", (8, 16), EMBEDDING, SERVED),

@@ -39,6 +39,11 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 )
 @click.option("--base-url", help="Root of a site that is served already.")
 @click.option(
+    "--stored",
+    is_flag=True,
+    help="Search what is stored in the collection; nothing is fetched or deleted.",
+)
+@click.option(
     "--setting",
     type=click.Choice(["whole", "seed"]),
     default="whole",
@@ -77,6 +82,7 @@ def eval_command(
     questions: Path,
     site_root: Path | None,
     base_url: str | None,
+    stored: bool,
     setting: str,
     deep: bool,
     ask: bool,
@@ -95,8 +101,11 @@ def eval_command(
     from webrag.evaluation.page_text import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
 
-    if (site_root is None) == (base_url is None):
-        raise InputError("Give either --site-root or --base-url.")
+    if (site_root is not None) + (base_url is not None) + stored != 1:
+        raise InputError("Give one of --site-root, --base-url and --stored.")
+    if stored and setting != "whole":
+        raise InputError("--setting seed fetches pages; --stored searches those there are.")
+    setting = "stored" if stored else setting
     if deep and setting != "seed":
         raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
     asked = load_questions(questions, limit=limit)
@@ -174,6 +183,8 @@ async def _run(
     from webrag.app import WebRAG
     from webrag.evaluation.runner import Evaluation
 
+    if setting == "stored":
+        return await _run_stored(settings, questions, sites, answers, file, progress)
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
     prefix = _collection_prefix()
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
@@ -194,6 +205,21 @@ async def _run(
             return records, run.warnings
         finally:
             await rag.drop_collection()
+
+
+async def _run_stored(
+    settings: "Settings",
+    questions: "Sequence[Question]",
+    sites: "Mapping[str, Site]",
+    answers: bool,
+    file: TextIO,
+    progress: "EvaluationProgress",
+) -> "tuple[list[RunRecord], list[str]]":
+    from webrag.app import WebRAG
+    from webrag.evaluation.runner import Evaluation
+
+    run = Evaluation(sites, open_fresh=lambda: WebRAG(settings), out=file, on_progress=progress)
+    return await run.run_stored(questions, answers=answers), run.warnings
 
 
 def _collection_prefix() -> str:
@@ -269,7 +295,9 @@ def _sites(
     if base_url is not None:
         yield {name: Site(base_url=base_url.rstrip("/") + "/") for name in names}
         return
-    assert site_root is not None
+    if site_root is None:
+        yield {name: Site(base_url="") for name in names}
+        return
     with ExitStack() as servers:
         sites = {}
         for name in names:
@@ -308,12 +336,13 @@ def compare_command(questions: Path, first: Path, second: Path) -> None:
 
     Each figure is given for both, with the 95 % interval of its change and the probability that
     chance alone makes so large a change: by a permutation test of the values, and by a sign test
-    of the questions that became better and worse. Nothing is asked again.
+    of the questions that became better and worse. The questions whose first right result moved are
+    listed, those that became worse first. Nothing is asked again.
     """
-    from webrag.evaluation.comparison import compare_scores
+    from webrag.evaluation.comparison import compare_scores, moved_questions
     from webrag.evaluation.metrics import score_question
     from webrag.evaluation.questions import load_questions
-    from webrag.evaluation.report import comparison_rows
+    from webrag.evaluation.report import comparison_rows, moved_rows
     from webrag.evaluation.runs import read_run
 
     asked = load_questions(questions)
@@ -331,3 +360,7 @@ def compare_command(questions: Path, first: Path, second: Path) -> None:
         click.echo(f"Warning: not in both runs and left out: {named}", err=True)
     click.echo(f"Questions compared: {figures[0].questions}; first: {first}, second: {second}\n")
     print_columns(comparison_rows(figures))
+    moved = moved_questions(*judged)
+    if moved:
+        click.echo("\nPlace of the first right result, where it moved:")
+        print_columns(moved_rows(moved, asked))

@@ -27,6 +27,7 @@ from webrag.cli.eval_command import compare_command, eval_command
 from webrag.cli.ingest_command import ingest_command
 from webrag.cli.jobs_commands import jobs_command, schedule_command
 from webrag.cli.mcp_command import mcp_command
+from webrag.cli.models_command import models_command
 from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.output import as_json, error_value, shown
 from webrag.cli.read_command import read_command
@@ -107,6 +108,7 @@ main.add_command(doctor_command)
 main.add_command(reindex_command)
 main.add_command(drop_command)
 main.add_command(config_command)
+main.add_command(models_command)
 main.add_command(web_command)
 main.add_command(mcp_command)
 main.add_command(with_settings(eval_command))

@@ -1,17 +1,33 @@
-"""fastembed with what it leaves to its callers: models in a folder, and words before a text."""
+"""fastembed with what it leaves to its callers.
+
+Models in a folder, words before a text, and saying beforehand what is downloaded.
+"""
 
 import json
+import logging
 import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
+from fastembed.rerank.cross_encoder import TextCrossEncoder
 from llama_index.core.base.embeddings.base import Embedding
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.fastembed import FastEmbedEmbedding
 from typing_extensions import override
 
-__all__ = ["PrefixedFastEmbed", "register_folder"]
+from webrag.embedding.known_models import is_on_disk
+
+__all__ = [
+    "PrefixedFastEmbed",
+    "announce_download",
+    "register_cross_encoder",
+    "register_folder",
+]
+
+_log = logging.getLogger(__name__)
 
 _REGISTERING = threading.Lock()  # fastembed's list of models is the process's
 _NETWORKS = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
@@ -34,6 +50,8 @@ class PrefixedFastEmbed(FastEmbedEmbedding):
     query_prefix: str = Field(default="")
     text_prefix: str = Field(default="")
 
+    _has_warned: bool = PrivateAttr(default=False)
+
     @classmethod
     @override
     def class_name(cls) -> str:
@@ -45,7 +63,24 @@ class PrefixedFastEmbed(FastEmbedEmbedding):
 
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
-        return super()._get_text_embeddings([self.text_prefix + text for text in texts])
+        prefixed = [self.text_prefix + text for text in texts]
+        self._warn_of_cut(prefixed)
+        return super()._get_text_embeddings(prefixed)
+
+    def _warn_of_cut(self, texts: list[str]) -> None:
+        """Say once that texts are longer than the model reads; it leaves out the rest unsaid."""
+        tokenizer: Any = getattr(self._model.model, "tokenizer", None)
+        if self._has_warned or tokenizer is None or not tokenizer.truncation:
+            return
+        if any(each.overflowing for each in tokenizer.encode_batch(texts)):
+            self._has_warned = True
+            _log.warning(
+                "Some chunks are longer than the %d tokens that the embedding model %s reads: what"
+                " lies beyond is found by its words only. A model that reads 512 tokens avoids it,"
+                " or EMBEDDING_TOKENIZER_KIND=huggingface with this model's tokenizer.",
+                tokenizer.truncation["max_length"],
+                self.model_name,
+            )
 
 
 def register_folder(folder: Path) -> str:
@@ -61,6 +96,60 @@ def register_folder(folder: Path) -> str:
         ValueError: The folder lacks one of these files, or differs from one that is known in the
             case of its letters only.
     """
+    network = _network(folder)
+    with _REGISTERING:
+        if not _is_listed(str(folder), TextEmbedding.list_supported_models()):
+            TextEmbedding.add_custom_model(
+                str(folder),
+                pooling=_pooling(folder / "1_Pooling" / "config.json"),
+                normalization=True,
+                sources=ModelSource(hf=str(folder)),
+                dim=_read(folder / "config.json").get("hidden_size", 0),
+                model_file=network,
+            )
+    return str(folder)
+
+
+def register_cross_encoder(folder: Path) -> str:
+    """Make a cross-encoder in a folder known to fastembed, as `register_folder` does.
+
+    Args:
+        folder: Holds what `register_folder` wants; the network's first output is one logit a pair.
+
+    Raises:
+        ValueError: As for `register_folder`.
+    """
+    network = _network(folder)
+    with _REGISTERING:
+        if not _is_listed(str(folder), TextCrossEncoder.list_supported_models()):
+            TextCrossEncoder.add_custom_model(
+                str(folder), sources=ModelSource(hf=str(folder)), model_file=network
+            )
+    return str(folder)
+
+
+def announce_download(model: str, listed: Iterable[Mapping[str, Any]], folder: Path) -> None:
+    """Say what is going to be downloaded, under which licence and where to, where it is not there.
+
+    Args:
+        model: Its name at fastembed.
+        listed: Models as fastembed lists them.
+        folder: Where weights are kept.
+    """
+    found = next((each for each in listed if each["model"].lower() == model.lower()), None)
+    if found is None or is_on_disk(found["sources"]["hf"] or "", folder):
+        return
+    _log.warning(
+        "Downloading the model %s once: about %d MB, licence %s, kept in %s.",
+        model,
+        round(found["size_in_GB"] * 1000),
+        found["license"] or "unknown",
+        folder,
+    )
+
+
+def _network(folder: Path) -> str:
+    """The network's file in a folder that holds all of a model."""
     network = next((each for each in _NETWORKS if (folder / each).is_file()), None)
     if network is None:
         raise ValueError(
@@ -70,26 +159,14 @@ def register_folder(folder: Path) -> str:
     missing = [each for each in _OTHER_FILES if not (folder / each).is_file()]
     if missing:
         raise ValueError(f"the folder lacks {', '.join(missing)}")
-    with _REGISTERING:
-        _register(str(folder), folder, network)
-    return str(folder)
+    return network
 
 
-def _register(name: str, folder: Path, network: str) -> None:
-    listed = [each["model"] for each in TextEmbedding.list_supported_models()]
-    known = next((each for each in listed if each.lower() == name.lower()), None)
-    if known == name:
-        return
-    if known is not None:
+def _is_listed(name: str, listed: Iterable[Mapping[str, Any]]) -> bool:
+    known = next((each["model"] for each in listed if each["model"].lower() == name.lower()), name)
+    if known != name:
         raise ValueError(f"fastembed cannot tell it from {known!r}; rename one of the two")
-    TextEmbedding.add_custom_model(
-        name,
-        pooling=_pooling(folder / "1_Pooling" / "config.json"),
-        normalization=True,
-        sources=ModelSource(hf=name),
-        dim=_read(folder / "config.json").get("hidden_size", 0),
-        model_file=network,
-    )
+    return any(each["model"] == name for each in listed)
 
 
 def _pooling(file: Path) -> PoolingType:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webrag.embedding.embedder import EmbeddingLimits, EmbeddingModel
@@ -15,6 +16,7 @@ __all__ = [
     "OPENAI_LIMITS",
     "SERVER_LIMITS",
     "EmbeddingChoice",
+    "is_on_disk",
     "known_dimensions",
     "known_prefixes",
     "saved_prefixes",
@@ -85,6 +87,18 @@ class EmbeddingChoice:
 def known_dimensions(model: str) -> int | None:
     """Vector size of a model by its name, with or without its owner and tag; None if unknown."""
     return _OPENAI.get(model) or _OPEN_WEIGHTS.get(_bare_name(model))
+
+
+def is_on_disk(repository: str, folder: Path) -> bool:
+    """Whether the weights of a model have been downloaded.
+
+    Args:
+        repository: Of the model at the Hugging Face Hub, `owner/name`.
+        folder: Where weights are kept.
+    """
+    # As the Hub's own package lays its cache out; a download that broke off left no network there.
+    snapshots = folder / f"models--{repository.replace('/', '--')}" / "snapshots"
+    return snapshots.is_dir() and any(snapshots.rglob("*.onnx"))
 
 
 def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:

@@ -9,7 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 from webrag.evaluation.metrics import RANKS, WORD_BUDGETS, QuestionScore
 
-__all__ = ["PairedFigure", "compare_scores", "permutation_test", "sign_test"]
+__all__ = [
+    "PairedFigure",
+    "compare_scores",
+    "moved_questions",
+    "permutation_test",
+    "sign_test",
+]
 
 # Up to so many questions that differ, every assignment of signs is tried; above, so many random
 # ones, which fixes a p-value near 0.05 to about 0.002.
@@ -78,6 +84,25 @@ def compare_scores(
     return [
         _compare(name, [row[name] for row in one], [row[name] for row in other]) for name in one[0]
     ]
+
+
+def moved_questions(
+    first: Mapping[str, QuestionScore], second: Mapping[str, QuestionScore]
+) -> list[tuple[str, float, float]]:
+    """Id and reciprocal ranks of the questions whose first right result moved, the worse first.
+
+    Args:
+        first: Question id to score.
+        second: The same for the other run.
+    """
+    moved = [
+        (each, found, second[each].reciprocal_rank or 0.0)
+        for each, score in first.items()
+        if each in second
+        and (found := score.reciprocal_rank) is not None
+        and second[each].reciprocal_rank not in (None, found)
+    ]
+    return sorted(moved, key=lambda row: row[2] - row[1])
 
 
 def sign_test(better: int, worse: int) -> float:

@@ -14,6 +14,7 @@ __all__ = [
     "comparison_rows",
     "figures",
     "figures_by_type",
+    "moved_rows",
     "render_answers",
     "render_report",
 ]
@@ -64,6 +65,19 @@ def comparison_rows(figures: Sequence[PairedFigure]) -> list[tuple[str, ...]]:
     """Header and one row per figure of two runs."""
     header = ("figure", "first", "second", "change", "95 %", "better", "worse", "p", "p (sign)")
     return [header, *map(_comparison_row, figures)]
+
+
+def moved_rows(
+    moved: Sequence[tuple[str, float, float]], questions: Sequence[Question]
+) -> list[tuple[str, ...]]:
+    """Header and one row per question: where its first right result stood, then where it stands."""
+    asked = {question.id: question.query for question in questions}
+    rows = [(each, _rank(old), _rank(new), asked[each]) for each, old, new in moved]
+    return [("question", "first", "second", ""), *rows]
+
+
+def _rank(reciprocal: float) -> str:
+    return f"{1 / reciprocal:.0f}" if reciprocal else "not found"
 
 
 def render_report(

@@ -105,7 +105,7 @@ class Site:
     """A documentation site under evaluation.
 
     Attributes:
-        base_url: Root of the site as served, with a trailing slash.
+        base_url: Root of the site as served, with a trailing slash; empty for all that is stored.
         pages: Pages to ingest for the `whole` setting, relative to the root; None to crawl.
         visible: Text of the pages as a reader sees them; None when only the network has them.
     """
@@ -120,7 +120,7 @@ class Evaluation:
 
     Args:
         sites: Site name, as the questions use it, to where it is served.
-        open_fresh: Opens WebRAG on an empty corpus of its own.
+        open_fresh: Opens WebRAG on an empty corpus of its own; for `run_stored`, on the corpus.
         out: The run file; a line is written as soon as a question is done.
         on_progress: Told after each page and each question.
 
@@ -155,20 +155,42 @@ class Evaluation:
         Returns:
             One record per question; a question that fails has its error recorded.
         """
-        records = []
         async with self._open_fresh() as researcher:
             for name in dict.fromkeys(question.site for question in questions):
                 await self._ingest(researcher, name, max_pages)
-            for done, question in enumerate(questions, start=1):
-                site = self._sites[question.site]
-                sites = [site_of(site.base_url)]
-                ask: Awaitable[OrchestrationResult | ManagerResult]
-                if answers:
-                    ask = researcher.ask(question.query, wordings=question.wordings, sites=sites)
-                else:
-                    ask = researcher.search(question.query, wordings=question.wordings, sites=sites)
-                records.append(await self._record(researcher, question, ask))
-                self._on_progress("questions", done, len(questions))
+            return await self._search(researcher, questions, answers=answers)
+
+    async def run_stored(
+        self, questions: Sequence[Question], *, answers: bool = False
+    ) -> list[RunRecord]:
+        """Search what is stored for each question, on whichever site; nothing is ingested.
+
+        Args:
+            questions: In the order they are asked; sites without an address are not told apart.
+            answers: As for `run_whole`.
+
+        Returns:
+            As for `run_whole`.
+        """
+        async with self._open_fresh() as researcher:
+            return await self._search(researcher, questions, answers=answers)
+
+    async def _search(
+        self, researcher: Researcher, questions: Sequence[Question], *, answers: bool
+    ) -> list[RunRecord]:
+        records = []
+        for done, question in enumerate(questions, start=1):
+            address = self._sites[question.site].base_url
+            sites = [site_of(address)] if address else ()
+            ask: Awaitable[OrchestrationResult | ManagerResult]
+            if answers:
+                ask = researcher.ask(question.query, wordings=question.wordings, sites=sites)
+            else:
+                ask = researcher.search(
+                    question.query, wordings=question.wordings, sites=sites or None
+                )
+            records.append(await self._record(researcher, question, ask))
+            self._on_progress("questions", done, len(questions))
         return records
 
     async def run_seed(

@@ -25,9 +25,10 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
+from webrag.settings.combinations import COMBINATIONS, settings_of
 from webrag.settings.explain import explain
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, hidden_parts, mask_url
-from webrag.settings.sources import Variables, VariablesSource
+from webrag.settings.sources import ORIGINS, Variables, VariablesSource
 from webrag.settings.values import Values
 
 __all__ = ["Settings", "load_settings"]
@@ -91,6 +92,16 @@ class Settings(Values):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, VariablesSource(settings_cls, _VARIABLES.get())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_models(cls, given: dict[str, Any]) -> dict[str, Any]:
+        name = given.get("models")
+        if name not in COMBINATIONS:
+            return given  # not set, or wrong and refused with the field
+        meant = settings_of(name, frozenset(given))
+        origins = dict.fromkeys(meant, f"WEBRAG_MODELS={name}")
+        return {**given, **meant, ORIGINS: {**given.get(ORIGINS, {}), **origins}}
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:

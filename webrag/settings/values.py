@@ -43,9 +43,16 @@ from webrag.settings.fields import (
 )
 from webrag.settings.sources import user_folder
 
-__all__ = ["LOCAL_EMBEDDING_MODEL", "OPENAI_EMBEDDING_MODEL", "OPENAI_URL", "Values"]
+__all__ = [
+    "LOCAL_EMBEDDING_MODEL",
+    "LOCAL_RERANKER_MODEL",
+    "OPENAI_EMBEDDING_MODEL",
+    "OPENAI_URL",
+    "Values",
+]
 
 LOCAL_EMBEDDING_MODEL = "BAAI/bge-small-en-v1.5"
+LOCAL_RERANKER_MODEL = "Xenova/ms-marco-MiniLM-L-6-v2"
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -285,6 +292,15 @@ class Values(BaseSettings):
         default_text="not set: direct connections, whatever the environment says",
     )
 
+    models: Literal["bundled", "small", "medium"] | None = setting(
+        None,
+        "Embedding and reranker of this machine, chosen together: `webrag models` lists what each "
+        "name stands for. Weights are downloaded once. `EMBEDDING_PROVIDER`, `EMBEDDING_MODEL`, "
+        "`RERANKER_PROVIDER` and `RERANKER_MODEL` win over their part of it.",
+        env="WEBRAG_MODELS",
+        begins="Embedding and token counting",
+        read_by="embedder, reranker",
+    )
     embedding_provider: Literal[
         "auto", "bundled", "openai", "openai_compatible", "huggingface", "fastembed"
     ] = setting(
@@ -292,7 +308,6 @@ class Values(BaseSettings):
         "Where vectors come from; `auto` is OpenAI with a key, else the bundled model, and keeps "
         "to what an existing corpus was made with; `huggingface` and `fastembed` need the extra of "
         "that name.",
-        begins="Embedding and token counting",
         read_by="embedder",
     )
     embedding_model: str | None = setting(
@@ -404,10 +419,13 @@ class Values(BaseSettings):
         read_by="search",
     )
 
-    reranker_provider: Literal["auto", "zeroentropy", "cohere", "jina", "local", "none"] = setting(
+    reranker_provider: Literal[
+        "auto", "zeroentropy", "cohere", "jina", "local", "cross_encoder", "none"
+    ] = setting(
         "auto",
         "Who reranks; `auto` takes ZeroEntropy, Cohere or Jina when its key is set, else the "
-        "local reranker.",
+        "local reranker; `cross_encoder` is a model of this process and needs the extra "
+        "`fastembed` or `huggingface`.",
         begins="Reranking",
         read_by="reranker",
     )
@@ -429,12 +447,20 @@ class Values(BaseSettings):
     )
     reranker_model: str | None = setting(
         None,
-        "Model name at the provider.",
+        "Model name at the provider; for `cross_encoder` also a folder.",
         read_by="reranker",
         allowed="a model name",
-        default_text="`zerank-2`, `rerank-v3.5` or `jina-reranker-v2-base-multilingual`",
+        default_text="`zerank-2`, `rerank-v3.5`, `jina-reranker-v2-base-multilingual` or "
+        f"`{LOCAL_RERANKER_MODEL}`",
         min_length=1,
-        max_length=200,
+        max_length=1000,
+    )
+    reranker_timeout: Seconds = setting(
+        5.0,
+        "Time of a cross-encoder for one question: it reads as many passages as fit, the most "
+        "promising first.",
+        read_by="reranker",
+        unit="seconds",
     )
     reranker_top_n: int = setting(
         _LOOP.reranker_top_n,

@@ -37,7 +37,7 @@ from webrag.wiring.page_sources import (
     choose_page_source,
     choose_renderer,
 )
-from webrag.wiring.rerankers import as_postprocessor, choose_reranker
+from webrag.wiring.rerankers import as_postprocessor, choose_fallback, choose_reranker
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
 from webrag.workers.pool import WorkerPool
@@ -155,7 +155,7 @@ async def assemble(
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
     acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
-    ranks, profile = choose_reranker(settings, bundled, *reranker)
+    ranks, profile = await asyncio.to_thread(choose_reranker, settings, bundled, *reranker)
     await _entered(stack, ranks)
     llm = await asyncio.to_thread(choose_answer_llm, settings)
     splitting_llm = await asyncio.to_thread(_splitting_llm, settings)
@@ -184,7 +184,14 @@ async def assemble(
     def chunk_reranker() -> "ChunkReranker":
         from webrag.orchestration.ranking.reranker import ChunkReranker
 
-        return ChunkReranker(ranks, settings.thresholds(profile), top_n=settings.reranker_top_n)
+        fallback, fallback_profile = choose_fallback(ranks, bundled)
+        return ChunkReranker(
+            ranks,
+            settings.thresholds(profile),
+            fallback=fallback,
+            fallback_profile=fallback_profile,
+            top_n=settings.reranker_top_n,
+        )
 
     @_once
     def engine() -> "OrchestratorEngine":

@@ -177,18 +177,25 @@ def choose_local(
     return EmbeddingChoice(name, size, load, _LIMITS)
 
 
-def locate(model: str) -> str:
+def locate(
+    model: str, *, variable: str = "EMBEDDING_MODEL", example: str = LOCAL_EMBEDDING_MODEL
+) -> str:
     """The whole path of a model's folder; a name at the Hugging Face Hub as it is.
 
     Only what begins at the root, with `.` or with `~` is a folder: a bare name must not mean
     another model in a directory that happens to hold a folder of that name.
 
+    Args:
+        model: A folder or a name.
+        variable: The setting it comes from, for the error.
+        example: A name that the setting could have.
+
     Raises:
         ConfigurationError: It can only be a path, and there is no such folder.
     """
     hint = (
-        "Set EMBEDDING_MODEL to the folder that holds the model's files, beginning with `/`, `./`"
-        f" or `~`, or to a name at the Hugging Face Hub such as {LOCAL_EMBEDDING_MODEL}."
+        f"Set {variable} to the folder that holds the model's files, beginning with `/`, `./`"
+        f" or `~`, or to a name at the Hugging Face Hub such as {example}."
     )
     if _is_folder(model) or model.startswith((".", "~")):
         try:
@@ -198,13 +205,11 @@ def locate(model: str) -> str:
         except (OSError, RuntimeError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
             raise ConfigurationError(
-                f"The folder {model!r} of an embedding model cannot be read: {reason}.", hint=hint
+                f"The folder {model!r} of a model cannot be read: {reason}.", hint=hint
             ) from error
     elif model.count("/") <= 1 and "\\" not in model:
         return model
-    raise ConfigurationError(
-        f"There is no folder {model!r} to load an embedding model from.", hint=hint
-    )
+    raise ConfigurationError(f"There is no folder {model!r} to load a model from.", hint=hint)
 
 
 def _is_folder(located: str) -> bool:
@@ -279,11 +284,15 @@ def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
 
 
 def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
-    from webrag.embedding.fastembed import PrefixedFastEmbed, register_folder
+    from fastembed import TextEmbedding
+
+    from webrag.embedding.fastembed import PrefixedFastEmbed, announce_download, register_folder
 
     own: dict[str, Any] = {}
     if _is_folder(model):
         own = {"specific_model_path": register_folder(Path(model))}
+    else:
+        announce_download(model, TextEmbedding.list_supported_models(), folder)
     # By default the weights would be kept in a temporary folder.
     with quiet_fastembed():
         loaded = PrefixedFastEmbed(

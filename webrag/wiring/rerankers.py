@@ -1,4 +1,4 @@
-"""Chooses the reranker and the thresholds that fit its scores; it makes no request."""
+"""Chooses the reranker and the thresholds that fit its scores; it asks no service."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.postprocessor.webrag import RemoteRerank, TokenEncoder
+    from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
     from llama_index.postprocessor.webrag.local_scoring import LocalScorer
     from pydantic import SecretStr
 
     from webrag.orchestration.models import ScoreProfile
     from webrag.settings import Settings
 
-__all__ = ["as_postprocessor", "choose_reranker"]
+__all__ = ["as_postprocessor", "choose_fallback", "choose_reranker", "local_scorer"]
 
 _log = logging.getLogger(__name__)
 
@@ -34,8 +35,10 @@ def choose_reranker(
     bundled: "TokenEncoder",
     own: "BaseNodePostprocessor | None" = None,
     own_profile: "ScoreProfile | str | None" = None,
-) -> "tuple[BaseNodePostprocessor | LocalScorer | None, ScoreProfile]":
+) -> "tuple[BaseNodePostprocessor | CrossEncoderScorer | LocalScorer | None, ScoreProfile]":
     """Choose the reranker and the thresholds that fit its scores; None keeps retrieval's order.
+
+    A cross-encoder is loaded, which may take seconds and a download: call this off the event loop.
 
     Args:
         settings: `RERANKER_PROVIDER` and what belongs to it.
@@ -46,11 +49,12 @@ def choose_reranker(
 
     Returns:
         With `auto`, the first of ZeroEntropy, Cohere and Jina whose key is set, else the local
-        one, which is no postprocessor yet: LlamaIndex takes seconds to import. No request is made.
+        one, which is no postprocessor yet, as a cross-encoder is none: LlamaIndex takes seconds
+        to import. No service is asked.
 
     Raises:
-        ConfigurationError: The provider needs a key that is missing, or there are thresholds
-            without a reranker or of an unknown name.
+        ConfigurationError: The provider needs a key or a model that is missing, or there are
+            thresholds without a reranker or of an unknown name.
     """
     if own is not None or own_profile is not None:
         return _own_rerank(own, own_profile)
@@ -62,7 +66,11 @@ def choose_reranker(
     if provider == "none":
         return None, profile
     if provider == "local":
-        return _local_scorer(bundled), profile
+        return local_scorer(bundled), profile
+    if provider == "cross_encoder":
+        from webrag.wiring.cross_encoders import load_cross_encoder
+
+        return load_cross_encoder(settings, local_scorer(bundled)), profile
     return _remote_rerank(settings, provider), profile
 
 
@@ -99,7 +107,19 @@ def _name_ignored(settings: "Settings", provider: str) -> None:
         _log.warning("RERANKER_MODEL is not used, because the local reranker has one model.")
 
 
-def _local_scorer(bundled: "TokenEncoder") -> "LocalScorer":
+def choose_fallback(
+    chosen: object, bundled: "TokenEncoder"
+) -> "tuple[LocalScorer | None, ScoreProfile]":
+    """Who ranks where the chosen reranker fails, with thresholds; None for raw similarity."""
+    from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
+
+    if isinstance(chosen, CrossEncoderScorer):
+        return local_scorer(bundled), profile_for("local")
+    return None, profile_for("none")
+
+
+def local_scorer(bundled: "TokenEncoder") -> "LocalScorer":
+    """The local reranker, as the product uses it."""
     from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 
     from webrag.lexical.analysis import analyze, query_terms
@@ -108,11 +128,16 @@ def _local_scorer(bundled: "TokenEncoder") -> "LocalScorer":
 
 
 def as_postprocessor(
-    chosen: "BaseNodePostprocessor | LocalScorer | None",
+    chosen: "BaseNodePostprocessor | CrossEncoderScorer | LocalScorer | None",
 ) -> "BaseNodePostprocessor | None":
     """What was chosen, as LlamaIndex takes it."""
+    from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
     from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 
+    if isinstance(chosen, CrossEncoderScorer):
+        from llama_index.postprocessor.webrag import CrossEncoderRerank
+
+        return CrossEncoderRerank(scorer=chosen)
     if not isinstance(chosen, LocalScorer):
         return chosen
     from llama_index.postprocessor.webrag import LocalRerank

@@ -41,6 +41,27 @@ def test_two_runs_are_compared_question_by_question(
     assert result.stderr == ""
 
 
+def test_questions_that_moved_are_listed_the_worse_first(
+    questions: str, tmp_path: Path, webrag: Run
+) -> None:
+    first = write(tmp_path / "a.jsonl", record(0, "hay"), record(1, "needle"), record(2, "hay"))
+    second = write(tmp_path / "b.jsonl", record(0, "needle"), record(1, "hay"), record(2, "hay"))
+
+    result = webrag("compare", questions, first, second)
+
+    listed = result.stdout.partition("where it moved:\n")[2].splitlines()
+    assert [line.split() for line in listed[1:]] == [
+        ["q1", "1", "not", "found", "Where?"],
+        ["q0", "not", "found", "1", "Where?"],
+    ]
+
+
+def test_runs_of_equal_ranks_list_no_question(questions: str, tmp_path: Path, webrag: Run) -> None:
+    same = write(tmp_path / "a.jsonl", record(0, "needle"))
+
+    assert "where it moved" not in webrag("compare", questions, same, same).stdout
+
+
 def test_questions_of_one_run_only_are_named(questions: str, tmp_path: Path, webrag: Run) -> None:
     first = write(tmp_path / "a.jsonl", *(record(n, "hay") for n in range(8)))
     second = write(tmp_path / "b.jsonl", record(0, "needle"))

@@ -98,6 +98,20 @@ def test_whole_setting_prints_figures_and_writes_a_line_per_question(
     assert "linked" in result.stdout
 
 
+def test_what_is_stored_is_searched_and_stays(files: Files, corpus_command: Run) -> None:
+    ingested = corpus_command(None, "ingest", str(files.sites / "garden"))
+    assert ingested.exit_code == 0, ingested.stderr
+
+    result = corpus_command(None, "eval", str(files.questions), "--stored", "--out", str(files.out))
+
+    assert result.exit_code == 0, result.stderr
+    prune, visit, hopeless = files.run()
+    assert "pruned in February" in prune["retrieved"][0]["text"]
+    assert prune["retrieved"][0]["url"].startswith("file://")
+    assert (visit["abstained"], hopeless["abstained"]) == (False, True)
+    assert "Documents indexed: 3" in corpus_command(None, "status").stdout
+
+
 def test_answers_are_judged_by_band_and_reported(
     files: Files, corpus_command: Run, tmp_path: Path
 ) -> None:
@@ -238,10 +252,11 @@ async def close(databases: list[Database]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        pytest.param([], "either --site-root or --base-url", id="no-site"),
+        pytest.param([], "one of --site-root, --base-url and --stored", id="no-site"),
+        pytest.param(["--stored", "--setting", "seed"], "--stored searches", id="stored-seed"),
         pytest.param(
             ["--site-root", "SITES", "--base-url", "http://127.0.0.1:1/"],
-            "either --site-root or --base-url",
+            "one of --site-root, --base-url and --stored",
             id="both-sites",
         ),
         pytest.param(

@@ -36,6 +36,7 @@ COMMANDS = [
     "reindex",
     "drop",
     "config",
+    "models",
     "web",
     "mcp",
     "eval",

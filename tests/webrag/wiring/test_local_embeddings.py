@@ -130,6 +130,31 @@ async def test_model_of_this_process_embeds(data_dir: Path) -> None:
     )
 
 
+def cut_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [text for text in caplog.messages if "longer than the 64 tokens" in text]
+
+
+def test_texts_longer_than_the_model_reads_are_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = chosen(embedding_model=str(write_model(tmp_path / "mine"))).load()
+
+    for _ in range(2):
+        model.get_text_embedding_batch(["storage", "volume " * 65])
+
+    assert len(cut_warnings(caplog)) == 1
+
+
+def test_texts_that_the_model_reads_whole_need_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = chosen(embedding_model=str(write_model(tmp_path / "mine"))).load()
+
+    model.get_text_embedding_batch(["volume " * 64])
+
+    assert not cut_warnings(caplog)
+
+
 @pytest.mark.parametrize("network", ["model.onnx", "onnx/model.onnx"])
 def test_folder_is_loaded_as_it_is(network: str, tmp_path: Path) -> None:
     folder = write_model(tmp_path / "mine", network)

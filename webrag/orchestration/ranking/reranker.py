@@ -62,9 +62,9 @@ class PassageScorer(Protocol):
 class ChunkReranker:
     """Ranks chunks by the best of their matched children, as a scorer or postprocessor sees them.
 
-    Safe to use from several runs at once. Without a postprocessor, when it fails and when it gives
-    a score outside 0 and 1, which no threshold could judge, chunks are ranked by raw similarity,
-    never by the fused score, whose top is always near 1.
+    Safe to use from several runs at once. When the postprocessor fails and when it gives a score
+    outside 0 and 1, which no threshold could judge, another scorer takes its place. Without either,
+    chunks are ranked by raw similarity, never by the fused score, whose top is always near 1.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class ChunkReranker:
         postprocessor: "BaseNodePostprocessor | PassageScorer | None",
         profile: ScoreProfile,
         *,
+        fallback: PassageScorer | None = None,
         fallback_profile: ScoreProfile = SIMILARITY,
         top_n: int = 20,
         confidence_key: str = "confidence",
@@ -82,11 +83,13 @@ class ChunkReranker:
             postprocessor: Any, or what scores passages without one; None to rank by raw
                 similarity.
             profile: Thresholds for its scores, or for raw similarity when there is none.
-            fallback_profile: Thresholds for raw similarity.
+            fallback: Scores what the postprocessor cannot; None leaves raw similarity.
+            fallback_profile: Thresholds for the scores of the fallback, or for raw similarity.
             top_n: Chunks kept.
             confidence_key: Metadata key under which the postprocessor leaves its confidence.
         """
         self._postprocessor = postprocessor
+        self._fallback = fallback
         remember_secrets(_key_of(postprocessor))
         self._top_n = top_n
         self._confidence_key = confidence_key
@@ -108,7 +111,7 @@ class ChunkReranker:
     ) -> tuple[tuple[RankedChunk, ...], str | None]:
         """The chunks best first, at most `top_n`, and a sentence when the scorer failed.
 
-        With a sentence, the scores are raw similarities and belong to `fallback_profile`. Where the
+        With a sentence, the scores are those of `rank_by_fallback` and its profile's. Where the
         result was retrieved for other wordings of the question as well, each scores every chunk,
         and a chunk counts as `wordings_score` says.
 
@@ -131,11 +134,11 @@ class ChunkReranker:
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
         except Exception as error:  # noqa: BLE001
             cause = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
-            return self._without_scores(result, f"failed ({cause})", top_n)
+            return await self._without_scores(query, result, f"failed ({cause})", top_n)
         outside = next((s for each in tables for s in each.values() if not _is_usable(s)), None)
         if outside is not None:
             cause = f"gave a score of {outside:g}, which is not between 0 and 1 (see ScaledScores)"
-            return self._without_scores(result, cause, top_n)
+            return await self._without_scores(query, result, cause, top_n)
         ranked = _ranked(result, tables, confidences)
         wanted = f"{query} {instruction or ''}"
         prose = await in_background(prose_first, ranked, wanted)
@@ -153,13 +156,27 @@ class ChunkReranker:
         scored = await _scored_apart(postprocessor, query, result)
         return [_table(each) for each in scored], self._confidences(scored)
 
-    def _without_scores(
-        self, result: RetrievalResult, cause: str, top_n: int | None
+    async def _without_scores(
+        self, query: str, result: RetrievalResult, cause: str, top_n: int | None
     ) -> tuple[tuple[RankedChunk, ...], str]:
         name = type(self._postprocessor).__name__
-        note = f"The reranker {name} {cause}; passages are ranked by similarity instead."
+        other = "similarity" if self._fallback is None else "the local reranker"
+        note = f"The reranker {name} {cause}; passages are ranked by {other} instead."
         _log.warning("%s", note)
-        return self.passthrough(result, top_n=top_n), note
+        return await self.rank_by_fallback(query, result, top_n=top_n), note
+
+    async def rank_by_fallback(
+        self, query: str, result: RetrievalResult, *, top_n: int | None = None
+    ) -> tuple[RankedChunk, ...]:
+        """The chunks as they are ranked when the scorer fails; scores for `fallback_profile`."""
+        if self._fallback is None:
+            return self.passthrough(result, top_n=top_n)
+        if result.is_empty:
+            return ()
+        query = respelled(query, result.also_searched)
+        tables = await in_background(_scored_passages, self._fallback, query, result)
+        prose = await in_background(prose_first, _ranked(result, tables, {}), query)
+        return prose[: top_n or self._top_n]
 
     def passthrough(
         self, result: RetrievalResult, *, top_n: int | None = None
@@ -268,7 +285,7 @@ async def rank_parts(
 ) -> tuple[list[tuple[RankedChunk, ...]], str | None]:
     """Every part's chunks, best first, and a sentence when the scorer failed for one of them.
 
-    With a sentence, all are ranked by raw similarity: scores of two scorers must not meet in one
+    With a sentence, all are ranked by the fallback: scores of two scorers must not meet in one
     ranking.
 
     Args:
@@ -285,7 +302,10 @@ async def rank_parts(
     notes = [note for _, note in outcomes if note]
     if not notes:
         return [ranked for ranked, _ in outcomes], None
-    return [reranker.passthrough(result, top_n=top_n) for _, result in parts], notes[0]
+    ranked = await all_of(
+        reranker.rank_by_fallback(query, result, top_n=top_n) for query, result in parts
+    )
+    return ranked, notes[0]
 
 
 def _rank_one(

@@ -331,7 +331,9 @@ class ResearchRun:
             # Nor may scores of two scorers meet in a comparison with the last ranking.
             state.signals = None
             return ranked
-        return [reranker.passthrough(result, top_n=top_n) for _, result in retrieved]
+        return await all_of(
+            reranker.rank_by_fallback(query, result, top_n=top_n) for query, result in retrieved
+        )
 
 
 def _instruction(state: RunState) -> str | None:

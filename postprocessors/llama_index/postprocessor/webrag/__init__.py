@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from llama_index.postprocessor.webrag.adjacent_context import AdjacentContext
     from llama_index.postprocessor.webrag.cohere_rerank import CohereRerank
+    from llama_index.postprocessor.webrag.cross_encoder_rerank import CrossEncoderRerank
     from llama_index.postprocessor.webrag.depth_decay import DepthDecay
     from llama_index.postprocessor.webrag.jina_rerank import JinaRerank
     from llama_index.postprocessor.webrag.local_rerank import LocalRerank
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdjacentContext",
     "CohereRerank",
+    "CrossEncoderRerank",
     "DepthDecay",
     "JinaRerank",
     "LocalRerank",
@@ -54,6 +56,7 @@ __all__ = [
 _HOMES = {
     "AdjacentContext": "adjacent_context",
     "CohereRerank": "cohere_rerank",
+    "CrossEncoderRerank": "cross_encoder_rerank",
     "DepthDecay": "depth_decay",
     "JinaRerank": "jina_rerank",
     "LocalRerank": "local_rerank",

@@ -36,14 +36,14 @@ class AskedWording:
 
     Attributes:
         idf: Weight of each of its terms.
-        similarity: Cosine of each node with it.
+        similarity: Cosine of each node with it; None means unknown.
         page_lexical: Lexical score of each node's whole page relative to the best page, [0, 1].
     """
 
     text: str
     idf: Mapping[str, float]
-    similarity: Sequence[float]
-    page_lexical: Sequence[float]
+    similarity: Sequence[float | None]
+    page_lexical: Sequence[float | None]
 
 
 def bundle_wordings(query_bundle: "QueryBundle") -> tuple[str, ...]:
