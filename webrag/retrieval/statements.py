@@ -42,22 +42,70 @@ class Queries:
         self._conditions = (f"d.gone_at is null and {pages}", chunks)
         self._values = {**page_values, **chunk_values}
 
-    def totals(self) -> Execute:
+    def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
         """One row: pages, their children and lexical terms; tokens and number of parents.
 
         Pages and what BM25 needs do not depend on which of their chunks are wanted.
+
+        Args:
+            behind: Of the whole collection only pages with higher numbers count ...
+            stale: ... and these.
         """
         if self.scope.restricts_chunks:
             return self._statement(_CHUNK_TOTALS)
-        return self._statement(_TOTALS if self.scope.restricts_pages else _ALL_TOTALS)
+        if self.scope.restricts_pages:
+            return self._statement(_TOTALS)
+        if not behind:
+            return self._statement(_ALL_TOTALS)
+        return self._statement(_LATER_TOTALS, behind=behind, stale=list(stale))
 
-    def sizes(self) -> Execute:
-        """One row: pages of the whole collection, their children and lexical terms."""
+    def blocks(self) -> Execute:
+        """One row: the last page number of all blocks, and the totals of the pages in them."""
+        return self._statement(
+            """
+            select coalesce(max(last), 0), coalesce(sum(documents), 0),
+                   coalesce(sum(children), 0), coalesce(sum(terms), 0),
+                   coalesce(sum(tokens), 0), coalesce(sum(parents), 0)
+            from {blocks}
+            """
+        )
+
+    def left_pages(self) -> Execute:
+        """Pages in blocks that do not count there: whether one is stale, its number and totals."""
+        return self._statement(
+            """
+            select is_stale, page, 1, children, terms, tokens, parents
+            from {blocked_pages} where document is null
+            union all
+            select false, b.page, 1, b.children, b.terms, b.tokens, b.parents
+            from {documents} d join {blocked_pages} b on b.page = d.id
+            where d.gone_at is not null and b.document is not null
+            """
+        )
+
+    def block_postings(self, terms: Sequence[str]) -> Execute:
+        """As `lexical` of all pages in blocks, with a row per term and block."""
+        return self._statement(
+            "select term, pages, packed from {posting_blocks} where term = any(%(terms)s)"
+            " order by term, block",
+            terms=list(terms),
+        )
+
+    def sizes(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
+        """One row: pages of the whole collection, their children and lexical terms.
+
+        Args:
+            behind: Only pages with higher numbers count ...
+            stale: ... and these.
+        """
         return self._statement(
             """
             select count(*), coalesce(sum(child_count), 0), coalesce(sum(term_count), 0)
-            from {documents} where gone_at is null
-            """
+            from {documents}
+            where gone_at is null and (id > %(behind)s or id = any(%(stale)s))
+            """,
+            behind=behind,
+            stale=list(stale),
         )
 
     def search_settings(self, ef_search: int) -> Execute:
@@ -69,10 +117,15 @@ class Queries:
             ef_search=str(min(max(ef_search, 1), 1000)),
         )
 
-    def lexical(self, terms: Sequence[str]) -> Execute:
+    def lexical(self, terms: Sequence[str], behind: int = 0, stale: Sequence[int] = ()) -> Execute:
         """Per term: pages as (id, terms of the page, bytes of postings), and the postings.
 
         Only the condition on pages counts.
+
+        Args:
+            terms: Distinct index terms.
+            behind: Only pages with higher numbers are read ...
+            stale: ... and these.
         """
         return self._statement(
             """
@@ -80,11 +133,19 @@ class Queries:
                    string_agg(int4send(d.id) || int4send(d.term_count)
                               || int4send(length(p.packed)), ''::bytea),
                    string_agg(p.packed, ''::bytea)
-            from {postings} p join {documents} d on d.id = p.document
-            where p.term = any(%(terms)s) and {pages}
+            from (
+                select term, document, packed from {postings}
+                where term = any(%(terms)s) and document > %(behind)s
+                union all
+                select term, document, packed from {postings}
+                where term = any(%(terms)s) and document = any(%(stale)s)
+            ) p join {documents} d on d.id = p.document
+            where {pages}
             group by p.term
             """,
             terms=list(terms),
+            behind=behind,
+            stale=list(stale),
         )
 
     def frequencies(self, terms: Sequence[str]) -> Execute:
@@ -305,7 +366,10 @@ _POSTINGS_OF = """
 # ones are those of thousands of filters.
 @lru_cache(maxsize=256)
 def _composed(text: str, collection: str, conditions: tuple[str, str], columns: str) -> bytes:
-    names = ("documents", "parents", "data_children", "postings")
+    names = (
+        *("documents", "parents", "data_children", "postings"),
+        *("blocks", "blocked_pages", "posting_blocks"),
+    )
     pages, chunks = conditions
     composed = sql.SQL(text).format(
         pages=sql.SQL(pages),
@@ -373,6 +437,18 @@ _ALL_TOTALS = """
            - (select count(*) from {parents} p where p.document = any(array(
                 select g.id from {documents} g where g.gone_at is not null)))
     from {documents} d where {pages}
+"""
+
+_LATER_TOTALS = """
+    with later as materialized (
+        select d.* from {documents} d where d.id > %(behind)s and {pages}
+        union all
+        select d.* from {documents} d where d.id = any(%(stale)s) and {pages}
+    )
+    select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
+           coalesce(sum(d.token_count), 0),
+           (select count(*) from {parents} p where p.document = any(array(select id from later)))
+    from later d
 """
 
 _CHUNK_TOTALS = """

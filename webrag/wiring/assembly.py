@@ -17,6 +17,7 @@ from webrag.corpus.mapped_links import MappedLinks
 from webrag.corpus.page_cutter import WorkerCutter
 from webrag.corpus.page_worker import CutSetup
 from webrag.corpus.pages import Corpus
+from webrag.corpus.posting_blocks import gather_postings
 from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.corpus.site_maps import SiteMapStore
 from webrag.embedding.bundled_model import BundledModel
@@ -281,6 +282,7 @@ async def _open_corpus(
         database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
     )
     await finish_interrupted_load(database)
+    await gather_postings(database)
     if settings.embedding_provider != "auto":
         return choice, None
     fresh = choose_embedding(settings, None, bundled).name
