@@ -129,19 +129,20 @@ class Queries:
         """
         return self._statement(
             """
-            select p.term,
-                   string_agg(int4send(d.id) || int4send(d.term_count)
-                              || int4send(length(p.packed)), ''::bytea),
-                   string_agg(p.packed, ''::bytea)
+            select term, string_agg(int4send(id) || int4send(term_count)
+                                    || int4send(length(packed)), ''::bytea),
+                   string_agg(packed, ''::bytea)
             from (
-                select term, document, packed from {postings}
-                where term = any(%(terms)s) and document > %(behind)s
+                select p.term, p.packed, d.id, d.term_count
+                from {postings} p join {documents} d on d.id = p.document
+                where p.term = any(%(terms)s) and {pages}
+                  and p.document > %(behind)s and d.id > %(behind)s
                 union all
-                select term, document, packed from {postings}
-                where term = any(%(terms)s) and document = any(%(stale)s)
-            ) p join {documents} d on d.id = p.document
-            where {pages}
-            group by p.term
+                select p.term, p.packed, d.id, d.term_count
+                from {postings} p join {documents} d on d.id = p.document
+                where p.term = any(%(terms)s) and {pages} and p.document = any(%(stale)s)
+            ) found
+            group by term
             """,
             terms=list(terms),
             behind=behind,
@@ -236,6 +237,8 @@ class Queries:
             columns: Of `data_children c`; the distance follows them.
         """
         text = _IN_GRAPH_CHUNKS if self.scope.restricts_chunks else _IN_GRAPH
+        allowed = _AMONG_PAGES if self.scope.restricts_pages else _NOT_GONE
+        text = text.replace("<allowed>", allowed)
         return self._statement(text, columns, vector=HalfVector(list(vector)), limit=limit)
 
     def allowed(self, children: Sequence[tuple[int, int]]) -> Execute:
@@ -473,19 +476,28 @@ _OF_FEW = f"""
     from best join {{data_children}} c on c.id = best.id
 """
 
+# A few pages to know of, where those that have not gone are as many as there are.
+_NOT_GONE = """
+    case when c.document in (select d.id from {documents} d where d.gone_at is not null)
+    then null else true end
+"""
+
+_AMONG_PAGES = (
+    "case when c.document in (select d.id from {documents} d where {pages}) then true end"
+)
+
 # The parameter stands in ORDER BY itself: a column of a CTE would keep the index from being used.
 # CASE keeps the planner from turning the condition into a join or a scan of its own index.
 _IN_GRAPH = """
     select {columns}, c.embedding <=> %(vector)s from {data_children} c
-    where case when c.document in (select d.id from {documents} d where {pages}) then true end
-      and c.embedding is not null
+    where (<allowed>) and c.embedding is not null
     order by c.embedding <=> %(vector)s limit %(limit)s
 """
 
 # Only the rows the walk visits are looked up.
 _IN_GRAPH_CHUNKS = f"""
     select {{columns}}, c.embedding <=> %(vector)s from {{data_children}} c
-    where case when c.document in (select d.id from {{documents}} d where {{pages}}) then true end
+    where (<allowed>)
       and case when (
           select {{chunks}} from {{documents}} d {_PARENT_OF} where d.id = c.document
       ) then true end

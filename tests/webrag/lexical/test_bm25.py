@@ -15,23 +15,17 @@ from webrag.lexical.bm25 import (
     score_pages,
     split_key,
 )
+from webrag.lexical.postings import POSTING
 
 
 def postings(term: str, *entries: tuple[int, int, int, int], page_terms: int = 10) -> TermPostings:
     """Postings from (document, ordinal, frequency, length), each as a page of its own."""
-    pages, ordinals, frequencies, lengths = (
-        (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
-        if entries
-        else [np.empty(0, np.int64)] * 4
-    )
     return TermPostings(
         term,
-        pages,
+        np.array([entry[0] for entry in entries], dtype=np.int64),
         np.full(len(entries), page_terms),
         np.ones(len(entries), np.int64),
-        ordinals,
-        frequencies.astype(float),
-        lengths,
+        np.array([entry[1:] for entry in entries], dtype=POSTING),
     )
 
 
