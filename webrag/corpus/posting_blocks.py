@@ -190,8 +190,8 @@ select b.first, b.last, b.id from {blocks} b join (
 
 _GATHER = (
     """
-    insert into {posting_blocks} (term, block, pages, packed)
-    select p.term, %(block)s,
+    insert into {posting_blocks} (block, term, pages, packed)
+    select %(block)s, p.term,
            string_agg(int4send(d.id) || int4send(d.term_count) || int4send(length(p.packed)),
                       ''::bytea order by p.document, p.segment),
            string_agg(p.packed, ''::bytea order by p.document, p.segment)
@@ -201,6 +201,7 @@ _GATHER = (
     # Rows of pages that are being deleted are held by others: no two wait for each other.
     "select from {blocked_pages} where block = %(old)s for update nowait",
     "delete from {blocks} where id = %(old)s",
+    "delete from {posting_blocks} where block = %(old)s",
     # A page that was changed meanwhile, or is being changed, counts as stale.
     """
     with kept as (

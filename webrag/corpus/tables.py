@@ -394,16 +394,15 @@ create index if not exists blocked_pages_left
 on {schema}.blocked_pages (page) where document is null""",
     """
 create table if not exists {schema}.posting_blocks (
+  block int4,
   term text,
-  block int4 references {schema}.blocks on delete cascade,
   pages bytea not null,
   packed bytea not null,
-  primary key (term, block)
+  primary key (block, term)
 )""",
     # Packed numbers hardly shrink.
     "alter table {schema}.posting_blocks alter column pages set storage external",
     "alter table {schema}.posting_blocks alter column packed set storage external",
-    "create index if not exists posting_blocks_block on {schema}.posting_blocks (block)",
     """
 create index if not exists documents_gone on {schema}.documents (id)
 where gone_at is not null""",

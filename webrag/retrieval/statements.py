@@ -86,8 +86,8 @@ class Queries:
     def block_postings(self, terms: Sequence[str]) -> Execute:
         """As `lexical` of all pages in blocks, with a row per term and block."""
         return self._statement(
-            "select term, pages, packed from {posting_blocks} where term = any(%(terms)s)"
-            " order by term, block",
+            "select p.term, p.pages, p.packed from {blocks} b"
+            " join {posting_blocks} p on p.block = b.id and p.term = any(%(terms)s)",
             terms=list(terms),
         )
 

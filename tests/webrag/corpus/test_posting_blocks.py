@@ -142,7 +142,7 @@ async def replace(_: Database, __: Corpus, indexer: Indexer, make_document: Any)
 
 
 async def add_nodes(database: Database, *_: Any) -> None:
-    store = CorpusVectorStore(database=database)
+    store = CorpusVectorStore(database=database, embed_dim=16)
     node = TextNode(
         text="A snapshot of the port.", embedding=[0.5] * 16, metadata={"source_url": url(6)}
     )
