@@ -37,6 +37,7 @@ from psycopg import sql
 from search_latency import row
 
 from webrag.app import WebRAG
+from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.posting_blocks import gather_postings
 from webrag.corpus.schema import list_collections, table
 from webrag.corpus.tables import index_statements
@@ -454,12 +455,12 @@ class Lab:
             at_60, at_10 = np.mean(exact[name], axis=0)
             print(f"  {'':<30}recall@60 {at_60:.3f}, @10 {at_10:.3f}", flush=True)
 
-    def forget_pages(self, pages: Sequence[int]) -> None:
+    async def forget_pages(self, database: Database, urls: Sequence[str]) -> None:
         """Delete pages one by one, check that results are exact without them, store them anew."""
         times = []
-        for page in pages:
+        for url in urls:
             started = time.perf_counter()
-            self.run("delete from {documents} where id = %s", page)
+            await forget_page(database, url)
             times.append((time.perf_counter() - started) * 1000)
         row(f"forget a page of {PAGE} chunks", times)
         self.note_alive()
@@ -468,10 +469,9 @@ class Lab:
             recall(self.corpus.scores(question), self.packed(question, totals), 60)
             for question in self.corpus.questions(10, 3)
         ]
-        print(f"  {'':<30}recall@60 {np.mean(exact):.3f} without {len(pages)} pages")
+        print(f"  {'':<30}recall@60 {np.mean(exact):.3f} without {len(urls)} pages")
         (last,) = self.run("select max(id) from {documents}")[0]
-        fresh = range(last + 1, last + 1 + len(pages))
-        added = [self.load([page], [new])[1] * 1000 for page, new in zip(pages, fresh, strict=True)]
+        added = [self.load([page], [last + page])[1] * 1000 for page in range(1, 31)]
         row("add a page's words", added)
         self.run("delete from {documents} where id > %s", last)
 
@@ -497,7 +497,7 @@ async def run(chosen: argparse.Namespace) -> None:
                     await rag.drop_collection()
 
 
-_FEW_PAGES = "select id from {documents} order by hashint4(id) limit 30"
+_FEW_PAGES = "select url from {documents} order by hashint4(id) limit 30"
 
 
 async def measure(
@@ -525,7 +525,7 @@ async def measure(
         if with_references:
             lab.make_references()
         lab.compare(min(chosen.questions, chosen.checked), with_references=with_references)
-        lab.forget_pages([number for (number,) in lab.run(_FEW_PAGES)])
+        await lab.forget_pages(database, [url for (url,) in lab.run(_FEW_PAGES)])
         if with_references:
             lab.run("drop table {rows}, {texts}")
 
