@@ -109,6 +109,30 @@ def test_best_orders_by_score_then_by_id() -> None:
     assert scores.best(2).tolist() == [5, 3]
 
 
+@given(st.integers(1, 3_000), st.integers(1, 9), st.integers(1, 100), st.integers(0, 99))
+def test_best_of_many_are_those_of_sorting_all(
+    count: int, different: int, limit: int, seed: int
+) -> None:
+    values = np.random.default_rng(seed).integers(0, different + 1, count).astype(float)
+
+    found = LexicalScores(np.arange(count), values).best(limit).tolist()
+
+    order = sorted(range(count), key=lambda place: (-values[place], place))
+    assert found == [place for place in order if values[place] > 0][:limit]
+
+
+@given(st.dictionaries(st.tuples(st.integers(1, 9), st.integers(0, 30)), st.integers(1, 9)))
+def test_children_are_told_apart_by_page_and_place(held: dict[tuple[int, int], int]) -> None:
+    entries = [postings("port", *((*place, count, 20) for place, count in sorted(held.items())))]
+
+    scores, _ = score_children(entries, CorpusTotals(9, 279, 5_580))
+
+    every = np.array([child_key(page, place) for page in range(1, 10) for place in range(31)])
+    is_held = [split_key(key) in held for key in every.tolist()]
+    assert (scores.at(every) > 0).tolist() == is_held
+    assert len(scores.best()) == len(held)
+
+
 def test_scores_at_unknown_ids_are_zero() -> None:
     scores = LexicalScores(np.array([3, 5]), np.array([1.0, 2.0]))
 
