@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from psycopg import sql
 
 __all__ = [
+    "BLOCK_TABLES",
     "CHILDREN",
     "DOCUMENTS",
     "FIRST_TABLES",
@@ -35,10 +36,12 @@ FIRST_TABLES = (
     "documents",
     "corpus_meta",
 )
+BLOCK_TABLES = ("posting_blocks", "blocked_pages", "blocks")
+"""A collection of any version may lack them until it is opened."""
+
 TABLES = (
     *("jobs", "schedules", "host_turns", "robots_files"),
-    *("crawl_urls", "crawls", "page_outcomes", "site_maps"),
-    *("posting_blocks", "blocked_pages", "blocks", *FIRST_TABLES),
+    *("crawl_urls", "crawls", "page_outcomes", "site_maps", *BLOCK_TABLES, *FIRST_TABLES),
 )
 
 NEXT_CHILDREN = "reindex_children"
@@ -430,12 +433,12 @@ def children_statements(
 
 
 def index_statements(
-    collection: str, dimensions: int, version: int = SCHEMA_VERSION
+    collection: str, dimensions: int, version: int = SCHEMA_VERSION, *, with_blocks: bool = True
 ) -> dict[str, sql.Composed]:
     """Name of each index that is not a constraint, and the statement that creates it."""
     statements = {}
     later = [text for step, texts in _MIGRATIONS.items() if step <= version for text in texts]
-    later += _BLOCKS if version == SCHEMA_VERSION else ()
+    later += _BLOCKS if with_blocks else ()
     for text in (*_STATEMENTS, *later):
         match = re.search(r"create index (?:if not exists )?(\w+)", text)
         if match is not None:

@@ -10,6 +10,7 @@ from llama_index.core.schema import TextNode
 from psycopg import sql
 
 from webrag.corpus.indexer import Indexer
+from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.corpus.posting_blocks import BLOCK_PAGES, gather_postings
@@ -51,7 +52,7 @@ async def pages(indexer: Indexer, make_document: Callable[..., NormalizedDocumen
 
 
 async def execute(database: Database, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-    names = ("documents", "postings", "blocks", "blocked_pages", "posting_blocks")
+    names = ("documents", "documents_gone", "postings", "blocks", "blocked_pages", "posting_blocks")
     tables = {name: table(database.config.collection, name) for name in names}
 
     async def work(connection: Any) -> Any:
@@ -272,6 +273,9 @@ async def test_a_collection_without_the_tables_gets_them_when_it_is_opened(
     database: Database,
 ) -> None:
     await execute(database, "drop table {posting_blocks}, {blocked_pages}, {blocks}")
+    await execute(database, "drop index {documents_gone}")
+    before = await check_corpus(database)
+    assert {check.name for check in before.checks if check.level != "ok"} == {"schema"}
 
     await ensure_schema(database, embedding_model="counting", embedding_dimensions=16)
 
