@@ -195,7 +195,7 @@ def schema_check(meta: CorpusMeta) -> Check:
     model, dimensions = meta.embedding
     found = f"Schema version {meta.version}; vectors of {model} ({dimensions})."
     if not meta.is_current:
-        remedy = f"None needed: the next command that uses it brings it to {SCHEMA_VERSION}, with all tables."
+        remedy = f"None needed: the next command that uses it makes version {SCHEMA_VERSION} whole."
         return Check(name="schema", level="warn", found=found, remedy=remedy)
     return Check(name="schema", level="ok", found=found)
 
