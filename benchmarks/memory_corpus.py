@@ -27,6 +27,7 @@ from webrag.ingestion.models import FetchedPage
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.lexical.bm25 import CorpusTotals, TermPostings, score_children, score_pages
 from webrag.lexical.fusion import fuse_scores
+from webrag.lexical.postings import POSTING
 from webrag.retrieval.models import RetrievalConfig
 
 CONFIG = RetrievalConfig()
@@ -77,9 +78,9 @@ class MemoryCorpus:
         self.parents: dict[str, str] = {}
         self._postings: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
         self._extractor = FeatureExtractor(analyze, EMBEDDING, 200_000)
-        texts, lengths = [], Counter()
+        texts, places, lengths = [], [], Counter()
         for number, page in enumerate(pages):
-            for child, indexed in children_of(number, page, self.parents):
+            for place, (child, indexed) in enumerate(children_of(number, page, self.parents)):
                 terms = analyze(indexed)
                 row = len(self.children)
                 for term, count in Counter(terms).items():
@@ -87,8 +88,10 @@ class MemoryCorpus:
                 lengths[number] += len(terms)
                 self.children.append(child)
                 texts.append(indexed)
+                places.append(place)
+        self._place_of = np.array(places)
         self._page_of = np.array([child.page for child in self.children])
-        self._lengths = dict(lengths)
+        self._lengths = np.array([lengths[number] for number in range(len(pages))])
         self._vectors = (embedding or EMBEDDING).encode(texts)
         self._encode_questions = embedding.encode_questions if embedding else EMBEDDING.encode
         self._totals = CorpusTotals(len(pages), len(self.children), sum(lengths.values()))
@@ -132,14 +135,16 @@ class MemoryCorpus:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, float]]:
         postings = []
         for term in terms:
-            entries = np.array(self._postings.get(term, []), dtype=np.int64).reshape(-1, 3)
-            rows, counts, lengths = entries.T
-            keys = (self._page_of[rows] << 16) | (rows & 0xFFFF) if len(rows) else rows
-            postings.append(TermPostings(term, keys, counts.astype(float), lengths.astype(float)))
+            rows, *counted = np.array(self._postings.get(term, []), np.int64).reshape(-1, 3).T
+            entries = np.empty(len(rows), POSTING)
+            entries["ordinal"] = self._place_of[rows]
+            entries["tf"], entries["length"] = np.minimum(counted[0], 255), counted[1]
+            owners = self._page_of[rows]
+            ones = np.ones(len(rows), np.int64)
+            postings.append(TermPostings(term, owners, self._lengths[owners], ones, entries))
         scored, idf = score_children(postings, self._totals)
-        every = np.arange(len(self.children))
-        lexical = scored.at((self._page_of << 16) | (every & 0xFFFF))
-        by_page = score_pages(postings, self._lengths, self._totals)
+        lexical = scored.at((self._page_of << 16) | self._place_of)
+        by_page = score_pages(postings, self._totals)
         return lexical, by_page.at(np.arange(len(self.pages))), idf
 
     def _distinct(self, rows: NDArray[np.int64], order: NDArray[np.int64]) -> list[int]:

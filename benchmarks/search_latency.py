@@ -225,7 +225,7 @@ class Lab:
                 terms = query_terms(question)
                 started = time.perf_counter()
                 rows = fetch(connection, queries.lexical(terms))
-                scores, _ = score_children(term_postings(terms, rows)[0], totals)
+                scores, _ = score_children(term_postings(terms, rows), totals)
                 best = scores.best(60)
                 times.append((time.perf_counter() - started) * 1000)
                 if len(exact) < 5:

@@ -12,6 +12,7 @@ from webrag.corpus import queries
 from webrag.corpus.bulk_load import index_deferred
 from webrag.corpus.mapped_links import enriched
 from webrag.corpus.models import CorpusStatus, FailedPage, LinkCandidate, PageListing, StoredPage
+from webrag.corpus.posting_blocks import gather_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding, read_embedding, table
 from webrag.corpus.writer import (
@@ -229,7 +230,10 @@ class Corpus(CorpusReader):
             await self._check_model(connection)
             return await queries.read_pages(connection, self._collection, ids)
 
-        return await self._database.run(work)
+        stored = await self._database.run(work)
+        if may_be_due([page.page_id for page in stored]):
+            await gather_postings(self._database)
+        return stored
 
     def index_deferred(self, coming: int) -> AbstractAsyncContextManager[bool]:
         """Within it, many rows are loaded; the vector index is built at the end if that is faster.

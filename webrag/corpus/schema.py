@@ -111,7 +111,7 @@ async def migrate_tables(
         user = connection.info.user
         raise StorageError(
             f"The user {user!r} may not bring the collection {collection!r} from schema version"
-            f" {version} to {SCHEMA_VERSION}.",
+            f" {version} to {SCHEMA_VERSION}, or add tables that it lacks.",
             hint="Run WebRAG once as the owner of its schema.",
         ) from error
     update = sql.SQL("update {} set value = %s where key = 'schema_version'").format(
@@ -119,7 +119,7 @@ async def migrate_tables(
     )
     await connection.execute(update, (Jsonb(SCHEMA_VERSION),))
     logger.info(
-        "Brought the collection %s from schema version %d to %d.",
+        "Brought the collection %s from schema version %d to %d, with all its tables.",
         *(collection, version, SCHEMA_VERSION),
     )
 
@@ -139,11 +139,18 @@ class CorpusMeta(NamedTuple):
         version: Of its tables.
         embedding: Model and dimensions it was made with.
         is_loading: A large load has put the vector index off and has not built it.
+        has_blocks: The tables of posting blocks are there; an earlier WebRAG made none.
     """
 
     version: int
     embedding: tuple[str, int]
     is_loading: bool = False
+    has_blocks: bool = True
+
+    @property
+    def is_current(self) -> bool:
+        """No table and no column is missing."""
+        return self.version == SCHEMA_VERSION and self.has_blocks
 
 
 def table(collection: str, name: str) -> sql.Composed:
@@ -187,7 +194,7 @@ async def ensure_schema(
 
     async def work(connection: AsyncConnection[TupleRow]) -> None:
         found = await read_meta(connection, collection)
-        if found is None or found.version < SCHEMA_VERSION:
+        if found is None or not found.is_current:
             await lock_tables(connection, collection)
             found = await read_meta(connection, collection)
         if found is None:
@@ -196,7 +203,7 @@ async def ensure_schema(
             await create_tables(connection, collection, wanted)
         elif found.embedding != wanted:
             raise _model_mismatch(collection, found.embedding, wanted)
-        elif found.version < SCHEMA_VERSION:
+        elif not found.is_current:
             await migrate_tables(connection, collection, found.version)
 
     await database.run(work)
@@ -216,12 +223,12 @@ async def update_schema(database: "Database") -> tuple[str, int] | None:
 
     async def work(connection: AsyncConnection[TupleRow]) -> tuple[str, int] | None:
         found = await read_meta(connection, collection)
-        if found is not None and found.version < SCHEMA_VERSION:
+        if found is not None and not found.is_current:
             await lock_tables(connection, collection)
             found = await read_meta(connection, collection)
         if found is None:
             return None
-        if found.version < SCHEMA_VERSION:
+        if not found.is_current:
             await migrate_tables(connection, collection, found.version)
         return found.embedding
 
@@ -297,11 +304,13 @@ async def _forget_hosts(connection: AsyncConnection[TupleRow]) -> None:
         await connection.execute(delete)
 
 
-async def _exists(connection: AsyncConnection[TupleRow], collection: str) -> bool:
+async def _exists(
+    connection: AsyncConnection[TupleRow], collection: str, name: str = "corpus_meta"
+) -> bool:
     # Not to_regclass: it reads no table, so it does not notice what another process committed
     # while this one waited for the advisory lock.
     cursor = await connection.execute(
-        "select from pg_tables where schemaname = %s and tablename = 'corpus_meta'", (collection,)
+        "select from pg_tables where schemaname = %s and tablename = %s", (collection, name)
     )
     return await cursor.fetchone() is not None
 
@@ -334,7 +343,8 @@ async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> C
             hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
         )
     embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
-    return CorpusMeta(version, embedding, LOADING_KEY in meta)
+    has_blocks = await _exists(connection, collection, "posting_blocks")
+    return CorpusMeta(version, embedding, LOADING_KEY in meta, has_blocks)
 
 
 def _announce(connection: AsyncConnection[TupleRow], collection: str) -> None:

@@ -259,7 +259,13 @@ def write_pages(collection: str, pages: Sequence[EmbeddedPage]) -> Steps[list[in
 
 
 def next_page_ids(collection: str, count: int) -> Steps[list[int]]:
-    """Give row numbers for pages that are about to be loaded, in ascending order."""
+    """Give row numbers for pages that are about to be loaded, in ascending order.
+
+    From here on the transaction holds the table, so that others can wait for these pages.
+    """
+    yield Execute(
+        sql.SQL("lock table {} in row exclusive mode").format(table(collection, "documents"))
+    )
     rows = yield Execute(
         sql.SQL("select nextval(pg_get_serial_sequence(%s, 'id')) from generate_series(1, %s)"),
         (table(collection, "documents").as_string(), count),

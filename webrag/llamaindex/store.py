@@ -26,7 +26,8 @@ from webrag.corpus.bulk_load import (
     index_deferred,
     must_keep_index,
 )
-from webrag.corpus.schema import corpus_embedding, ensure_schema
+from webrag.corpus.posting_blocks import gather_postings
+from webrag.corpus.schema import ensure_schema, update_schema
 from webrag.errors import ConfigurationError, InputError, StorageError
 from webrag.llamaindex.store_rows import (
     add_nodes,
@@ -100,7 +101,7 @@ class StoreCollection:
 
     async def _prepare(self, database: Database) -> None:
         model, dimensions = self._embedding
-        existing = await corpus_embedding(database)
+        existing = await update_schema(database)
         if existing is None:
             await ensure_schema(database, embedding_model=model, embedding_dimensions=dimensions)
         elif existing[1] != dimensions:
@@ -109,6 +110,7 @@ class StoreCollection:
                 f"made with {existing[0]}; embed_dim is {dimensions}."
             )
         await finish_interrupted_load(database)
+        await gather_postings(database)
 
     async def _prepare_apart(self) -> None:
         database = Database(self.database.config)

@@ -16,6 +16,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
+from webrag.corpus.posting_blocks import mark_stale
 from webrag.corpus.rows import (
     ChildRow,
     ParentRow,
@@ -441,6 +442,7 @@ def _index_terms(
         ).format(documents=table(collection, "documents"), parents=table(collection, "parents")),
         (child_count, sum(map(len, terms)), page_id, page_id),
     )
+    yield from mark_stale(collection, page_id)
 
 
 _SELECT = f"""

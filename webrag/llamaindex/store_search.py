@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (
-    LexicalScores,
+    ChildScores,
     child_key,
     score_children,
     split_key,
-    term_postings,
 )
 from webrag.lexical.fusion import fuse_scores
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
-from webrag.postgres.steps import Begin, Rows, Steps, begin_snapshot, together
-from webrag.retrieval.plans import best_by_words, find_nearest, totals_of
+from webrag.postgres.steps import Begin, Rows, Steps, begin_snapshot
+from webrag.retrieval.plans import best_by_words, find_nearest, read_postings
 from webrag.retrieval.statements import CHUNK_KEY, Queries
 
 __all__ = ["LEXICAL_MODES", "SearchOptions", "search", "select_varied"]
@@ -216,14 +215,14 @@ def _begin_graph_search(options: SearchOptions, limit: int) -> Begin:
 
 def _lexical(
     queries: Queries, query: VectorStoreQuery, limit: int
-) -> Steps[tuple[LexicalScores, list[int]]]:
+) -> Steps[tuple[ChildScores, list[int]]]:
     """BM25 of all chunks that hold a word of the question, and the best that pass the filters.
 
     Metadata are of chunks: how rare a word is, is counted over the whole collection.
     """
     terms = query_terms(query.query_str or "")
-    sizes, rows = yield from together(queries.sizes(), queries.lexical(terms))
-    scores, _ = score_children(term_postings(terms, rows)[0], totals_of(sizes))
+    totals, postings = yield from read_postings(queries, terms)
+    scores, _ = score_children(postings, totals)
     return scores, (yield from best_by_words(queries, scores, limit))
 
 

@@ -10,6 +10,7 @@ from llama_index.postprocessor.webrag.selection import depth_weight
 from numpy.typing import NDArray
 
 from webrag.lexical.bm25 import (
+    ChildScores,
     CorpusTotals,
     LexicalScores,
     TermPostings,
@@ -38,6 +39,7 @@ __all__ = [
     "find_chunks",
     "find_nearest",
     "parents_of",
+    "read_postings",
     "read_totals",
     "read_whole",
     "totals_of",
@@ -90,6 +92,74 @@ class Found:
     idf: dict[str, float] = field(default_factory=dict)
     wording_idf: tuple[dict[str, float], ...] = ()
     is_cut: bool = False
+
+
+_NOTHING = CorpusTotals()
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The pages whose postings are read from blocks; a search of some pages reads none.
+
+    Attributes:
+        last: Pages with higher numbers are in no block.
+        totals: Of the pages in blocks, without `left`.
+        left: Pages that do not count there any more.
+        stale: Those of them that are stored all the same, with other postings.
+    """
+
+    last: int = 0
+    totals: CorpusTotals = _NOTHING
+    left: Sequence[int] = ()
+    stale: Sequence[int] = ()
+
+    def with_others(self, others: CorpusTotals) -> CorpusTotals:
+        """Totals of the pages in blocks and of others."""
+        return CorpusTotals(*map(sum, zip(self.totals, others, strict=True)))
+
+
+def read_blocks(queries: Queries) -> Steps[Blocks]:
+    """What the blocks hold that the search of a whole collection reads."""
+    if queries.scope.restricts_pages:
+        return Blocks()
+    ((counted,), left) = yield from together(queries.blocks(), queries.left_pages())
+    gone = [sum(column) for column in zip(*(row[2:] for row in left), strict=True)]
+    pairs = zip(map(int, counted[1:]), gone or [0] * len(_NOTHING), strict=True)
+    return Blocks(
+        int(counted[0]),
+        CorpusTotals(*(every - without for every, without in pairs)),
+        [row[1] for row in left],
+        [row[1] for row in left if row[0]],
+    )
+
+
+def _postings_of(queries: Queries, terms: Sequence[str], blocks: Blocks) -> list[Execute]:
+    """Statements that read postings: those in blocks, and the others."""
+    in_blocks = terms if blocks.last else ()
+    return [
+        queries.block_postings(in_blocks),
+        queries.lexical(terms, blocks.last, blocks.stale),
+    ]
+
+
+def _postings(
+    terms: Sequence[str], block_rows: Rows, later_rows: Rows, blocks: Blocks
+) -> list[TermPostings]:
+    in_blocks = term_postings(terms, block_rows, blocks.left)
+    later = term_postings(terms, later_rows)
+    return [one.with_others(other) for one, other in zip(in_blocks, later, strict=True)]
+
+
+def read_postings(
+    queries: Queries, terms: Sequence[str]
+) -> Steps[tuple[CorpusTotals, list[TermPostings]]]:
+    """Pages of the whole collection, their children and terms, and the postings of some terms."""
+    blocks = yield from read_blocks(queries)
+    sizes, block_rows, later_rows = yield from together(
+        queries.sizes(blocks.last, blocks.stale), *_postings_of(queries, terms, blocks)
+    )
+    totals = blocks.with_others(totals_of(sizes))
+    return totals, _postings(terms, block_rows, later_rows, blocks)
 
 
 def read_totals(queries: Queries) -> Steps[CorpusTotals]:
@@ -198,7 +268,7 @@ def _hits(
 class _Words:
     """What the words of a question say of chunks and of pages, and how rare each term is."""
 
-    chunks: LexicalScores
+    chunks: ChildScores
     pages: LexicalScores
     idf: dict[str, float]
 
@@ -224,27 +294,30 @@ def _both_legs(
     is_apart = statistics == "corpus" and queries.scope.restricts_pages
     terms = list(dict.fromkeys(term for each in asked for term in each.terms))
     vectors = [each.vector for each in asked if any(each.vector)]
+    blocks = yield from read_blocks(queries)
     batch = [
-        queries.totals(),
-        queries.lexical(terms),
+        queries.totals(blocks.last, blocks.stale),
+        *_postings_of(queries, terms, blocks),
         queries.search_settings(config.hnsw_ef_search),
     ]
     batch += [queries.sizes(), queries.frequencies(terms)] if is_apart else []
     batch += [_first_try(queries, vector, limit, few) for vector in vectors]
-    totals_rows, lexical_rows, _, *others = yield from together(*batch)
+    totals_rows, block_rows, later_rows, _, *others = yield from together(*batch)
     totals = totals_of(totals_rows)
+    if not queries.scope.restricts_chunks:
+        totals = blocks.with_others(totals)
     nearest = others[len(others) - len(vectors) :]
     if queries.scope.restricts and any(_are_too_many(rows, few) for rows in nearest):
         nearest = yield from together(
             *(queries.nearest_in_graph(vector, limit) for vector in vectors)
         )
     by_vector = iter(nearest)
-    postings, lengths = term_postings(terms, lexical_rows)
+    postings = _postings(terms, block_rows, later_rows, blocks)
     by_term = {entry.term: entry for entry in postings}
     counted = (totals_of(others[0]), others[1]) if is_apart else (totals, None)
     legs = [
         _Legs(
-            _score_words([by_term[term] for term in each.terms], lengths, *counted),
+            _score_words([by_term[term] for term in each.terms], *counted),
             [child_key(*row[:2]) for row in next(by_vector)] if any(each.vector) else [],
         )
         for each in asked
@@ -254,7 +327,6 @@ def _both_legs(
 
 def _score_words(
     postings: Sequence[TermPostings],
-    page_lengths: Mapping[int, int],
     totals: CorpusTotals,
     frequency_rows: Rows | None,
 ) -> _Words:
@@ -264,7 +336,7 @@ def _score_words(
         in_pages = {term: pages for term, pages, _ in frequency_rows}
         in_children = {term: children for term, _, children in frequency_rows}
     chunks, idf = score_children(postings, totals, in_children)
-    return _Words(chunks, score_pages(postings, page_lengths, totals, in_pages), idf)
+    return _Words(chunks, score_pages(postings, totals, in_pages), idf)
 
 
 def find_nearest(
@@ -309,11 +381,11 @@ def _are_too_many(rows: Rows, most: int) -> bool:
     return bool(rows) and int(rows[0][-1]) > most
 
 
-def best_by_words(queries: Queries, scores: LexicalScores, limit: int) -> Steps[list[int]]:
+def best_by_words(queries: Queries, scores: ChildScores, limit: int) -> Steps[list[int]]:
     """Keys of the best chunks by BM25 among those in scope, best first."""
     if not queries.scope.restricts_chunks:
         return [int(key) for key in scores.best(limit)]
-    ranked = [int(key) for key in scores.best(len(scores.ids))]
+    ranked = [int(key) for key in scores.best()]
     kept: list[int] = []
     start, size = 0, limit * _FIRST_LOOK
     while start < len(ranked) and len(kept) < limit:

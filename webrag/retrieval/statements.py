@@ -42,22 +42,70 @@ class Queries:
         self._conditions = (f"d.gone_at is null and {pages}", chunks)
         self._values = {**page_values, **chunk_values}
 
-    def totals(self) -> Execute:
+    def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
         """One row: pages, their children and lexical terms; tokens and number of parents.
 
         Pages and what BM25 needs do not depend on which of their chunks are wanted.
+
+        Args:
+            behind: Of the whole collection only pages with higher numbers count ...
+            stale: ... and these.
         """
         if self.scope.restricts_chunks:
             return self._statement(_CHUNK_TOTALS)
-        return self._statement(_TOTALS if self.scope.restricts_pages else _ALL_TOTALS)
+        if self.scope.restricts_pages:
+            return self._statement(_TOTALS)
+        if not behind:
+            return self._statement(_ALL_TOTALS)
+        return self._statement(_LATER_TOTALS, behind=behind, stale=list(stale))
 
-    def sizes(self) -> Execute:
-        """One row: pages of the whole collection, their children and lexical terms."""
+    def blocks(self) -> Execute:
+        """One row: the last page number of all blocks, and the totals of the pages in them."""
+        return self._statement(
+            """
+            select coalesce(max(last), 0), coalesce(sum(documents), 0),
+                   coalesce(sum(children), 0), coalesce(sum(terms), 0),
+                   coalesce(sum(tokens), 0), coalesce(sum(parents), 0)
+            from {blocks}
+            """
+        )
+
+    def left_pages(self) -> Execute:
+        """Pages in blocks that do not count there: whether one is stale, its number and totals."""
+        return self._statement(
+            """
+            select is_stale, page, 1, children, terms, tokens, parents
+            from {blocked_pages} where document is null
+            union all
+            select false, b.page, 1, b.children, b.terms, b.tokens, b.parents
+            from {documents} d join {blocked_pages} b on b.page = d.id
+            where d.gone_at is not null and b.document is not null
+            """
+        )
+
+    def block_postings(self, terms: Sequence[str]) -> Execute:
+        """As `lexical` of all pages in blocks, with a row per term and block."""
+        return self._statement(
+            "select p.term, p.pages, p.packed from {blocks} b"
+            " join {posting_blocks} p on p.block = b.id and p.term = any(%(terms)s)",
+            terms=list(terms),
+        )
+
+    def sizes(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
+        """One row: pages of the whole collection, their children and lexical terms.
+
+        Args:
+            behind: Only pages with higher numbers count ...
+            stale: ... and these.
+        """
         return self._statement(
             """
             select count(*), coalesce(sum(child_count), 0), coalesce(sum(term_count), 0)
-            from {documents} where gone_at is null
-            """
+            from {documents}
+            where gone_at is null and (id > %(behind)s or id = any(%(stale)s))
+            """,
+            behind=behind,
+            stale=list(stale),
         )
 
     def search_settings(self, ef_search: int) -> Execute:
@@ -69,22 +117,36 @@ class Queries:
             ef_search=str(min(max(ef_search, 1), 1000)),
         )
 
-    def lexical(self, terms: Sequence[str]) -> Execute:
+    def lexical(self, terms: Sequence[str], behind: int = 0, stale: Sequence[int] = ()) -> Execute:
         """Per term: pages as (id, terms of the page, bytes of postings), and the postings.
 
         Only the condition on pages counts.
+
+        Args:
+            terms: Distinct index terms.
+            behind: Only pages with higher numbers are read ...
+            stale: ... and these.
         """
         return self._statement(
             """
-            select p.term,
-                   string_agg(int4send(d.id) || int4send(d.term_count)
-                              || int4send(length(p.packed)), ''::bytea),
-                   string_agg(p.packed, ''::bytea)
-            from {postings} p join {documents} d on d.id = p.document
-            where p.term = any(%(terms)s) and {pages}
-            group by p.term
+            select term, string_agg(int4send(id) || int4send(term_count)
+                                    || int4send(length(packed)), ''::bytea),
+                   string_agg(packed, ''::bytea)
+            from (
+                select p.term, p.packed, d.id, d.term_count
+                from {postings} p join {documents} d on d.id = p.document
+                where p.term = any(%(terms)s) and {pages}
+                  and p.document > %(behind)s and d.id > %(behind)s
+                union all
+                select p.term, p.packed, d.id, d.term_count
+                from {postings} p join {documents} d on d.id = p.document
+                where p.term = any(%(terms)s) and {pages} and p.document = any(%(stale)s)
+            ) found
+            group by term
             """,
             terms=list(terms),
+            behind=behind,
+            stale=list(stale),
         )
 
     def frequencies(self, terms: Sequence[str]) -> Execute:
@@ -175,6 +237,8 @@ class Queries:
             columns: Of `data_children c`; the distance follows them.
         """
         text = _IN_GRAPH_CHUNKS if self.scope.restricts_chunks else _IN_GRAPH
+        allowed = _AMONG_PAGES if self.scope.restricts_pages else _NOT_GONE
+        text = text.replace("<allowed>", allowed)
         return self._statement(text, columns, vector=HalfVector(list(vector)), limit=limit)
 
     def allowed(self, children: Sequence[tuple[int, int]]) -> Execute:
@@ -305,7 +369,10 @@ _POSTINGS_OF = """
 # ones are those of thousands of filters.
 @lru_cache(maxsize=256)
 def _composed(text: str, collection: str, conditions: tuple[str, str], columns: str) -> bytes:
-    names = ("documents", "parents", "data_children", "postings")
+    names = (
+        *("documents", "parents", "data_children", "postings"),
+        *("blocks", "blocked_pages", "posting_blocks"),
+    )
     pages, chunks = conditions
     composed = sql.SQL(text).format(
         pages=sql.SQL(pages),
@@ -375,6 +442,18 @@ _ALL_TOTALS = """
     from {documents} d where {pages}
 """
 
+_LATER_TOTALS = """
+    with later as materialized (
+        select d.* from {documents} d where d.id > %(behind)s and {pages}
+        union all
+        select d.* from {documents} d where d.id = any(%(stale)s) and {pages}
+    )
+    select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
+           coalesce(sum(d.token_count), 0),
+           (select count(*) from {parents} p where p.document = any(array(select id from later)))
+    from later d
+"""
+
 _CHUNK_TOTALS = """
     with matching as (
         select count(*) as parents, coalesce(sum(p.token_end - p.token_start), 0) as tokens
@@ -397,19 +476,28 @@ _OF_FEW = f"""
     from best join {{data_children}} c on c.id = best.id
 """
 
+# A few pages to know of, where those that have not gone are as many as there are.
+_NOT_GONE = """
+    case when c.document in (select d.id from {documents} d where d.gone_at is not null)
+    then null else true end
+"""
+
+_AMONG_PAGES = (
+    "case when c.document in (select d.id from {documents} d where {pages}) then true end"
+)
+
 # The parameter stands in ORDER BY itself: a column of a CTE would keep the index from being used.
 # CASE keeps the planner from turning the condition into a join or a scan of its own index.
 _IN_GRAPH = """
     select {columns}, c.embedding <=> %(vector)s from {data_children} c
-    where case when c.document in (select d.id from {documents} d where {pages}) then true end
-      and c.embedding is not null
+    where (<allowed>) and c.embedding is not null
     order by c.embedding <=> %(vector)s limit %(limit)s
 """
 
 # Only the rows the walk visits are looked up.
 _IN_GRAPH_CHUNKS = f"""
     select {{columns}}, c.embedding <=> %(vector)s from {{data_children}} c
-    where case when c.document in (select d.id from {{documents}} d where {{pages}}) then true end
+    where (<allowed>)
       and case when (
           select {{chunks}} from {{documents}} d {_PARENT_OF} where d.id = c.document
       ) then true end

@@ -16,6 +16,7 @@ from webrag.corpus.indexer import Indexer
 from webrag.corpus.page_cutter import WorkerCutter
 from webrag.corpus.page_worker import CutSetup
 from webrag.corpus.pages import Corpus
+from webrag.corpus.posting_blocks import gather_postings
 from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import Embedder
@@ -330,6 +331,7 @@ async def _open_corpus(
         database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
     )
     await finish_interrupted_load(database)
+    await gather_postings(database)
     if settings.embedding_provider != "auto":
         return choice, None
     fresh = choose_embedding(settings, None, bundled).name

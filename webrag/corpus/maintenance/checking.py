@@ -12,6 +12,7 @@ from webrag.corpus.maintenance.reembedding import unfinished_model
 from webrag.corpus.rows import indexed_text
 from webrag.corpus.schema import CorpusMeta, read_meta, table
 from webrag.corpus.tables import (
+    BLOCK_TABLES,
     FIRST_TABLES,
     SCHEMA_VERSION,
     TABLES,
@@ -193,8 +194,8 @@ def schema_check(meta: CorpusMeta) -> Check:
     """Which version the tables have."""
     model, dimensions = meta.embedding
     found = f"Schema version {meta.version}; vectors of {model} ({dimensions})."
-    if meta.version < SCHEMA_VERSION:
-        remedy = f"None needed: the next command that uses it brings it to {SCHEMA_VERSION}."
+    if not meta.is_current:
+        remedy = f"None needed: the next command that uses it makes version {SCHEMA_VERSION} whole."
         return Check(name="schema", level="warn", found=found, remedy=remedy)
     return Check(name="schema", level="ok", found=found)
 
@@ -358,7 +359,7 @@ async def check_corpus(
             return [*found, absent_check(collection)]
         embedding = meta.embedding
         found.append(schema_check(meta))
-        missing = await _missing_tables(connection, collection, meta.version)
+        missing = await _missing_tables(connection, collection, meta)
         if missing:
             return [*found, tables_check(missing)]
         found += await _indexes(connection, collection, meta)
@@ -388,18 +389,22 @@ async def _server(connection: _Connection, database: Database) -> Check:
     return Check(name="server", level="ok", found=found)
 
 
-async def _missing_tables(connection: _Connection, collection: str, version: int) -> list[str]:
+async def _missing_tables(connection: _Connection, collection: str, meta: CorpusMeta) -> list[str]:
     cursor = await connection.execute(
         "select tablename::text from pg_tables where schemaname = %s", (collection,)
     )
-    expected = TABLES if version == SCHEMA_VERSION else FIRST_TABLES
-    return sorted(set(expected) - {name for (name,) in await cursor.fetchall()})
+    expected = set(TABLES if meta.version == SCHEMA_VERSION else FIRST_TABLES)
+    if not meta.has_blocks:
+        expected -= set(BLOCK_TABLES)
+    return sorted(expected - {name for (name,) in await cursor.fetchall()})
 
 
 async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -> list[Check]:
     cursor = await connection.execute(sql.SQL(_INDEXES), (collection, list(TABLES)))
     valid: dict[str, bool] = dict(await cursor.fetchall())
-    expected = index_statements(collection, meta.embedding[1], meta.version)
+    expected = index_statements(
+        collection, meta.embedding[1], meta.version, with_blocks=meta.has_blocks
+    )
     checks = [
         Check(
             name="indexes",

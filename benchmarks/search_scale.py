@@ -1,6 +1,6 @@
-"""Lexical search over made-up text at scale: exactness, time, disk and cost of writing.
+"""Search over made-up text at scale: exactness, time, disk and cost of writing.
 
-Usage: python benchmarks/lexical_scale.py [--sizes 100000 500000] [--live 100000]
+Usage: python benchmarks/search_scale.py [--sizes 20000 200000 1000000] [--live 100000] [--keep]
 
 Chunks have 60 to 160 terms, 20 chunks a page: one half drawn from 200,000 terms by Zipf's law, the
 other from 150 of them that are the page's subject, which makes about 85 different terms a chunk and
@@ -11,14 +11,22 @@ transaction. Those beyond the first `--live` chunks are copied inside Postgres, 
 for one about as common, and the indexes are built at the end. The reference is BM25 computed by its
 definition from the terms themselves, which never were in the database. Sizes up to `--references`
 also compare what one would write instead: tsvector with GIN and ts_rank, and a row per posting
-summed in SQL. All take turns, question by question. Uses a collection of its own, which is dropped
-at the end. 500,000 chunks take up to 6 GB.
+summed in SQL. All take turns, question by question.
+
+Chunks have vectors of 256 dimensions around one of 2,000 centres, four in a parent; questions are
+near one of them. The whole plan of a search (both legs, fusion, parents; no embedding, no
+reranking) takes turns with its own statements sent alone, with the words alone, read from blocks
+and read from the rows of each page, and with the vectors alone. Three rounds over all questions; of
+each question
+the least counts, as other work on the machine only ever adds.
+
+Each size has a collection of its own (`scale_N`), which is dropped at the end, or used again by the
+next run with `--keep`. A million chunks take 12 GB, and twenty minutes to make.
 """
 
 import argparse
 import asyncio
 import math
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -29,12 +37,17 @@ from psycopg import sql
 from search_latency import row
 
 from webrag.app import WebRAG
-from webrag.corpus.schema import table
+from webrag.corpus.maintenance.forgetting import forget_page
+from webrag.corpus.posting_blocks import gather_postings
+from webrag.corpus.schema import list_collections, table
+from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings
 from webrag.lexical.bm25 import CorpusTotals, score_children, score_pages, term_postings
 from webrag.lexical.postings import pack_postings
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Execute, Steps, run_steps_sync
+from webrag.postgres.steps import Execute, Steps, Together, run_steps_sync
+from webrag.retrieval.models import RetrievalConfig
+from webrag.retrieval.plans import find_chunks, read_postings
 from webrag.retrieval.statements import Queries
 from webrag.settings import load_settings
 
@@ -63,6 +76,37 @@ select 'w' || lpad((substr(term, 2)::int # %(copy)s)::text, 6, '0'), document + 
        segment, packed
 from {postings} where document between %(first)s and %(last)s
 """,
+)
+CHILDREN = (
+    """
+create temp table noise as
+select n, array_agg(random_normal() * 0.02)::halfvec(256) as v
+from generate_series(0, 767) n cross join generate_series(1, 256) group by n
+""",
+    """
+create temp table centres as
+select n, array_agg(random_normal() * 0.06)::halfvec(256) as v
+from generate_series(0, 1999) n cross join generate_series(1, 256) group by n
+""",
+    """
+insert into {parents}
+select md5('p' || d.id || '/' || k)::uuid, d.id, k, 'Heading', array['Heading'],
+       repeat(md5(d.id::text), 90), null, 0, 3000, k * 800, k * 800 + 800,
+       false, false, false, false, false, false, '[]'
+from {documents} d cross join generate_series(0, 4) k
+""",
+    """
+insert into {data_children} (text, metadata_, node_id, embedding, document, parent_id, ordinal,
+    char_start, char_end, text_hash)
+select repeat(md5(d.id::text), 25), '{{"heading_path": ["Heading"]}}', d.id || '/' || k,
+       c.v + a.v + b.v, d.id, md5('p' || d.id || '/' || k / 4)::uuid, k, k * 800, k * 800 + 800,
+       decode(md5(d.id || '/' || k), 'hex')
+from {documents} d cross join generate_series(0, 19) k
+join centres c on c.n = (d.id * 7919) % 2000
+join noise a on a.n = hashint4(d.id * 20 + k) & 511
+join noise b on b.n = 512 + (hashint4(d.id * 31 + k) & 255)
+""",
+    "drop table noise, centres",
 )
 ROWS_QUERY = """
 with counted as (
@@ -157,7 +201,8 @@ class Lab:
         self.corpus = corpus
         self.loaded = 0
         self.collection = collection
-        names = ("documents", "parents", "postings", "rows", "texts")
+        names = ("documents", "parents", "data_children", "postings", "rows", "texts")
+        names += ("posting_blocks", "blocks", "blocked_pages")
         self.names = {name: table(self.collection, name) for name in names}
         self.connection = connection
         self.run("set statement_timeout = 0")
@@ -167,20 +212,19 @@ class Lab:
         cursor = self.connection.execute(sql.SQL(text).format(**self.names), values or None)
         return cursor.fetchall() if cursor.description else []
 
-    def load(self, pages: Sequence[int]) -> tuple[float, float]:
-        """Store pages as one batch; seconds of packing and of writing."""
+    def load(self, pages: Sequence[int], ids: Sequence[int] = ()) -> tuple[float, float]:
+        """Store pages as one batch, under their own numbers; seconds of packing and of writing."""
+        ids = ids or pages
         texts = [self.corpus.page(number) for number in pages]
         started = time.perf_counter()
-        packed = [
-            (number, pack_postings(terms)) for number, terms in zip(pages, texts, strict=True)
-        ]
+        packed = [(number, pack_postings(terms)) for number, terms in zip(ids, texts, strict=True)]
         packing = time.perf_counter() - started
         lengths = [int(self.corpus.lengths[(n - 1) * PAGE : n * PAGE].sum()) for n in pages]
         started = time.perf_counter()
 
         def steps() -> Steps[None]:
             documents = sql.SQL(DOCUMENTS).format(**self.names)
-            yield Execute(documents, [PAGE, list(pages), lengths])
+            yield Execute(documents, [PAGE, list(ids), lengths])
             yield copy_postings(self.collection, packed)
 
         with self.connection.transaction():
@@ -226,6 +270,23 @@ class Lab:
         self.run("create index postings_document on {postings} (document)")
         print(f"  indexes built in {time.perf_counter() - started:.0f} s", flush=True)
 
+    def fill(self) -> None:
+        """Give the pages parents and chunks with vectors; the indexes are built at the end."""
+        indexes = index_statements(self.collection, 256)
+        own = {name: text for name, text in indexes.items() if name.startswith("data_children")}
+        for name in own:
+            index = table(self.collection, name)
+            self.connection.execute(sql.SQL("drop index {}").format(index))
+        for text in CHILDREN:
+            self.run(text)
+        self.run("set maintenance_work_mem = '2500MB'")
+        started = time.perf_counter()
+        for statement in own.values():
+            self.connection.execute(statement)
+        print(f"  vectors indexed in {time.perf_counter() - started:.0f} s", flush=True)
+        for name in ("data_children", "parents"):
+            self.run(f"vacuum analyze {{{name}}}")
+
     def disk(self, name: str) -> str:
         kb, index = self.run(
             "select pg_table_size(n) / 1e3, pg_indexes_size(n) / 1e3"
@@ -240,15 +301,94 @@ class Lab:
         rows = self.connection.execute(step.statement, step.values).fetchone()
         return CorpusTotals(*(int(value) for value in rows))
 
-    def packed(self, question: Sequence[int], totals: CorpusTotals) -> list[int]:
+    def packed(self, question: Sequence[int], _: CorpusTotals) -> list[int]:
         """What the product does for the lexical leg, chunks and pages scored."""
         terms = [word(term) for term in question]
-        step = self.queries.lexical(terms)
-        rows = self.connection.execute(step.statement, step.values, binary=True).fetchall()
-        postings, lengths = term_postings(terms, rows)
+        totals, postings = run_steps_sync(self.connection, read_postings(self.queries, terms))
         scores, _ = score_children(postings, totals)
-        score_pages(postings, lengths, totals)
+        score_pages(postings, totals)
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
+
+    def page_rows(self, question: Sequence[int], totals: CorpusTotals) -> list[int]:
+        """The same without blocks."""
+        terms = [word(term) for term in question]
+        postings = term_postings(terms, self.send(self.queries.lexical(terms)))
+        scores, _ = score_children(postings, totals)
+        score_pages(postings, totals)
+        return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
+
+    def send(self, step: Execute | Together) -> list[tuple]:
+        """The rows of statements, as the product reads them."""
+        if isinstance(step, Execute):
+            cursor = self.connection.execute(step.statement, step.values, binary=True)
+            return cursor.fetchall() if cursor.description else []
+        with self.connection.pipeline():
+            sent = [
+                self.connection.execute(each.statement, each.values, binary=True)
+                for each in step.statements
+            ]
+        return [(each.fetchall() if each.description else [],) for each in sent]
+
+    def vector(self, random: np.random.Generator) -> list[float]:
+        page = int(random.integers(1, self.loaded // PAGE))
+        row = self.run("select embedding from {data_children} where document >= %s limit 1", page)
+        return (np.array(row[0][0].to_list()) + random.normal(0, 0.03, 256)).tolist()
+
+    def search(self, count: int) -> None:
+        """Times of a whole search, of its statements alone, and of its legs."""
+        random = np.random.default_rng(5)
+        asked = [
+            ([word(term) for term in question], self.vector(random))
+            for question in self.corpus.questions(count, 4)
+        ]
+        totals = self.totals()
+        least: dict[str, dict[int, float]] = defaultdict(dict)
+
+        def clock(name: str, place: int, work: Callable[[], object]) -> None:
+            started = time.perf_counter()
+            work()
+            took = (time.perf_counter() - started) * 1000
+            least[name][place] = min(took, least[name].get(place, math.inf))
+
+        for _ in range(3):
+            for place, (terms, vector) in enumerate(asked):
+                for name, work in self.ways(terms, vector, totals).items():
+                    clock(name, place, work)
+        print(f"  {'':<30}{'p50':>8}{'p95':>8}  ms")
+        for name, values in least.items():
+            row(name, list(values.values()))
+
+    def ways(
+        self, terms: list[str], vector: list[float], totals: CorpusTotals
+    ) -> dict[str, Callable[[], object]]:
+        """What is measured of one question."""
+        question = [int(term[1:]) for term in terms]
+
+        def plan() -> Steps[object]:
+            config = RetrievalConfig()
+            return find_chunks(
+                self.queries, config, terms=terms, vector=vector, budget=8_000, limit=80
+            )
+
+        batches = self.batches(plan())
+        return {
+            "whole search": lambda: run_steps_sync(self.connection, plan()),
+            "its statements alone": lambda: [self.send(step) for step in batches],
+            "words, from blocks": lambda: self.packed(question, totals),
+            "words, from rows of pages": lambda: self.page_rows(question, totals),
+            "vectors": lambda: self.send(self.queries.nearest_in_graph(vector, 80)),
+        }
+
+    def batches(self, plan: Steps[object]) -> list[Execute | Together]:
+        """The statements of a plan, found by running it."""
+        found: list = []
+        try:
+            step = next(plan)
+            while True:
+                found.append(step)
+                step = plan.send(self.send(step))
+        except StopIteration:
+            return found
 
     def make_references(self) -> None:
         corpus, count = self.corpus, self.loaded
@@ -315,61 +455,89 @@ class Lab:
             at_60, at_10 = np.mean(exact[name], axis=0)
             print(f"  {'':<30}recall@60 {at_60:.3f}, @10 {at_10:.3f}", flush=True)
 
-    def replace_pages(self, pages: Sequence[int]) -> None:
-        """Delete pages one by one, check that results are exact without them, store them again."""
+    async def forget_pages(self, database: Database, urls: Sequence[str]) -> None:
+        """Delete pages one by one, check that results are exact without them, store them anew."""
         times = []
-        for page in pages:
+        for url in urls:
             started = time.perf_counter()
-            self.run("delete from {documents} where id = %s", page)
+            await forget_page(database, url)
             times.append((time.perf_counter() - started) * 1000)
-        row(f"delete a page of {PAGE} chunks", times)
-        gone = [child for page in pages for child in range((page - 1) * PAGE, page * PAGE)]
-        self.corpus.alive[gone] = False
+        row(f"forget a page of {PAGE} chunks", times)
+        self.note_alive()
         totals = self.totals()
         exact = [
             recall(self.corpus.scores(question), self.packed(question, totals), 60)
             for question in self.corpus.questions(10, 3)
         ]
-        print(f"  {'':<30}recall@60 {np.mean(exact):.3f} without {len(pages)} pages")
-        row(f"add a page of {PAGE} chunks", [self.load([page])[1] * 1000 for page in pages])
-        self.corpus.alive[gone] = True
+        print(f"  {'':<30}recall@60 {np.mean(exact):.3f} without {len(urls)} pages")
+        (last,) = self.run("select max(id) from {documents}")[0]
+        added = [self.load([page], [last + page])[1] * 1000 for page in range(1, 31)]
+        row("add a page's words", added)
+        self.run("delete from {documents} where id > %s", last)
+
+    def note_alive(self) -> None:
+        """Leave out what an earlier run has deleted."""
+        stored = np.array([number for (number,) in self.run("select id from {documents}")])
+        self.corpus.alive[:] = np.isin(np.arange(len(self.corpus.alive)) // PAGE + 1, stored)
 
 
 async def run(chosen: argparse.Namespace) -> None:
-    corpus = Corpus(max(chosen.sizes), chosen.live)
-    settings = load_settings().model_copy(update={"collection": f"webrag_lexical_{os.getpid()}"})
-    database = Database(settings.database_config())
-    async with WebRAG(settings) as rag:
-        await rag.status()
-        try:
-            with database.sync_connection(autocommit=True) as connection:
-                measure(Lab(connection, settings.collection, corpus), corpus, chosen)
-        finally:
-            await database.close()
-            await rag.drop_collection()
-
-
-def measure(lab: Lab, corpus: Corpus, chosen: argparse.Namespace) -> None:
     for size in chosen.sizes:
-        print(f"{size:,} chunks", flush=True)
-        corpus.alive[:] = np.arange(len(corpus.alive)) < size
-        lab.grow(size)
-        print(f"  {'packed postings':<29}{lab.disk('postings')}")
+        corpus = Corpus(size, chosen.live)
+        settings = load_settings().model_copy(update={"collection": f"scale_{size}"})
+        database = Database(settings.database_config())
+        is_there = settings.collection in await list_collections(database)
+        async with WebRAG(settings) as rag:
+            await rag.status()
+            try:
+                await measure(database, corpus, chosen, is_there=is_there)
+            finally:
+                await database.close()
+                if not chosen.keep:
+                    await rag.drop_collection()
+
+
+_FEW_PAGES = "select url from {documents} order by hashint4(id) limit 30"
+
+
+async def measure(
+    database: Database, corpus: Corpus, chosen: argparse.Namespace, *, is_there: bool
+) -> None:
+    size = len(corpus.terms)
+    print(f"{size:,} chunks", flush=True)
+    with database.sync_connection(autocommit=True) as connection:
+        lab = Lab(connection, database.config.collection, corpus)
+        lab.loaded = size if is_there else 0
+        if not is_there:
+            lab.grow(size)
+            lab.fill()
+        lab.note_alive()
+        started = time.perf_counter()
+        blocks = await gather_postings(database)
+        took = time.perf_counter() - started
+        print(f"  {blocks} blocks made in {took:.0f} s", flush=True)
+        for name in ("posting_blocks", "blocks", "blocked_pages"):
+            lab.run(f"vacuum analyze {{{name}}}")
+        for name in ("postings", "posting_blocks", "data_children"):
+            print(f"  {name:<29}{lab.disk(name)}", flush=True)
+        lab.search(chosen.questions)
         with_references = size <= chosen.references
         if with_references:
             lab.make_references()
-        lab.compare(chosen.questions, with_references=with_references)
-        lab.replace_pages(range(1, size // PAGE, size // PAGE // 50))
+        lab.compare(min(chosen.questions, chosen.checked), with_references=with_references)
+        await lab.forget_pages(database, [url for (url,) in lab.run(_FEW_PAGES)])
         if with_references:
             lab.run("drop table {rows}, {texts}")
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--sizes", type=int, nargs="+", default=[100_000, 500_000])
+    options.add_argument("--sizes", type=int, nargs="+", default=[20_000, 200_000, 1_000_000])
     options.add_argument("--live", type=int, default=100_000)
-    options.add_argument("--references", type=int, default=100_000)
+    options.add_argument("--references", type=int, default=0)
     options.add_argument("--questions", type=int, default=60)
+    options.add_argument("--checked", type=int, default=20, help="compared with the reference")
+    options.add_argument("--keep", action="store_true")
     asyncio.run(run(options.parse_args()))
 
 

@@ -1,0 +1,290 @@
+import asyncio
+import math
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from llama_index.core.schema import TextNode
+from psycopg import sql
+
+from webrag.corpus.indexer import Indexer
+from webrag.corpus.maintenance.checking import check_corpus
+from webrag.corpus.maintenance.forgetting import forget_page
+from webrag.corpus.pages import Corpus
+from webrag.corpus.posting_blocks import BLOCK_PAGES, gather_postings
+from webrag.corpus.schema import ensure_schema, table
+from webrag.corpus.writer import next_page_ids
+from webrag.ingestion.models import NormalizedDocument
+from webrag.lexical.analysis import query_terms
+from webrag.lexical.bm25 import CorpusTotals, child_key, score_children
+from webrag.lexical.postings import unpack_postings
+from webrag.llamaindex.store import CorpusVectorStore
+from webrag.postgres.database import Database
+from webrag.postgres.steps import run_steps
+from webrag.retrieval.plans import read_blocks, read_postings, totals_of
+from webrag.retrieval.statements import Queries
+
+NOW = datetime(2026, 5, 2, tzinfo=UTC)
+SMALL = 4
+"""Pages of a block in these tests; of eleven pages three are in none."""
+
+WORDS = ("snapshot", "volume", "replica", "port", "server", "backup")
+TERMS = query_terms(" ".join(WORDS))
+
+
+def url(number: int) -> str:
+    return f"https://docs.test/{number}"
+
+
+def text(number: int) -> str:
+    """Each word on one page of two, three and so on, and oftener the higher the number."""
+    held = [word for place, word in enumerate(WORDS, 2) if number % place == 0]
+    sentence = f"Page {number} tells of the {' '.join(held) or 'rest'}. "
+    return f"# Page {number}\n\n" + sentence * (1 + number % 3) + "\n\n## More\n\n" + sentence
+
+
+@pytest.fixture
+async def pages(indexer: Indexer, make_document: Callable[..., NormalizedDocument]) -> None:
+    for number in range(1, 12):
+        await indexer.index(make_document(url(number), markdown=text(number)))
+
+
+async def execute(database: Database, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    names = ("documents", "documents_gone", "postings", "blocks", "blocked_pages", "posting_blocks")
+    tables = {name: table(database.config.collection, name) for name in names}
+
+    async def work(connection: Any) -> Any:
+        cursor = await connection.execute(sql.SQL(statement).format(**tables), values)
+        return await cursor.fetchall() if cursor.description else []
+
+    return await database.run(work)
+
+
+async def scores(database: Database) -> dict[int, float]:
+    """BM25 of all chunks as a search reads it, by chunk."""
+    queries = Queries(database.config.collection)
+    totals, postings = await database.run(
+        lambda connection: run_steps(connection, read_postings(queries, TERMS)), snapshot=True
+    )
+    found, _ = score_children(postings, totals)
+    keys = found.best()
+    return dict(zip(keys.tolist(), found.at(keys).tolist(), strict=True))
+
+
+async def defined_scores(database: Database) -> dict[int, float]:
+    """BM25 by its definition, one posting of a page that can be found after another."""
+    rows = await execute(
+        database,
+        "select p.term, p.document, p.packed from {postings} p"
+        " join {documents} d on d.id = p.document where d.gone_at is null",
+    )
+    postings = [
+        (term, document, entry)
+        for term, document, packed in rows
+        for entry in unpack_postings(packed)
+    ]
+    lengths = {(page, entry["ordinal"]): int(entry["length"]) for _, page, entry in postings}
+    average = sum(lengths.values()) / len(lengths)
+    held = Counter(term for term, _, _ in postings)
+    found: dict[int, float] = defaultdict(float)
+    for term, page, entry in postings:
+        if term in TERMS:
+            idf = math.log(1 + (len(lengths) - held[term] + 0.5) / (held[term] + 0.5))
+            tf, length = float(entry["tf"]), float(entry["length"])
+            norm = 1.2 * (0.25 + 0.75 * length / average)
+            found[child_key(page, int(entry["ordinal"]))] += idf * tf * 2.2 / (tf + norm)
+    return found
+
+
+async def totals(database: Database) -> tuple[CorpusTotals, CorpusTotals]:
+    """Size of the collection as a search adds it up, and as it is counted page by page."""
+    queries = Queries(database.config.collection)
+
+    async def work(connection: Any) -> tuple[CorpusTotals, CorpusTotals]:
+        blocks = await run_steps(connection, read_blocks(queries))
+        added, counted = [
+            totals_of(await (await connection.execute(step.statement, step.values)).fetchall())
+            for step in (queries.totals(blocks.last, blocks.stale), queries.totals())
+        ]
+        return blocks.with_others(added), counted
+
+    return await database.run(work)
+
+
+Change = Callable[[Database, Corpus, Indexer, Any], Awaitable[Any]]
+
+
+async def nothing(*_: Any) -> None:
+    """Leaves the pages as they are."""
+
+
+async def forget(database: Database, *_: Any) -> None:
+    await forget_page(database, url(6))
+
+
+async def forget_a_whole_block(database: Database, *_: Any) -> None:
+    for number in range(1, 5):
+        await forget_page(database, url(number))
+
+
+async def go(_: Database, corpus: Corpus, *__: Any) -> None:
+    await corpus.mark_gone(url(6), NOW)
+
+
+async def go_and_return(_: Database, corpus: Corpus, *__: Any) -> None:
+    await corpus.mark_gone(url(6), NOW)
+    await corpus.touch(url(6), NOW)
+
+
+async def replace(_: Database, __: Corpus, indexer: Indexer, make_document: Any) -> None:
+    await indexer.index(make_document(url(6), markdown=text(12)))
+
+
+async def add_nodes(database: Database, *_: Any) -> None:
+    store = CorpusVectorStore(database=database, embed_dim=16)
+    node = TextNode(
+        text="A snapshot of the port.", embedding=[0.5] * 16, metadata={"source_url": url(6)}
+    )
+    await store.async_add([node])
+
+
+async def add_nodes_and_forget(database: Database, *_: Any) -> None:
+    await add_nodes(database)
+    await forget_page(database, url(6))
+
+
+CHANGES = (
+    *(nothing, forget, forget_a_whole_block, go, go_and_return),
+    *(replace, add_nodes, add_nodes_and_forget),
+)
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize("gathers_again", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+async def test_searches_of_blocks_are_exact_whatever_has_changed(
+    database: Database,
+    corpus: Corpus,
+    indexer: Indexer,
+    make_document: Any,
+    change: Change,
+    gathers_again: bool,
+) -> None:
+    assert await gather_postings(database, SMALL) == 2
+
+    await change(database, corpus, indexer, make_document)
+    await gather_postings(database, SMALL if gathers_again else BLOCK_PAGES)
+
+    assert await scores(database) == pytest.approx(await defined_scores(database))
+    added, counted = await totals(database)
+    assert added == counted
+
+
+@pytest.mark.usefixtures("pages")
+async def test_a_term_is_in_one_row_for_each_block(database: Database) -> None:
+    await gather_postings(database, SMALL)
+
+    rows = await execute(database, "select count(*) from {posting_blocks} where term = 'page'")
+
+    assert rows == [(2,)]
+
+
+@pytest.mark.usefixtures("pages")
+async def test_few_pages_make_no_block(database: Database) -> None:
+    assert await gather_postings(database) == 0
+
+
+@pytest.mark.usefixtures("pages")
+async def test_a_block_that_lost_many_pages_is_made_without_them(database: Database) -> None:
+    await gather_postings(database, SMALL)
+    for number in (1, 2):
+        await forget_page(database, url(number))
+
+    assert await gather_postings(database, SMALL) == 1
+
+    counted = await execute(database, "select documents from {blocks} order by first")
+    assert counted == [(2,), (4,)]
+
+
+@pytest.mark.usefixtures("pages")
+async def test_a_page_that_is_changed_meanwhile_is_read_from_its_own_rows(
+    database: Database, other_database: Database
+) -> None:
+    async with other_database.connection() as connection:
+        await connection.execute(
+            sql.SQL("select from {} where url = %s for update").format(
+                table(database.config.collection, "documents")
+            ),
+            (url(2),),
+        )
+        await gather_postings(database, SMALL)
+
+    stale = await execute(database, "select count(*) from {blocked_pages} where is_stale")
+    assert stale == [(1,)]
+    assert await scores(database) == pytest.approx(await defined_scores(database))
+
+
+@pytest.mark.usefixtures("pages")
+async def test_a_page_that_has_its_number_but_is_not_stored_yet_is_waited_for(
+    database: Database, other_database: Database
+) -> None:
+    async with other_database.connection() as connection:
+        await run_steps(connection, next_page_ids(database.config.collection, 1))
+
+        assert await gather_postings(database, SMALL) == 0
+
+    assert await gather_postings(database, SMALL) == 2
+
+
+@pytest.mark.usefixtures("pages")
+async def test_processes_that_gather_at_once_make_each_block_once(
+    database: Database, other_database: Database
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(gather_postings(each, SMALL)) for each in (database, other_database)
+        ]
+
+    assert sum(task.result() for task in tasks) == 2
+    assert await execute(database, "select count(*) from {blocked_pages}") == [(8,)]
+
+
+async def test_storing_pages_gathers_them_now_and_then(
+    database: Database, indexer: Indexer, make_document: Callable[..., NormalizedDocument]
+) -> None:
+    await execute(
+        database,
+        "insert into {documents} (document_id, url, requested_url, site, fetched_at, depth,"
+        " markdown, html, content_hash, status, source, token_count, child_count, term_count)"
+        " select gen_random_uuid(), 'https://a.test/' || n, '', 'a.test', now(), 0, '', '', n, 200,"
+        " 'builtin', 0, 0, 0 from generate_series(1, %s) n",
+        BLOCK_PAGES - 1,
+    )
+
+    await indexer.index(make_document(url(1)))
+
+    assert await execute(database, "select documents from {blocks}") == [(BLOCK_PAGES,)]
+
+
+@pytest.mark.usefixtures("pages")
+async def test_a_collection_without_the_tables_gets_them_when_it_is_opened(
+    database: Database,
+) -> None:
+    await execute(database, "drop table {posting_blocks}, {blocked_pages}, {blocks}")
+    await execute(database, "drop index {documents_gone}")
+    before = await check_corpus(database)
+    assert {check.name for check in before.checks if check.level != "ok"} == {"schema"}
+
+    await ensure_schema(database, embedding_model="counting", embedding_dimensions=16)
+
+    assert await scores(database) == pytest.approx(await defined_scores(database))
+
+
+@pytest.fixture
+async def other_database(database: Database) -> AsyncIterator[Database]:
+    """The same collection over connections of its own, as another process has them."""
+    opened = Database(database.config)
+    yield opened
+    await opened.close()

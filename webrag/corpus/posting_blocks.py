@@ -1,0 +1,236 @@
+"""Gathers the postings of many pages in one row per term, which a search reads in place of theirs.
+
+A common word of a large corpus stands on ten thousands of pages: as many rows. Blocks are made of
+rows that stay where they are, each for a range of pages that nobody can add to any more. Nothing is
+searched, and a corpus without blocks is searched all the same, only more slowly.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection, sql
+
+from webrag.corpus.schema import table
+from webrag.errors import StorageError
+from webrag.postgres.database import LIFT_TIMEOUTS, Database
+from webrag.postgres.steps import Execute, Steps, run_steps
+
+__all__ = ["BLOCK_PAGES", "gather_postings", "mark_stale", "may_be_due"]
+
+logger = logging.getLogger(__name__)
+
+BLOCK_PAGES = 1_024
+"""Pages of a block: a term is in 49 rows of 50,000 pages. Twice as many take twice as long to
+gather (3 s), and a smaller corpus, which is searched quickly as it is, has no blocks."""
+
+_ASKED_EVERY = 256  # pages; asking takes a millisecond
+
+_MOST_LEFT = 0.25
+"""Share of a block's pages that may be deleted before the block is made anew: they are read with
+the others, and thrown away."""
+
+_SORT_MEMORY = "256MB"  # the rows of a block; half of it is slower by a third
+
+_LOCK_SEED = 45
+_LOCK_TIMEOUT = "500ms"
+
+
+class _Range(NamedTuple):
+    """Pages that make a block, by their row numbers; `block` is the one they are in, if any."""
+
+    first: int
+    last: int
+    block: int | None
+
+
+def may_be_due(page_ids: Sequence[int]) -> bool:
+    """Whether it is worth asking for pages to gather, now that these have been stored."""
+    return any(page_id % _ASKED_EVERY == 0 for page_id in page_ids)
+
+
+async def gather_postings(database: Database, block_pages: int = BLOCK_PAGES) -> int:
+    """Make blocks of the pages that are in none, and those anew that lost many of their pages.
+
+    Never fails: what cannot be made now, because others hold the tables or the user may not change
+    them, is left for the next time. Writers of pages wait for half a second at most, readers not
+    at all.
+
+    Args:
+        database: The collection.
+        block_pages: Pages of each block; fewer are not gathered.
+
+    Returns:
+        How many blocks were made.
+    """
+    collection = database.config.collection
+    made = 0
+
+    async def settle(connection: AsyncConnection[Any]) -> int:
+        return await run_steps(connection, _settled(collection))
+
+    async def make(connection: AsyncConnection[Any]) -> bool:
+        return await run_steps(connection, _next_block(collection, settled, block_pages))
+
+    try:
+        if not await database.run(
+            lambda connection: run_steps(connection, _is_due(collection, block_pages))
+        ):
+            return 0
+        settled = await database.run(settle)
+        while await database.run(make):
+            made += 1
+    except StorageError as error:
+        logger.info("Postings of %s are not gathered now: %s", collection, error)
+    if made:
+        logger.info("Gathered the postings of %s in %d blocks.", collection, made)
+    return made
+
+
+def mark_stale(collection: str, page_id: int) -> Steps[None]:
+    """Note that a page's postings have changed, after the page's own row has."""
+    yield Execute(
+        _compose(
+            collection,
+            "update {blocked_pages} set document = null, is_stale = true where page = %s",
+        ),
+        (page_id,),
+    )
+
+
+def _is_due(collection: str, block_pages: int) -> Steps[bool]:
+    rows = yield Execute(
+        _compose(
+            collection,
+            """
+            select (select count(*) from (
+                select from {documents}
+                where id > (select coalesce(max(last), 0) from {blocks}) limit %(least)s
+            ) n) >= %(least)s or exists ({worn})
+            """,
+        ),
+        {"least": block_pages, "most_left": _MOST_LEFT},
+    )
+    return bool(rows[0][0])
+
+
+def _settled(collection: str) -> Steps[int]:
+    """The row number up to which no page can be added any more.
+
+    A page gets its number while its transaction holds the table; all that do are waited for.
+    """
+    yield Execute(sql.SQL("select set_config('lock_timeout', %s, true)"), (_LOCK_TIMEOUT,))
+    yield Execute(_compose(collection, "lock table {documents} in share mode"))
+    rows = yield Execute(_compose(collection, "select coalesce(max(id), 0) from {documents}"))
+    return int(rows[0][0])
+
+
+def _next_block(collection: str, settled: int, block_pages: int) -> Steps[bool]:
+    """Make one block, if there are enough pages and nobody else is making one."""
+    locked = yield Execute(
+        sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
+        (f"blocks {collection}", _LOCK_SEED),
+    )
+    if not locked[0][0]:
+        return False
+    yield Execute(sql.SQL(f"{LIFT_TIMEOUTS}, set_config('work_mem', '{_SORT_MEMORY}', true)"))
+    pages = yield from _next_range(collection, settled, block_pages)
+    if pages is None:
+        return False
+    values: dict[str, Any] = {"first": pages.first, "last": pages.last, "old": pages.block}
+    known = yield Execute(
+        _compose(
+            collection,
+            "select id, xmin::text from {documents} where id between %(first)s and %(last)s",
+        ),
+        values,
+    )
+    ((values["block"],),) = yield Execute(
+        _compose(
+            collection,
+            "insert into {blocks} (first, last) values (%(first)s, %(last)s) returning id",
+        ),
+        values,
+    )
+    values |= {"pages": [row[0] for row in known], "versions": [row[1] for row in known]}
+    for statement in _GATHER:
+        yield Execute(_compose(collection, statement), values)
+    return True
+
+
+def _next_range(collection: str, settled: int, block_pages: int) -> Steps[_Range | None]:
+    worn = yield Execute(
+        _compose(collection, "select b.first, b.last, b.id from ({worn}) b limit 1"),
+        {"most_left": _MOST_LEFT},
+    )
+    if worn:
+        return _Range(*worn[0])
+    rows = yield Execute(
+        _compose(
+            collection,
+            """
+            select min(id), max(id), count(*) from (
+                select id from {documents}
+                where id > (select coalesce(max(last), 0) from {blocks}) and id <= %s
+                order by id limit %s
+            ) n
+            """,
+        ),
+        (settled, block_pages),
+    )
+    first, last, count = rows[0]
+    return _Range(first, last, None) if count == block_pages else None
+
+
+_WORN = """
+select b.first, b.last, b.id from {blocks} b join (
+    select block, count(*) as pages from {blocked_pages} where document is null group by block
+) g on g.block = b.id where g.pages > %(most_left)s * b.documents
+"""
+
+_GATHER = (
+    """
+    insert into {posting_blocks} (block, term, pages, packed)
+    select %(block)s, p.term,
+           string_agg(int4send(d.id) || int4send(d.term_count) || int4send(length(p.packed)),
+                      ''::bytea order by p.document, p.segment),
+           string_agg(p.packed, ''::bytea order by p.document, p.segment)
+    from {postings} p join {documents} d on d.id = p.document
+    where p.document between %(first)s and %(last)s group by p.term
+    """,
+    # Rows of pages that are being deleted are held by others: no two wait for each other.
+    "select from {blocked_pages} where block = %(old)s for update nowait",
+    "delete from {blocks} where id = %(old)s",
+    "delete from {posting_blocks} where block = %(old)s",
+    # A page that was changed meanwhile, or is being changed, counts as stale.
+    """
+    with kept as (
+        select d.id from {documents} d
+        join unnest(%(pages)s::int[], %(versions)s::text[]) k(page, version)
+        on d.id = k.page and d.xmin::text = k.version for share of d skip locked
+    )
+    insert into {blocked_pages}
+        (page, block, document, is_stale, children, terms, tokens, parents)
+    select k.page, %(block)s, kept.id, kept.id is null, coalesce(d.child_count, 0),
+           coalesce(d.term_count, 0), coalesce(d.token_count, 0),
+           (select count(*) from {parents} p where p.document = k.page)
+    from unnest(%(pages)s::int[]) k(page)
+    left join {documents} d on d.id = k.page left join kept on kept.id = k.page
+    """,
+    """
+    update {blocks} b set documents = s.documents, children = s.children, terms = s.terms,
+        tokens = s.tokens, parents = s.parents
+    from (
+        select count(*) as documents, coalesce(sum(children), 0) as children,
+               coalesce(sum(terms), 0) as terms, coalesce(sum(tokens), 0) as tokens,
+               coalesce(sum(parents), 0) as parents
+        from {blocked_pages} where block = %(block)s
+    ) s where b.id = %(block)s
+    """,
+)
+
+
+def _compose(collection: str, statement: str) -> sql.Composed:
+    names = ("blocks", "blocked_pages", "documents", "parents", "posting_blocks", "postings")
+    tables = {name: table(collection, name) for name in names}
+    return sql.SQL(statement).format(**tables, worn=sql.SQL(_WORN).format(**tables))
