@@ -46,6 +46,7 @@ from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, expand_named
 from webrag.ingestion.git.address import is_git
 from webrag.ingestion.notes import listening
+from webrag.ingestion.versions import checked_version
 from webrag.orchestration.models import (
     MAX_QUESTION_CHARS,
     OrchestrationResult,
@@ -561,6 +562,7 @@ class WebRAG:
         urls: Named | Sequence[Named],
         *,
         refresh: bool = False,
+        version: str | None = None,
         on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
         on_found: Callable[[int], None] | None = None,
     ) -> IngestReport:
@@ -572,16 +574,21 @@ class WebRAG:
                 folder everything below it that is worth reading, changed
                 files only when it was read before.
             refresh: Ask the site again even when the stored version is fresh.
+            version: Of the library that the pages are about, such as "3.2"; it also holds for their
+                later states. None for what addresses, pages and packages say themselves.
             on_page: Told each URL and its outcome as soon as it is known.
             on_found: Told how many pages there are, before the first.
 
         Raises:
-            InputError: A URL cannot be used; nothing was fetched.
+            InputError: A URL or the version cannot be used; nothing was fetched.
         """
+        label = "" if version is None else checked_version(version)
         named = await self._named(urls)
         if on_found is not None:
             on_found(len(named.every))
-        report = await self._ingested(named.every, refresh=refresh, on_page=on_page)
+        report = await self._ingested(
+            named.every, refresh=refresh, on_page=on_page, version=label, folders=named.folders
+        )
         gone = await self._gone_files(named)
         update = {
             "failed": {**report.failed, **named.empty},
@@ -675,6 +682,8 @@ class WebRAG:
         *,
         refresh: bool = False,
         on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+        version: str = "",
+        folders: Sequence[str] = (),
     ) -> IngestReport:
         acquirer = (await self._current_parts()).acquirer
         slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
@@ -683,7 +692,10 @@ class WebRAG:
             async with slots:
                 try:
                     outcome: AcquiredPage | WebRAGError = await acquirer.acquire(
-                        url, refresh=refresh
+                        url,
+                        refresh=refresh,
+                        version=version,
+                        folder=next((each for each in folders if url.startswith(each)), ""),
                     )
                 except WebRAGError as error:
                     outcome = error

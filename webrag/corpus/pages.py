@@ -18,12 +18,14 @@ from webrag.corpus.writer import (
     Attempt,
     EmbeddedPage,
     clear_attempts,
+    edition_row,
     lock_pages,
     note_attempt,
     write_pages,
 )
 from webrag.errors import ConfigurationError
 from webrag.ingestion.models import NormalizedDocument
+from webrag.ingestion.versions import Edition
 from webrag.postgres.database import Database
 from webrag.postgres.steps import run_steps
 
@@ -297,6 +299,15 @@ class Corpus(CorpusReader):
             await run_steps(connection, note_attempt(self._collection, url, attempt))
 
         await self._database.run(work)
+
+    async def set_edition(self, url: str, edition: Edition) -> None:
+        """Note which version of a library a stored page is about; its text stays as it is."""
+        await self._update(
+            url,
+            "version = %(version)s, library = %(library)s, edition = %(edition)s,"
+            " version_given = %(version_given)s",
+            **edition_row(edition),
+        )
 
     async def lower_depth(self, url: str, depth: int) -> None:
         """Note that a page is at most this many links away from a named page."""

@@ -37,7 +37,7 @@ FIRST_TABLES = (
 )
 TABLES = (
     *("jobs", "schedules", "host_turns", "robots_files"),
-    *("crawl_urls", "crawls", "page_outcomes", "site_maps", *FIRST_TABLES),
+    *("past_pages", "crawl_urls", "crawls", "page_outcomes", "site_maps", *FIRST_TABLES),
 )
 
 NEXT_CHILDREN = "reindex_children"
@@ -142,6 +142,13 @@ DOCUMENTS = Table(
         3: {"mapped_at": "timestamptz"},
         4: {"anchors": "jsonb not null default '[]'"},
         5: {"map_marks": "jsonb not null default '[]'"},
+        7: {
+            "version": "text",
+            "library": "text",
+            "edition": "text",
+            "version_given": "bool not null default false",
+            "stored_at": "timestamptz",
+        },
     },
 )
 
@@ -358,6 +365,29 @@ create table if not exists {schema}.robots_files (
   failure text,
   asking_until timestamptz
 )""",
+    ),
+    # Which version of a library a page is about. Asked for at every search, and small: few
+    # libraries have more than one edition, so the index is walked from one to the next.
+    7: (
+        *DOCUMENTS.additions(7),
+        """
+create index if not exists documents_versions
+on {schema}.documents (site, library, edition, version)
+where version is not null and gone_at is null""",
+        # Texts that pages had before they changed, which no search sees.
+        """
+create table if not exists {schema}.past_pages (
+  id bigint generated always as identity primary key,
+  url text not null,
+  title text,
+  version text,
+  stored_at timestamptz,
+  fetched_at timestamptz not null,
+  replaced_at timestamptz not null,
+  content_hash text not null,
+  markdown text not null
+)""",
+        "create index if not exists past_pages_url on {schema}.past_pages using hash (url)",
     ),
 }
 

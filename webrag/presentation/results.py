@@ -9,12 +9,14 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from webrag.ingestion.versions import is_version
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import candidate_blocks, cited, relevant_blocks
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.sections import also_searched
 from webrag.presentation.untrusted import clean_block, defuse, one_line
 from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.models import RetrievedChunk
 from webrag.retrieval.quotes import Encode
 
 __all__ = [
@@ -163,7 +165,7 @@ def narrowed(
     chunks = [
         item
         for item in result.chunks
-        if (filters.sites is None or item.chunk.site in filters.sites)
+        if (filters.sites is None or _is_of(item.chunk, filters.sites))
         and (filters.years is None or _year(item) in filters.years)
     ]
     best = sorted(chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score))
@@ -174,6 +176,17 @@ def narrowed(
             "citations": tuple(each for each in result.citations if each.chunk_id in kept),
         }
     )
+
+
+def _is_of(chunk: RetrievedChunk, sites: Sequence[str]) -> bool:
+    for site in sites:
+        name, _, version = site.rpartition("@")
+        is_version_of = name in ("", chunk.site, chunk.library)
+        if site == chunk.site or (
+            is_version_of and chunk.version is not None and is_version(chunk.version, version)
+        ):
+            return True
+    return False
 
 
 def _year(item: RankedChunk) -> int | None:

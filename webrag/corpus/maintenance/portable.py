@@ -20,6 +20,7 @@ from webrag.ingestion.addresses import MAX_URL_CHARS, content_hash, page_address
 from webrag.ingestion.html.marks import MAX_LINKS
 from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
 from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
+from webrag.ingestion.versions import Edition
 
 __all__ = [
     "FORMAT_VERSION",
@@ -103,6 +104,12 @@ class PortableAnchor(_Line):
     fragment: _Name
 
 
+_NOT_TAKEN_OVER = {
+    *("aliases", "depth", "gone_at", "links", "anchors"),
+    *("version", "library", "edition", "version_given"),
+}
+
+
 class PortablePage(_Line):
     """One page; fields as in `NormalizedDocument`.
 
@@ -110,6 +117,8 @@ class PortablePage(_Line):
         aliases: Other URLs the page is known by.
         depth: Links from a page that was named.
         gone_at: When the site was first seen to have removed it.
+        version: Of the library that the page is about.
+        edition: The `root` of its `Edition`.
     """
 
     url: _Url
@@ -130,15 +139,27 @@ class PortablePage(_Line):
     status: int = 200
     source: _Name
     gone_at: AwareDatetime | None = None
+    version: _Name | None = None
+    library: _Name | None = None
+    edition: _Name | None = None
+    version_given: bool = False
     anchors: tuple[PortableAnchor, ...] = Field(default=(), max_length=MAX_LINKS)
     links: tuple[PortableLink, ...] = Field(default=(), max_length=MAX_LINKS)
 
     def document(self) -> NormalizedDocument:
         """The page as ingestion would deliver it."""
-        values = self.model_dump(exclude={"aliases", "depth", "gone_at", "links", "anchors"})
+        values = self.model_dump(exclude=_NOT_TAKEN_OVER)
         anchors = tuple(Anchor(**anchor.model_dump()) for anchor in self.anchors)
         links = tuple(OutgoingLink(**link.model_dump()) for link in self.links)
-        return NormalizedDocument(**values, links=links, anchors=anchors)
+        edition = None
+        if self.version and self.library and self.edition:
+            edition = Edition(
+                version=self.version,
+                library=self.library,
+                root=self.edition,
+                is_given=self.version_given,
+            )
+        return NormalizedDocument(**values, links=links, anchors=anchors, edition=edition)
 
     @property
     def last_seen(self) -> datetime:

@@ -77,7 +77,9 @@ class GitSource:
         except RefusedAddressError as error:
             raise PageGoneError(f"{asked.repository} has no {asked.name!r}.", url=url) from error
         assert isinstance(found, FetchedPage)
-        etag = hashlib.sha256(found.text.encode() + found.body).hexdigest()[:32]
+        version = "" if found.manifest is None else found.manifest.version
+        read = found.text.encode() + found.body + version.encode()
+        etag = hashlib.sha256(read).hexdigest()[:32]
         if validators is not None and validators.etag == etag:
             return NotModified(url=url, fetched_at=found.fetched_at)
         commit = (clone / ".git" / "HEAD").read_text(encoding="ascii").strip()
