@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from webrag.presentation.brief.brief import EvidenceBlock
     from webrag.presentation.brief.models import BriefConfig
     from webrag.retrieval.reading import PageExcerpt
+    from webrag.retrieval.version_changes import VersionComparison
     from webrag.wiring.assembly import Parts
 
 __all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
@@ -420,6 +421,37 @@ class WebRAG:
         stored = (await parts.corpus.status(include_urls=False)).documents
         warning = _why_nothing_was_searched(stored, filters, self.settings.collection)
         return result.model_copy(update={"warnings": (*result.warnings, warning)})
+
+    async def compare_versions(
+        self,
+        question: str,
+        old: str,
+        new: str,
+        *,
+        library: str | None = None,
+        top_k: int = 8,
+    ) -> "VersionComparison":
+        """Tell what two stored versions of a library say differently about a question.
+
+        Args:
+            question: At most `MAX_QUESTION_CHARS` characters.
+            old: A version, such as "1.4", or `library@version`.
+            new: Another one.
+            library: Whose versions they are: its host, or its name in a note on versions.
+            top_k: Passages of each version at most.
+
+        Raises:
+            InputError: The question cannot be used, or a version is not stored; the message names
+                those that are.
+            StorageError: The database failed.
+        """
+        from webrag.orchestration.version_comparison import compare_versions, versioned_name
+
+        check_question(question)
+        checked_count("top_k", top_k, minimum=1)
+        names = [versioned_name(each, library) for each in (old, new)]
+        parts = await self._current_parts()
+        return await compare_versions(parts.engine, parts.corpus, question, *names, top_k=top_k)
 
     async def ask(
         self,

@@ -30,7 +30,9 @@ __all__ = [
 ]
 
 _MAX_CHARS: Final = 50
-_NUMBER: Final = r"\d{1,8}(?:\.\d{1,8}){0,5}(?:\.x)?(?:[-._+]?[A-Za-z]{1,12}[-._+]?\d{0,8}){0,2}"
+_NUMBER: Final = (
+    r"\d{1,8}(?:\.\d{1,8}){0,5}(?:\.x)?(?:[-._+]?[A-Za-z]{1,12}[-._+]?\d{0,8}){0,2}(?:\+\d{1,8})?"
+)
 _VERSION: Final = re.compile(rf"[vV]?({_NUMBER})")
 # In an address a number alone may be a year, a page or an article; behind these it is a version.
 _SEGMENT: Final = re.compile(
@@ -241,14 +243,14 @@ def _at(data: dict[str, Any], *keys: str) -> Any:
     return found
 
 
-def version_order(version: str) -> tuple[int, Any, tuple[Any, ...]]:
+def version_order(version: str) -> tuple[int, Any, tuple[Any, ...], str]:
     """What versions are sorted by: as Python packages are, others before them in natural order."""
     natural = tuple(
         (1, int(part), "") if part.isdigit() else (0, 0, part.casefold())
         for part in re.findall(r"[0-9]{1,50}|[^0-9]+", version)
     )
     parsed = _parsed(version)
-    return (0, 0, natural) if parsed is None else (1, parsed, natural)
+    return (0, 0, natural, version) if parsed is None else (1, parsed, natural, version)
 
 
 def newest_version(versions: Iterable[str]) -> str:

@@ -180,7 +180,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "sites": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Hosts.",
+                "description": "Hosts; host@1.5 for a version.",
             },
             "years": {
                 "type": "array",
@@ -236,6 +236,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "include": _globs("Only /guide/**."),
             "exclude": _globs("Not *.pdf."),
             "queue": {"type": "boolean"},
+            "version": {"type": "string"},
         },
         "url",
     ),
