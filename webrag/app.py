@@ -977,9 +977,22 @@ class WebRAG:
         """Links of stored pages, in page order."""
         return await self._open_parts.corpus.links([page_address(url) for url in urls])
 
-    async def markdown(self, url: str) -> str | None:
-        """Stored text of a page, the string citation offsets refer to; None if not stored."""
-        return await self._open_parts.corpus.markdown(page_address(url))
+    async def markdown(self, url: str, *, as_of: datetime | None = None) -> str | None:
+        """Stored text of a page, the string citation offsets refer to; None if not stored.
+
+        Args:
+            url: The page.
+            as_of: The text that was stored at this moment, kept as `WEBRAG_KEEP_VERSIONS` says;
+                UTC without a time zone. None for the current one.
+
+        Raises:
+            InputError: Nothing that old was kept; the message says since when there is a text.
+        """
+        corpus = self._open_parts.corpus
+        address = page_address(url)
+        if as_of is None:
+            return await corpus.markdown(address)
+        return await corpus.markdown_as_of(address, as_of)
 
     # Looking after what is stored. Only `import_corpus` and `clear` need an open WebRAG; the others
     # also work on one that is not open, or cannot be, as the settings do not fit the collection.

@@ -74,6 +74,7 @@ class StoredPage(_Frozen):
         gone_at: When the site was first seen to answer 404 or 410; gone pages are not retrieved.
         source: Name of the page source this version came from.
         edition: The version of a library that it belongs to.
+        stored_at: When the site first delivered this text, as far as is known.
     """
 
     page_id: int
@@ -91,6 +92,7 @@ class StoredPage(_Frozen):
     gone_at: datetime | None
     source: str = ""
     edition: Edition | None = None
+    stored_at: datetime | None = None
 
 
 class AcquiredPage(_Frozen):

@@ -36,7 +36,8 @@ _PAGE = """
     d.content_hash, d.etag, d.last_modified, d.depth, d.child_count as chunk_count,
     d.token_count, d.gone_at, d.source,
     case when d.version is not null then jsonb_build_object('version', d.version,
-        'library', d.library, 'root', d.edition, 'is_given', d.version_given) end as edition
+        'library', d.library, 'root', d.edition, 'is_given', d.version_given) end as edition,
+    coalesce(d.stored_at, d.fetched_at) as stored_at
 """
 
 

@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.models import LastOutcome
+from webrag.corpus.past_pages import keep_past
 from webrag.corpus.rows import ChildRow, LinkRow, PageRows, ParentRow
 from webrag.corpus.schema import table
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
@@ -225,14 +226,22 @@ def lock_pages(collection: str, urls: Iterable[str]) -> Steps[None]:
     )
 
 
-def write_pages(collection: str, pages: Sequence[EmbeddedPage]) -> Steps[list[int]]:
+def write_pages(
+    collection: str, pages: Sequence[EmbeddedPage], *, keep_versions: int = 0
+) -> Steps[list[int]]:
     """Put pages in place of their stored versions, if there are any, and give their row numbers.
 
     A page stored under the requested URL is replaced too: the site has moved it. The smallest
-    depth and all earlier aliases are kept. No two of the pages have a URL in common.
+    depth and all earlier aliases are kept. No two of the pages have a URL in common. Of texts that
+    change, `keep_versions` earlier ones are kept at most.
     """
     urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
     yield from lock_pages(collection, set().union(*urls))
+    changing = {
+        rows.document.url: (rows.document.content_hash, rows.document.fetched_at)
+        for rows, _ in pages
+    }
+    yield from keep_past(collection, changing, most=keep_versions)
     previous = yield from _delete_previous(collection, urls)
     ids = yield from next_page_ids(collection, len(pages))
     numbered = [(page_id, *page) for page_id, page in zip(ids, pages, strict=True)]

@@ -73,6 +73,7 @@ class ResultPassage(_Frozen):
     Attributes:
         rank: From 1, by relevance; neighbours of strong passages come last.
         passage_id: What `webrag read --passage` takes.
+        version: Of the library that the page is about.
         headings: Above it, outermost first.
         text: The slice `char_start` to `char_end` of the page's markdown, exactly.
         relevance: In [0, 1].
@@ -84,6 +85,7 @@ class ResultPassage(_Frozen):
     passage_id: UUID
     url: str
     title: str | None
+    version: str | None = None
     headings: tuple[str, ...]
     published_at: datetime | None
     fetched_at: datetime
@@ -344,6 +346,7 @@ def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> Resul
         title=chunk.title,
         headings=chunk.heading_path,
         published_at=chunk.published_at,
+        version=chunk.version,
         fetched_at=chunk.fetched_at,
         relevance=item.reranked_score,
         is_adjacent=item.is_locality_expanded,
