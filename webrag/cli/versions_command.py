@@ -42,6 +42,7 @@ def compare_versions_command(
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     from webrag.app import check_question
     from webrag.orchestration.version_comparison import versioned_name
+    from webrag.presentation.versions import format_comparison
 
     check_question(question)
     for version in (old, new):
@@ -50,7 +51,7 @@ def compare_versions_command(
     if run_options(ctx).json:
         print_json(comparison.model_dump(mode="json"))
     else:
-        print_text(str(comparison), pager=False)
+        print_text(format_comparison(comparison), pager=False)
 
 
 async def _compare(

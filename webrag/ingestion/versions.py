@@ -1,5 +1,6 @@
 """Which version of a library a page is about, and how versions are ordered; it reads no page."""
 
+import hashlib
 import json
 import re
 import tomllib
@@ -13,10 +14,12 @@ from pydantic import BaseModel, ConfigDict
 from webrag.argument_checks import check_text, shown_value
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES, is_file, site_of
+from webrag.ingestion.characters import storable
 from webrag.ingestion.git.address import is_git, parse_git
 
 __all__ = [
     "MANIFESTS",
+    "MAX_NAME_CHARS",
     "Edition",
     "Manifest",
     "checked_version",
@@ -29,17 +32,21 @@ __all__ = [
     "version_order",
 ]
 
+MAX_NAME_CHARS: Final = 200
+"""Of a library's name, and of what its editions have in common."""
+
 _MAX_CHARS: Final = 50
 _NUMBER: Final = (
     r"\d{1,8}(?:\.\d{1,8}){0,5}(?:\.x)?(?:[-._+]?[A-Za-z]{1,12}[-._+]?\d{0,8}){0,2}(?:\+\d{1,8})?"
 )
-_VERSION: Final = re.compile(rf"[vV]?({_NUMBER})")
+_VERSION: Final = re.compile(rf"[vV]?({_NUMBER})", re.ASCII)
 # In an address a number alone may be a year, a page or an article; behind these it is a version.
 _SEGMENT: Final = re.compile(
     rf"(?:release-|release_|version-|rel-|[vVrR])?(\d{{1,8}}\.{_NUMBER}|\d{{1,8}}\.x)"
-    r"|[vV](\d{1,4})"
+    r"|[vV](\d{1,4})",
+    re.ASCII,
 )
-_WHOLE: Final = re.compile(r"\d{1,2}")
+_WHOLE: Final = re.compile(r"[0-9]{1,2}")
 _BEFORE_WHOLE: Final = frozenset({"docs", "doc", "documentation", "manual", "api", "en"})
 _DOCS_HOST: Final = re.compile(r"(?:docs?|documentation|manual|api)\.")
 # Below these a version is what a page is about, and not what the page belongs to.
@@ -136,7 +143,17 @@ def edition_of(
     version = plain_version(given) or addressed or plain_version(marked) or plain_version(own)
     if version is None:
         return None
-    return Edition(version=version, library=library, root=root, is_given=bool(given))
+    return Edition(
+        version=version, library=_bounded(library), root=_bounded(root), is_given=bool(given)
+    )
+
+
+def _bounded(text: str) -> str:
+    """Entries of the index over them have a limit, and addresses hardly one."""
+    if len(text) <= MAX_NAME_CHARS:
+        return text
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+    return f"{text[: MAX_NAME_CHARS - 17]}~{digest}"
 
 
 def edition_root(url: str) -> str:
@@ -157,7 +174,7 @@ def _places(url: str) -> tuple[str, str, str | None]:
         return site_of(url), site_of(url), None
     host = site_of(url)
     path = url.split("://", 1)[1].partition("/")[2].partition("?")[0]
-    segments = [unquote(each) for each in path.split("/") if each]
+    segments = [each for each in path.split("/") if each]
     for place, segment in enumerate(segments):
         before = segments[place - 1].lower() if place else ""
         if before in _NO_EDITION:
@@ -222,7 +239,8 @@ def read_manifest(name: str, text: str, folder: str = "") -> Manifest | None:
     if not isinstance(version, str) or plain_version(version) is None:
         return None
     named = title if isinstance(title, str) and title.strip() else _last_name(folder)
-    return Manifest(name=named.strip()[:200], version=version.strip(), folder=folder)
+    named = storable(named.replace("\0", "")).strip()
+    return Manifest(name=named[:MAX_NAME_CHARS], version=version.strip(), folder=folder)
 
 
 def _manifest_fields(name: str, text: str) -> dict[str, Any]:

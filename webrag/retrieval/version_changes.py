@@ -86,10 +86,8 @@ class VersionComparison(_Frozen):
         return f"<VersionComparison {self.old} {self.new}: {len(self.changes)} changes>"
 
     def __str__(self) -> str:
-        """As `webrag compare-versions` prints it."""
-        from webrag.presentation.versions import format_comparison
-
-        return format_comparison(self)
+        """As its repr: the passages would fill the screen."""
+        return repr(self)
 
 
 def blocks_of(text: str, start: int, end: int) -> list[tuple[int, int]]:

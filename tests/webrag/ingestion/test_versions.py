@@ -1,11 +1,15 @@
 """Versions: read from addresses and packages, ordered as releases are, told apart by library."""
 
+import json
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.errors import InputError
 from webrag.ingestion.versions import (
+    MAX_NAME_CHARS,
     Manifest,
     checked_version,
     edition_of,
@@ -189,3 +193,24 @@ def test_other_texts_are_no_versions(text: str) -> None:
 def test_what_is_no_version_is_refused_with_an_example() -> None:
     with pytest.raises(InputError, match=r"'newest' cannot be used; .* such as 3\.2"):
         checked_version("newest")
+
+
+def test_endless_addresses_fit_the_index() -> None:
+    found = [edition_of(f"https://docs.test/{'a' * 1_500}{end}/1.5/x") for end in ("b", "c")]
+
+    assert found[0] is not None
+    assert found[1] is not None
+    assert {len(found[0].library), len(found[0].root)} == {MAX_NAME_CHARS}
+    assert found[0].library != found[1].library
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_package_and_address_can_be_stored(name: str, path: str) -> None:
+    text = json.dumps({"name": name, "version": "1.0"})
+    manifest = read_manifest("package.json", text, "file:///home/u/work")
+    found = edition_of(f"file:///home/u/work/{quote(path, errors='replace')}", manifest=manifest)
+
+    assert manifest is not None
+    assert found is not None
+    found.library.encode()
+    assert "\0" not in found.library

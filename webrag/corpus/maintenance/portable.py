@@ -20,7 +20,7 @@ from webrag.ingestion.addresses import MAX_URL_CHARS, content_hash, page_address
 from webrag.ingestion.html.marks import MAX_LINKS
 from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
 from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
-from webrag.ingestion.versions import Edition
+from webrag.ingestion.versions import MAX_NAME_CHARS, Edition
 
 __all__ = [
     "FORMAT_VERSION",
@@ -57,6 +57,7 @@ _GZIP_LEVEL = 6
 
 _Url = Annotated[str, Field(max_length=MAX_URL_CHARS)]
 _Header = Annotated[str, Field(max_length=_MAX_HEADER_CHARS)]
+_Edition = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 _Name = Annotated[str, Field(max_length=_MAX_NAME_CHARS)]
 
 
@@ -139,9 +140,9 @@ class PortablePage(_Line):
     status: int = 200
     source: _Name
     gone_at: AwareDatetime | None = None
-    version: _Name | None = None
-    library: _Name | None = None
-    edition: _Name | None = None
+    version: _Edition | None = None
+    library: _Edition | None = None
+    edition: _Edition | None = None
     version_given: bool = False
     anchors: tuple[PortableAnchor, ...] = Field(default=(), max_length=MAX_LINKS)
     links: tuple[PortableLink, ...] = Field(default=(), max_length=MAX_LINKS)
