@@ -180,7 +180,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "sites": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Hosts; host@1.5 for a version.",
+                "description": "Hosts; host@1.5.",
             },
             "years": {
                 "type": "array",
@@ -227,7 +227,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             ),
             "refresh": {
                 "type": "boolean",
-                "description": "Ask the site again.",
+                "description": "Ask again.",
             },
             "max_pages": {
                 "type": "integer",
@@ -246,7 +246,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "type": "array",
                 "items": _CITATION,
                 "maxItems": MAX_CITATIONS,
-                "description": "As in [CITATIONS]; offsets optional.",
+                "description": "As in [CITATIONS].",
             },
             "live": {
                 "type": "boolean",

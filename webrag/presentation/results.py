@@ -9,7 +9,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from webrag.ingestion.versions import is_version
+from webrag.errors import InputError
+from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import candidate_blocks, cited, relevant_blocks
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
@@ -161,6 +162,9 @@ def narrowed(
         result: Of named pages, which are retrieved without filters.
         filters: Sites and years count.
         top_k: None for all.
+
+    Raises:
+        InputError: A version that is asked for is not among those of the pages.
     """
     if filters.sites is None and filters.years is None and top_k is None:
         return result
@@ -170,6 +174,7 @@ def narrowed(
         if (filters.sites is None or _is_of(item.chunk, filters.sites))
         and (filters.years is None or _year(item) in filters.years)
     ]
+    _refuse_missing_versions([item.chunk for item in result.chunks], filters.sites or ())
     best = sorted(chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score))
     kept = {item.chunk.chunk_id for item in best[:top_k]}
     return result.model_copy(
@@ -178,6 +183,18 @@ def narrowed(
             "citations": tuple(each for each in result.citations if each.chunk_id in kept),
         }
     )
+
+
+def _refuse_missing_versions(chunks: Sequence[RetrievedChunk], sites: Sequence[str]) -> None:
+    for site in sites:
+        name, _, version = site.rpartition("@")
+        of_library = [each for each in chunks if name in (each.site, each.library)]
+        there = {each.version for each in of_library if each.version is not None}
+        if there and not any(_is_of(each, [site]) for each in chunks):
+            known = ", ".join(sorted(there, key=version_order, reverse=True))
+            raise InputError(
+                f"The pages are not of version {version} of {name}; there are passages of {known}."
+            )
 
 
 def _is_of(chunk: RetrievedChunk, sites: Sequence[str]) -> bool:

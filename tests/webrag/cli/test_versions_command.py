@@ -57,6 +57,18 @@ def test_newest_version_is_searched_and_named(corpus_command: Run, site: Any, ho
     assert f"Of {host}, version 1.10 was searched; also stored: 1.9." in document["warnings"][0]
 
 
+def test_named_page_of_another_version_is_refused(
+    corpus_command: Run, site: Any, host: str
+) -> None:
+    url = f"{site}/1.9/a"
+
+    other = corpus_command(site, "answer", url, QUESTION, "--site", host, "--version", "2")
+    own = corpus_command(site, "answer", url, QUESTION, "--site", host, "--version", "1.9")
+
+    assert (other.exit_code, own.exit_code) == (2, 0)
+    assert f"not of version 2 of {host}; there are passages of 1.9." in other.stderr
+
+
 @pytest.mark.parametrize("command", ["search", "ask"])
 def test_missing_version_ends_with_code_2_and_those_there_are(
     corpus_command: Run, site: Any, host: str, command: str
