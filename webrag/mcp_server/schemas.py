@@ -65,13 +65,9 @@ DESCRIPTIONS = {
         "As `answer`, but at once, in pages already indexed; fetches nothing. For follow-up "
         "questions. If the confidence is low, call `answer` with a likely URL."
     ),
-    "read": (
-        "Read on in an indexed page: from an offset, heading or passage id, or around a quotation."
-    ),
+    "read": ("Read on in an indexed page, from an offset, heading, passage id or quotation."),
     "status": "List what is indexed: totals, pages with title and age.",
-    "ingest": (
-        "Fetch and index pages or a site for later searches. If time runs out, repeat the call."
-    ),
+    "ingest": ("Fetch and index pages or a site for later. If time runs out, repeat the call."),
     "verify": (
         "Check quotations: is each verbatim in the stored page, and still on the live one? Use it "
         "before relying on them."
@@ -90,7 +86,7 @@ _INTENT = {
     "enum": list(get_args(QueryType)),
 }
 _MAX_TOKENS = {"type": "integer", "default": DEFAULT_MAX_TOKENS}
-_QUERY = {"type": "string", "description": "Question, in full words."}
+_QUERY = {"type": "string", "description": "In full words."}
 
 
 def _urls(description: str, *, at_most: int | None = None) -> dict[str, Any]:
@@ -149,7 +145,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "constraints": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": 'Wishes such as "must include code examples".',
+                "description": 'As "must include code examples".',
             },
             "expansion_budget": {
                 "type": "integer",
