@@ -51,6 +51,7 @@ from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, expand_named
 from webrag.ingestion.git.address import is_git
 from webrag.ingestion.notes import listening
+from webrag.ingestion.versions import checked_version
 from webrag.orchestration.models import (
     MAX_QUESTION_CHARS,
     OrchestrationResult,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from webrag.presentation.brief.brief import EvidenceBlock
     from webrag.presentation.brief.models import BriefConfig
     from webrag.retrieval.reading import PageExcerpt
+    from webrag.retrieval.version_changes import VersionComparison
     from webrag.wiring.assembly import Parts
 
 __all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
@@ -429,6 +431,38 @@ class WebRAG:
         warning = _why_nothing_was_searched(stored, filters, self.settings.collection)
         return result.model_copy(update={"warnings": (*result.warnings, warning)})
 
+    async def compare_versions(
+        self,
+        question: str,
+        old: str,
+        new: str,
+        *,
+        library: str | None = None,
+        top_k: int = 8,
+    ) -> "VersionComparison":
+        """Tell what two stored versions of a library say differently about a question.
+
+        Args:
+            question: At most `MAX_QUESTION_CHARS` characters.
+            old: A version, such as "1.4", or `library@version`.
+            new: Another one.
+            library: Whose versions they are: its host, or its name in a note on versions.
+            top_k: Passages of each version at most.
+
+        Raises:
+            InputError: The question cannot be used, or a version is not stored; the message names
+                those that are.
+            StorageError: The database failed.
+        """
+        from webrag.orchestration.version_comparison import compare_versions, versioned_name
+
+        check_question(question)
+        checked_count("top_k", top_k, minimum=1)
+        names = [versioned_name(each, library) for each in (old, new)]
+        parts = await self._current_parts()
+        engine = await asyncio.to_thread(parts.engine)
+        return await compare_versions(engine, parts.corpus, question, *names, top_k=top_k)
+
     async def ask(
         self,
         question: str,
@@ -575,6 +609,7 @@ class WebRAG:
         urls: Named | Sequence[Named],
         *,
         refresh: bool = False,
+        version: str | None = None,
         on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
         on_found: Callable[[int], None] | None = None,
     ) -> IngestReport:
@@ -586,16 +621,21 @@ class WebRAG:
                 folder everything below it that is worth reading, changed
                 files only when it was read before.
             refresh: Ask the site again even when the stored version is fresh.
+            version: Of the library that the pages are about, such as "3.2"; it also holds for their
+                later states. None for what addresses, pages and packages say themselves.
             on_page: Told each URL and its outcome as soon as it is known.
             on_found: Told how many pages there are, before the first.
 
         Raises:
-            InputError: A URL cannot be used; nothing was fetched.
+            InputError: A URL or the version cannot be used; nothing was fetched.
         """
+        label = "" if version is None else checked_version(version)
         named = await self._named(urls, refresh=refresh)
         if on_found is not None:
             on_found(len(named.every))
-        report = await self._ingested(named.every, refresh=refresh, on_page=on_page)
+        report = await self._ingested(
+            named.every, refresh=refresh, on_page=on_page, version=label, folders=named.folders
+        )
         gone = await self._gone_files(named)
         update = {
             "failed": {**report.failed, **named.empty},
@@ -725,6 +765,8 @@ class WebRAG:
         *,
         refresh: bool = False,
         on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+        version: str = "",
+        folders: Sequence[str] = (),
     ) -> IngestReport:
         acquirer = (await self._current_parts()).acquirer
         slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
@@ -733,7 +775,10 @@ class WebRAG:
             async with slots:
                 try:
                     outcome: AcquiredPage | WebRAGError = await acquirer.acquire(
-                        url, refresh=refresh
+                        url,
+                        refresh=refresh,
+                        version=version,
+                        folder=next((each for each in folders if url.startswith(each)), ""),
                     )
                 except WebRAGError as error:
                     outcome = error
@@ -1015,9 +1060,22 @@ class WebRAG:
         """Links of stored pages, in page order."""
         return await self._open_parts.corpus.links([page_address(url) for url in urls])
 
-    async def markdown(self, url: str) -> str | None:
-        """Stored text of a page, the string citation offsets refer to; None if not stored."""
-        return await self._open_parts.corpus.markdown(page_address(url))
+    async def markdown(self, url: str, *, as_of: datetime | None = None) -> str | None:
+        """Stored text of a page, the string citation offsets refer to; None if not stored.
+
+        Args:
+            url: The page.
+            as_of: The text that was stored at this moment, kept as `WEBRAG_KEEP_VERSIONS` says;
+                UTC without a time zone. None for the current one.
+
+        Raises:
+            InputError: Nothing that old was kept; the message says since when there is a text.
+        """
+        corpus = self._open_parts.corpus
+        address = page_address(url)
+        if as_of is None:
+            return await corpus.markdown(address)
+        return await corpus.markdown_as_of(address, as_of)
 
     # Looking after what is stored. Only `import_corpus` and `clear` need an open WebRAG; the others
     # also work on one that is not open, or cannot be, as the settings do not fit the collection.

@@ -54,6 +54,7 @@ from webrag.orchestration.models import OrchestrationResult
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.presentation.brief.models import BriefConfig
+from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings
 from webrag.wiring.embeddings import choose_embedding
@@ -141,6 +142,27 @@ class LinkedSite:
         pass
 
 
+class ChangingSite:
+    """A page that says something else each time it is asked for."""
+
+    name = "changing"
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    async def fetch(self, url: str, **_: Any) -> FetchedPage:
+        self.times += 1
+        text = f"<title>Kiln</title><main><p>{FIRED.format(self.times)}</p></main>"
+        return FetchedPage(
+            requested_url=url, url=url, status=200, kind="html", text=text,
+            fetched_at=datetime.now(UTC), source=self.name,
+        )  # fmt: skip
+
+    async def aclose(self) -> None:
+        pass
+
+
+FIRED = "The kiln is fired for {} hours at a time."
 CELADON = "Which celadon glaze recipes are there?"
 # No rule but the one that follows links before it tries anything else.
 CURIOUS = {"confidence_floor": 1.0, "token_budget_saturation_ratio": 0.0001,
@@ -335,6 +357,17 @@ async def recrawled(lab: Lab, settings: Settings) -> Any:
         await rag.ingest(f"{SITE}/log")
         await rag.drop_collection()
     return site.asked
+
+
+async def disappeared(lab: Lab, settings: Settings) -> Any:
+    """Whether a quotation that a page has lost is found in its earlier text."""
+    site = ChangingSite()
+    async with lab.empty(settings, site) as rag:
+        await rag.ingest(f"{SITE}/page")
+        await rag.ingest(f"{SITE}/page", refresh=True)
+        citation = Citation(url=f"{SITE}/page", quote=FIRED.format(1))
+        (check,) = await rag.verify(citation, live=False)
+    return check.last_seen_at is not None
 
 
 async def tables_of(lab: Lab, settings: Settings) -> Any:
@@ -662,6 +695,7 @@ ROWS = (
     Row("fetch_host_concurrency", (1, 4), built(let_in), {"fetch_host_delay": 0.0}),
     Row("fetch_host_delay", (0.0, 60.0), built(let_in)),
     Row("extraction_timeout", (1.0, 10.0), config("fetch", "extraction_timeout_s")),
+    Row("keep_versions", (0, 1), disappeared),
     Row("recrawl_after", (0.0, "never"), recrawled),
     Row("firecrawl_api_key", (None, KEY),
         built(lambda s: choose_page_source(s, HttpFetcher(s.fetch_config())).source.name)),

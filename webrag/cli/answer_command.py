@@ -12,6 +12,8 @@ from webrag.cli.options import (
     run_options,
     site_option,
     url_option,
+    version_option,
+    versioned_sites,
     with_settings,
     wordings_option,
     year_option,
@@ -61,6 +63,7 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
     "--budget", type=click.IntRange(min=0), metavar="N", help="Rounds of link following at most."
 )
 @site_option
+@version_option
 @year_option
 @_mode_option
 @_intent_option
@@ -86,6 +89,7 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
 @wordings_option
 @url_option
 @site_option
+@version_option
 @year_option
 @click.option(
     "--fetched-since",
@@ -143,6 +147,7 @@ async def _answer(
     deep: bool,
     budget: int | None,
     site: tuple[str, ...],
+    version: str | None,
     year: tuple[int, ...],
     mode: Any,
     intent: Any,
@@ -157,7 +162,7 @@ async def _answer(
 
     options = run_options(ctx)
     _check(question, wordings, [url, *also], check_named)
-    wanted = SearchFilters.of(sites=site or None, years=year or None)
+    wanted = SearchFilters.of(sites=versioned_sites(site, version) or None, years=year or None)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
         async with _open(ctx.obj) as rag:
@@ -185,6 +190,7 @@ async def _search(
     wordings: tuple[str, ...],
     url: tuple[str, ...],
     site: tuple[str, ...],
+    version: str | None,
     year: tuple[int, ...],
     fetched_since: "datetime | None",
     has: tuple[Any, ...],
@@ -206,7 +212,7 @@ async def _search(
                 question,
                 wordings=wordings,
                 source_urls=url or None,
-                sites=site or None,
+                sites=versioned_sites(site, version) or None,
                 years=year or None,
                 fetched_since=fetched_since,
                 has=has,
@@ -219,7 +225,7 @@ async def _search(
                 presented, rag, result, full=full, top_k=top_k, max_tokens=max_tokens
             )
     print_result(shown, as_json=options.json, pager=not no_pager)
-    if (site or url) and not result.corpus_stats.total_parent_chunks:
+    if (site or url or version) and not result.corpus_stats.total_parent_chunks:
         ctx.exit(1)
 
 

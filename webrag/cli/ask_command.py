@@ -11,6 +11,8 @@ from webrag.cli.options import (
     run_options,
     site_option,
     url_option,
+    version_option,
+    versioned_sites,
     with_settings,
     wordings_option,
     year_option,
@@ -33,6 +35,7 @@ __all__ = ["ask_command"]
 @wordings_option
 @url_option
 @site_option
+@version_option
 @year_option
 @click.option("--deep", is_flag=True, help="Follow links of --url where the evidence is too thin.")
 @reading_options
@@ -45,6 +48,7 @@ def ask_command(
     wordings: tuple[str, ...],
     url: tuple[str, ...],
     site: tuple[str, ...],
+    version: str | None,
     year: tuple[int, ...],
     deep: bool,
     full: bool,
@@ -64,7 +68,8 @@ def ask_command(
     # What is shortened or paged is known at the end only.
     streams = not options.json and max_tokens is None
     writer = _Writer(quiet=options.quiet, streams=streams)
-    asked = {"wordings": wordings, "url": url, "sites": site, "years": year, "deep": deep}
+    sites = versioned_sites(site, version)
+    asked = {"wordings": wordings, "url": url, "sites": sites, "years": year, "deep": deep}
     result, count_tokens = run(_ask(ctx.obj, question, writer, **asked))
     if options.json:
         from webrag.presentation.answer import answer_document

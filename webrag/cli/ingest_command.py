@@ -64,11 +64,22 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
 @click.argument("urls", metavar="URL|PATH...", nargs=-1, required=True)
 @crawl_options
 @click.option("--refresh", is_flag=True, help="Ask the site again even about fresh pages.")
+@click.option(
+    "--version",
+    metavar="VERSION",
+    help="Of the library that the pages are about, as 3.2; else read from addresses and pages.",
+)
 @click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
 @json_option
 @click.pass_context
 def ingest_command(
-    ctx: click.Context, /, urls: tuple[str, ...], refresh: bool, queue: bool, **crawl: Any
+    ctx: click.Context,
+    /,
+    urls: tuple[str, ...],
+    refresh: bool,
+    version: str | None,
+    queue: bool,
+    **crawl: Any,
 ) -> None:
     """Fetch and index every URL, file, and file of a folder, each completely or not at all.
 
@@ -83,7 +94,9 @@ def ingest_command(
     a site stopped answering.
     """
     from webrag.ingestion.files.naming import named_address
+    from webrag.ingestion.versions import checked_version
 
+    label = None if version is None else checked_version(version)
     for url in urls:
         named_address(url)  # refused before anything is started for it
     chosen = given_crawl_options(crawl)
@@ -91,11 +104,17 @@ def ingest_command(
         raise InputError(
             f"A crawl starts from one page, and {len(urls)} were given; run one crawl for each."
         )
+    if queue and label and not chosen:
+        raise InputError(
+            "--version goes with --queue only where a site is crawled; leave --queue out."
+        )
+    if chosen and label:
+        chosen |= {"version": label}
     if queue:
         _enqueue(ctx, urls, chosen, refresh)
         return
     if not chosen:
-        _ingest_pages(ctx, urls, refresh)
+        _ingest_pages(ctx, urls, refresh, label)
         return
     _ingest_site(ctx, urls[0], chosen | {"refresh": refresh})
 
@@ -127,11 +146,13 @@ async def _enqueued(
         return await rag.enqueue(urls, refresh=refresh)
 
 
-def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], refresh: bool) -> None:
+def _ingest_pages(
+    ctx: click.Context, urls: tuple[str, ...], refresh: bool, version: str | None
+) -> None:
     from webrag.ingestion.files.naming import named_address
 
     options = run_options(ctx)
-    report = run(_fetch_pages(ctx.obj, urls, refresh, options))
+    report = run(_fetch_pages(ctx.obj, urls, refresh, version, options))
     if options.json:
         shown = report.model_dump(mode="json")
         if report.failed:
@@ -166,7 +187,11 @@ def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
 
 
 async def _fetch_pages(
-    settings: "Settings", urls: tuple[str, ...], refresh: bool, options: RunOptions
+    settings: "Settings",
+    urls: tuple[str, ...],
+    refresh: bool,
+    version: str | None,
+    options: RunOptions,
 ) -> "IngestReport":
     from webrag.app import WebRAG
     from webrag.errors import WebRAGError
@@ -177,7 +202,9 @@ async def _fetch_pages(
             advance(not isinstance(outcome, WebRAGError))
 
         async with WebRAG(settings) as rag:
-            return await rag.ingest(urls, refresh=refresh, on_page=on_page, on_found=begin)
+            return await rag.ingest(
+                urls, refresh=refresh, version=version, on_page=on_page, on_found=begin
+            )
 
 
 async def _crawl(

@@ -32,6 +32,7 @@ from webrag.cli.options import RunOptions, run_options, with_settings
 from webrag.cli.output import as_json, error_value, shown
 from webrag.cli.read_command import read_command
 from webrag.cli.verify_command import verify_command
+from webrag.cli.versions_command import compare_versions_command
 from webrag.cli.web_command import web_command
 from webrag.cli.worker_command import worker_command
 from webrag.errors import (
@@ -101,6 +102,7 @@ main.add_command(jobs_command)
 main.add_command(schedule_command)
 main.add_command(status_command)
 main.add_command(verify_command)
+main.add_command(compare_versions_command)
 main.add_command(forget_command)
 main.add_command(export_command)
 main.add_command(import_command)

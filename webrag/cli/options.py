@@ -27,6 +27,8 @@ __all__ = [
     "run_options",
     "site_option",
     "url_option",
+    "version_option",
+    "versioned_sites",
     "with_options",
     "with_settings",
     "wordings_option",
@@ -98,8 +100,29 @@ site_option = click.option(
     "--site",
     multiple=True,
     metavar="HOST",
-    help="Only this host; the address of its root will do. Repeatable.",
+    help="Only this host; the address of its root will do. HOST@1.5 for one version of it."
+    " Repeatable.",
 )
+
+version_option = click.option(
+    "--version",
+    metavar="VERSION",
+    help="Only this version, as 1.5; of --site, or of whatever has it.",
+)
+
+
+def versioned_sites(sites: tuple[str, ...], version: str | None) -> tuple[str, ...]:
+    """The sites that are asked for, with the version where one is; `@1.5` stands for any site's.
+
+    Raises:
+        InputError: The version cannot be used.
+    """
+    if version is None:
+        return sites
+    from webrag.ingestion.versions import checked_version
+
+    return tuple(f"{site}@{checked_version(version)}" for site in sites or ("",))
+
 
 year_option = click.option(
     "--year",

@@ -28,6 +28,7 @@ from webrag.ingestion.addresses import is_file, is_local, page_address
 from webrag.ingestion.metering import PageLimitError, PageMeter, current_meter
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 from webrag.ingestion.notes import Relay
+from webrag.ingestion.versions import Edition, edition_of
 
 if TYPE_CHECKING:
     from webrag.ingestion.service import IngestionService
@@ -54,6 +55,8 @@ class _Request(NamedTuple):
     since: datetime | None
     admits: AdmitPage | None
     fresh: bool
+    version: str
+    folder: str
 
 
 class _Key(NamedTuple):
@@ -112,6 +115,8 @@ class PageAcquirer:
         admits: AdmitPage | None = None,
         fresh: bool | None = None,
         on_fetched: Callable[[], Awaitable[None]] | None = None,
+        version: str = "",
+        folder: str = "",
     ) -> AcquiredPage:
         """Give a page of the corpus, fetched first when it is missing, stale or gone.
 
@@ -126,6 +131,9 @@ class PageAcquirer:
             since: With `refresh`, a version the site has confirmed since then is fresh enough.
             admits: Tells whether the page behind the address may be stored, given its canonical
                 URL; redirects can lead anywhere.
+            version: Of the library that the page is about; "" for what the page and its address
+                say.
+            folder: Address of the folder that was named, of a file.
             fresh: Take no copy that a scraping service keeps; None for just that when `refresh`
                 is asked for without `since`.
             on_fetched: Awaited when the site has given the page, before anything is made of it; of
@@ -149,6 +157,8 @@ class PageAcquirer:
             since,
             admits,
             fresh=(refresh and since is None) if fresh is None else fresh,
+            version=version,
+            folder=folder,
         )
         page = await self._shared(request, depth, on_fetched)
         if depth >= page.depth:
@@ -208,11 +218,24 @@ class PageAcquirer:
             )
             raise failure from error
 
+    async def _labelled(self, stored: StoredPage, request: _Request) -> StoredPage:
+        """A stored page with the version that was named for it."""
+        if not request.version:
+            return stored
+        edition = _given_edition(request, stored.url, stored.edition)
+        if edition == stored.edition:
+            return stored
+        assert edition is not None
+        await self._corpus.set_edition(stored.url, edition)
+        return stored.model_copy(update={"edition": edition})
+
     async def _obtained(
         self, request: _Request, depth: int, on_fetched: Callable[[], Awaitable[None]] | None
     ) -> AcquiredPage:
         url = request.url
         stored = await self._corpus.page(url)
+        if stored is not None:
+            stored = await self._labelled(stored, request)
         if stored is not None and self._is_fresh(stored, request):
             return acquired_page(stored, url, "stored")
         asked_at = datetime.now(UTC)
@@ -248,6 +271,9 @@ class PageAcquirer:
                 url=request.url,
                 status=document.status,
             )
+        if request.version:
+            edition = _given_edition(request, document.url, document.edition)
+            document = document.model_copy(update={"edition": edition})
         try:
             return await self._indexer.index(document, depth=depth)
         except DatabaseUnavailableError:
@@ -326,6 +352,12 @@ def unexpected_failure(url: str, error: Exception) -> UnusablePageError:
 def _is_refused_file(error: FetchError) -> bool:
     """A file that may not be read here was stored where it may; nothing new is known of it."""
     return isinstance(error, RefusedAddressError) and is_file(error.url)
+
+
+def _given_edition(request: _Request, url: str, found: Edition | None) -> Edition | None:
+    if found is None:
+        return edition_of(url, given=request.version, folder=request.folder)
+    return found.model_copy(update={"version": request.version, "is_given": True})
 
 
 def _validators(stored: StoredPage | None, url: str) -> Validators | None:

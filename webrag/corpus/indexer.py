@@ -100,6 +100,7 @@ class Indexer:
             ProviderError: Embedding failed.
             StorageError: The corpus cannot be read, or a chunk is not at its offsets.
         """
+        document = await self._with_given_version(document)
         previous, same = await self._corpus.known_versions(document)
         if same is not None:
             return await self._confirm(document, same, depth)
@@ -116,6 +117,15 @@ class Indexer:
             chunks_embedded=sum(child.text_hash in made for child in rows.children),
             held=held,
         )
+
+    async def _with_given_version(self, document: NormalizedDocument) -> NormalizedDocument:
+        """A version that somebody named for a page holds for its later states as well."""
+        if document.edition is not None and document.edition.is_given:
+            return document
+        stored = await self._corpus.page(document.url)
+        if stored is None or stored.edition is None or not stored.edition.is_given:
+            return document
+        return document.model_copy(update={"edition": stored.edition})
 
     async def store(self, pages: Sequence[PreparedPage]) -> list[AcquiredPage]:
         """Store prepared pages in one transaction: all or none.
@@ -192,4 +202,5 @@ def acquired_page(
         chunks_embedded=chunks_embedded,
         token_count=page.token_count,
         source=page.source,
+        version=None if page.edition is None else page.edition.version,
     )

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from webrag.ingestion.versions import Edition
+
 __all__ = [
     "AcquiredPage",
     "CollectionSize",
@@ -71,6 +73,8 @@ class StoredPage(_Frozen):
         token_count: Tokens of the whole markdown.
         gone_at: When the site was first seen to answer 404 or 410; gone pages are not retrieved.
         source: Name of the page source this version came from.
+        edition: The version of a library that it belongs to.
+        stored_at: When the site first delivered this text, as far as is known.
     """
 
     page_id: int
@@ -87,6 +91,8 @@ class StoredPage(_Frozen):
     token_count: int
     gone_at: datetime | None
     source: str = ""
+    edition: Edition | None = None
+    stored_at: datetime | None = None
 
 
 class AcquiredPage(_Frozen):
@@ -98,6 +104,7 @@ class AcquiredPage(_Frozen):
         chunks_added: Child chunks written that the previous version did not have.
         chunks_embedded: Child chunks that had to be embedded.
         source: Name of the page source the stored version came from.
+        version: Of the library that the page is about; None where nothing says one.
     """
 
     url: str
@@ -111,6 +118,7 @@ class AcquiredPage(_Frozen):
     chunks_embedded: int = 0
     token_count: int
     source: str = ""
+    version: str | None = None
 
 
 class LinkCandidate(_Frozen):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from webrag.corpus import queries
 from webrag.corpus.bulk_load import index_deferred
 from webrag.corpus.mapped_links import enriched
 from webrag.corpus.models import CorpusStatus, FailedPage, LinkCandidate, PageListing, StoredPage
+from webrag.corpus.past_pages import PastPage, read_past
 from webrag.corpus.posting_blocks import gather_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding, read_embedding, table
@@ -19,12 +20,14 @@ from webrag.corpus.writer import (
     Attempt,
     EmbeddedPage,
     clear_attempts,
+    edition_row,
     lock_pages,
     note_attempt,
     write_pages,
 )
-from webrag.errors import ConfigurationError
+from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.models import NormalizedDocument
+from webrag.ingestion.versions import Edition
 from webrag.postgres.database import Database
 from webrag.postgres.steps import run_steps
 
@@ -79,6 +82,34 @@ class CorpusReader:
         return await self._database.run(
             lambda connection: read_versions(connection, self._collection, document),
             snapshot=True,
+        )
+
+    async def markdown_as_of(self, url: str, moment: datetime) -> str | None:
+        """Give the text of a page that was stored at a moment, None when the page is not stored.
+
+        Raises:
+            InputError: No text is that old.
+        """
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        page = await self.page(url)
+        if page is None:
+            return None
+        first = page.stored_at or page.fetched_at
+        if first <= moment:
+            return await self.markdown_by_document_id(page.document_id)
+        for past in await self.past(page.url):
+            first = past.stored_at
+            if first <= moment:
+                return past.markdown
+        raise InputError(
+            f"No text of {page.url} from before {first:%Y-%m-%d %H:%M} UTC was kept.",
+            hint="WEBRAG_KEEP_VERSIONS says how many earlier texts of a page are kept.",
+        )
+
+    async def past(self, url: str) -> list[PastPage]:
+        """Give the kept earlier texts of a page by its canonical URL, the latest first."""
+        return await self._database.run(
+            lambda connection: read_past(connection, self._collection, url)
         )
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
@@ -207,10 +238,18 @@ class Corpus(CorpusReader):
         database: The collection.
         embedding: Model and dimensions that vectors are made with; writing fails with
             ConfigurationError once the collection has been embedded with another one.
+        keep_versions: Texts kept of a page that changes, besides the current one.
     """
 
-    def __init__(self, database: Database, *, embedding: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        embedding: tuple[str, int] | None = None,
+        keep_versions: int = 0,
+    ) -> None:
         super().__init__(database)
+        self._keep_versions = keep_versions
         self._embedding = embedding
 
     async def replace_pages(self, pages: Sequence[EmbeddedPage]) -> list[StoredPage]:
@@ -225,7 +264,10 @@ class Corpus(CorpusReader):
         """
 
         async def work(connection: _Connection) -> list[StoredPage]:
-            ids = await run_steps(connection, write_pages(self._collection, pages))
+            ids = await run_steps(
+                connection,
+                write_pages(self._collection, pages, keep_versions=self._keep_versions),
+            )
             # Only now: the tables are locked, so that the model cannot change any more.
             await self._check_model(connection)
             return await queries.read_pages(connection, self._collection, ids)
@@ -330,6 +372,15 @@ class Corpus(CorpusReader):
             await run_steps(connection, note_attempt(self._collection, url, attempt))
 
         await self._database.run(work)
+
+    async def set_edition(self, url: str, edition: Edition) -> None:
+        """Note which version of a library a stored page is about; its text stays as it is."""
+        await self._update(
+            url,
+            "version = %(version)s, library = %(library)s, edition = %(edition)s,"
+            " version_given = %(version_given)s",
+            **edition_row(edition),
+        )
 
     async def lower_depth(self, url: str, depth: int) -> None:
         """Note that a page is at most this many links away from a named page."""

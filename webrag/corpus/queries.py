@@ -35,7 +35,10 @@ __all__ = [
 _PAGE = """
     d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
     d.content_hash, d.etag, d.last_modified, d.depth, d.child_count as chunk_count,
-    d.token_count, d.gone_at, d.source
+    d.token_count, d.gone_at, d.source,
+    case when d.version is not null then jsonb_build_object('version', d.version,
+        'library', d.library, 'root', d.edition, 'is_given', d.version_given) end as edition,
+    coalesce(d.stored_at, d.fetched_at) as stored_at
 """
 
 
@@ -336,8 +339,8 @@ async def read_versions(
     previous = (await find_pages(connection, collection, [document.url])).get(document.url)
     if previous is None or previous.url != document.url:
         return KnownVersions(None, await _twin(connection, collection, document, links))
-    known = (previous.content_hash, previous.title)
-    if known != (document.content_hash, document.title):
+    known = (previous.content_hash, previous.title, previous.edition)
+    if known != (document.content_hash, document.title, document.edition):
         return KnownVersions(previous, None)
     is_same = links == await _link_targets(connection, collection, previous.page_id)
     is_same = is_same and await _has_places(connection, collection, previous.page_id, document)
@@ -385,11 +388,16 @@ async def _twin(
 ) -> StoredPage | None:
     statement = sql.SQL(
         "select id, url from {} where content_hash = %s and site = %s"
-        " and title is not distinct from %s and url <> %s and gone_at is null"
+        " and title is not distinct from %s and edition is not distinct from %s and url <> %s"
+        " and gone_at is null"
         " order by id limit %s"
     ).format(table(collection, "documents"))
     site = site_of(document.url)
-    values = (document.content_hash, site, document.title, document.url, _MOST_TWINS)
+    edition = None if document.edition is None else document.edition.root
+    values = (
+        *(document.content_hash, site, document.title, edition, document.url),
+        _MOST_TWINS,
+    )
     cursor = await connection.execute(statement, values)
     for page_id, url in await cursor.fetchall():
         either = {url, document.url}

@@ -41,7 +41,8 @@ BLOCK_TABLES = ("posting_blocks", "blocked_pages", "blocks")
 
 TABLES = (
     *("jobs", "schedules", "host_turns", "robots_files"),
-    *("crawl_urls", "crawls", "page_outcomes", "site_maps", *BLOCK_TABLES, *FIRST_TABLES),
+    *("past_pages", "crawl_urls", "crawls", "page_outcomes", "site_maps"),
+    *(*BLOCK_TABLES, *FIRST_TABLES),
 )
 
 NEXT_CHILDREN = "reindex_children"
@@ -146,6 +147,13 @@ DOCUMENTS = Table(
         3: {"mapped_at": "timestamptz"},
         4: {"anchors": "jsonb not null default '[]'"},
         5: {"map_marks": "jsonb not null default '[]'"},
+        7: {
+            "version": "text",
+            "library": "text",
+            "edition": "text",
+            "version_given": "bool not null default false",
+            "stored_at": "timestamptz",
+        },
     },
 )
 
@@ -362,6 +370,29 @@ create table if not exists {schema}.robots_files (
   failure text,
   asking_until timestamptz
 )""",
+    ),
+    # Which version of a library a page is about. Asked for at every search, and small: few
+    # libraries have more than one edition, so the index is walked from one to the next.
+    7: (
+        *DOCUMENTS.additions(7),
+        """
+create index if not exists documents_versions
+on {schema}.documents (site, library, edition, version)
+where version is not null and gone_at is null""",
+        # Texts that pages had before they changed, which no search sees.
+        """
+create table if not exists {schema}.past_pages (
+  id bigint generated always as identity primary key,
+  url text not null,
+  title text,
+  version text,
+  stored_at timestamptz,
+  fetched_at timestamptz not null,
+  replaced_at timestamptz not null,
+  content_hash text not null,
+  markdown text not null
+)""",
+        "create index if not exists past_pages_url on {schema}.past_pages using hash (url)",
     ),
 }
 

@@ -13,11 +13,13 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.models import LastOutcome
+from webrag.corpus.past_pages import keep_past
 from webrag.corpus.rows import ChildRow, LinkRow, PageRows, ParentRow
 from webrag.corpus.schema import table
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
+from webrag.ingestion.versions import Edition
 from webrag.lexical.postings import PostingRow
 from webrag.postgres.steps import Copy, Execute, Rows, Steps
 
@@ -31,6 +33,7 @@ __all__ = [
     "copy_links",
     "copy_parents",
     "copy_postings",
+    "edition_row",
     "lock_pages",
     "next_page_ids",
     "note_attempt",
@@ -209,6 +212,7 @@ class _Previous(NamedTuple):
     urls: set[str]
     depth: int
     aliases: set[str]
+    stored: dict[str, datetime]
 
 
 def lock_pages(collection: str, urls: Iterable[str]) -> Steps[None]:
@@ -222,14 +226,22 @@ def lock_pages(collection: str, urls: Iterable[str]) -> Steps[None]:
     )
 
 
-def write_pages(collection: str, pages: Sequence[EmbeddedPage]) -> Steps[list[int]]:
+def write_pages(
+    collection: str, pages: Sequence[EmbeddedPage], *, keep_versions: int = 0
+) -> Steps[list[int]]:
     """Put pages in place of their stored versions, if there are any, and give their row numbers.
 
     A page stored under the requested URL is replaced too: the site has moved it. The smallest
-    depth and all earlier aliases are kept. No two of the pages have a URL in common.
+    depth and all earlier aliases are kept. No two of the pages have a URL in common. Of texts that
+    change, `keep_versions` earlier ones are kept at most.
     """
     urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
     yield from lock_pages(collection, set().union(*urls))
+    changing = {
+        rows.document.url: (rows.document.content_hash, rows.document.fetched_at)
+        for rows, _ in pages
+    }
+    yield from keep_past(collection, changing, most=keep_versions)
     previous = yield from _delete_previous(collection, urls)
     ids = yield from next_page_ids(collection, len(pages))
     numbered = [(page_id, *page) for page_id, page in zip(ids, pages, strict=True)]
@@ -288,7 +300,20 @@ def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, A
         "term_count": page.term_count,
         "anchors": [anchor.model_dump() for anchor in document.anchors],
         "map_marks": [mark.model_dump(mode="json") for mark in document.map_marks],
+        # When the site first delivered this text, which later confirmations do not change.
+        "stored_at": known.stored.get(document.content_hash, document.fetched_at),
+        **edition_row(document.edition),
         **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
+    }
+
+
+def edition_row(edition: Edition | None) -> dict[str, Any]:
+    """The columns of `documents` that an edition fills."""
+    return {
+        "version": None if edition is None else edition.version,
+        "library": None if edition is None else edition.library,
+        "edition": None if edition is None else edition.root,
+        "version_given": edition is not None and edition.is_given,
     }
 
 
@@ -300,18 +325,20 @@ def _attempt(document: NormalizedDocument, *, is_known: bool) -> Attempt:
 def _delete_previous(collection: str, urls: Sequence[set[str]]) -> Steps[list[_Previous]]:
     """What was stored under the URLs of each page, and is not any more."""
     old = yield Execute(
-        sql.SQL("delete from {} where url = any(%s) returning url, depth, aliases").format(
-            table(collection, "documents")
-        ),
+        sql.SQL(
+            "delete from {} where url = any(%s) returning url, depth, aliases,"
+            " content_hash, coalesce(stored_at, fetched_at)"
+        ).format(table(collection, "documents")),
         (sorted(set().union(*urls)),),
     )
     return [_previous([row for row in old if row[0] in own]) for own in urls]
 
 
 def _previous(old: Rows) -> _Previous:
-    known = {alias for url, _, aliases in old for alias in (url, *aliases)}
-    depth = min((depth for _, depth, _ in old), default=_DEEPEST)
-    return _Previous({url for url, _, _ in old}, depth, known)
+    known = {alias for url, _, aliases, *_ in old for alias in (url, *aliases)}
+    depth = min((row[1] for row in old), default=_DEEPEST)
+    stored = {content_hash: stored_at for *_, content_hash, stored_at in old}
+    return _Previous({row[0] for row in old}, depth, known, stored)
 
 
 def _year(published_at: datetime | None) -> int | None:

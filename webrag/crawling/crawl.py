@@ -403,6 +403,7 @@ class CrawlRun:
                     entry.url,
                     refresh=True,
                     since=since,
+                    version=self.options.version or "",
                     admits=None if is_start else self._scope.admits,
                     fresh=self.options.refresh or entry.newest is not None,
                     on_fetched=begin if self._turn else None,

@@ -38,6 +38,7 @@ class CrawlOptions(_Frozen):
         include: Path globs; only matching pages are visited, apart from the start page.
         exclude: Path globs; matching pages are not visited.
         refresh: Ask the site about pages that are fresh, too.
+        version: Of the library that the pages are about; None for what they say themselves.
     """
 
     max_pages: int = Field(default=USUAL_PAGES, ge=1, le=MOST_PAGES)
@@ -46,10 +47,13 @@ class CrawlOptions(_Frozen):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     refresh: bool = False
+    version: str | None = None
 
     def key(self, start_url: str) -> str:
         """Equal for crawls that visit the same pages, however many of them."""
-        values = self.model_dump(exclude={"max_pages"}) | {"start": start_url}
+        values = self.model_dump(exclude={"max_pages", "version"}) | {"start": start_url}
+        # Crawls begun before there were versions go on where they were.
+        values |= {} if self.version is None else {"version": self.version}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

@@ -51,6 +51,7 @@ from webrag.ingestion.models import (
 )
 from webrag.ingestion.quality import PageSigns, check_quality, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
+from webrag.ingestion.versions import edition_of
 
 __all__ = ["extract", "page_language", "with_relations"]
 
@@ -216,6 +217,7 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         last_modified=page.last_modified,
         status=page.status,
         source=page.source,
+        edition=edition_of(meta.url, marked=meta.version, manifest=page.manifest),
     )
 
 

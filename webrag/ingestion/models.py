@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.formats.kinds import FileKind
+from webrag.ingestion.versions import Edition, Manifest
 
 __all__ = [
     "Alternate",
@@ -135,6 +136,7 @@ class FetchedPage(_Frozen):
         language: What the Content-Language header says; "" when it says nothing.
         robots: Directives of the X-Robots-Tag headers that concern this reader, lower case.
         alternates: Other versions the Link header names.
+        manifest: What the package that a file belongs to says of itself.
     """
 
     model_config = ConfigDict(
@@ -154,6 +156,7 @@ class FetchedPage(_Frozen):
     language: str = ""
     robots: tuple[str, ...] = ()
     alternates: tuple["Alternate", ...] = ()
+    manifest: Manifest | None = None
 
 
 class PageSource(Protocol):
@@ -332,6 +335,7 @@ class NormalizedDocument(_Frozen):
         status: HTTP status.
         source: Name of the page source.
         metadata: Of a program's own document; its chunks carry them.
+        edition: The version of a library that the page belongs to; None where nothing says one.
     """
 
     url: str
@@ -355,6 +359,7 @@ class NormalizedDocument(_Frozen):
     status: int = 200
     source: str
     metadata: dict[str, Any] = Field(default_factory=dict)
+    edition: Edition | None = None
 
 
 def is_generic_anchor(anchor: str) -> bool:

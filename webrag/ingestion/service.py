@@ -188,6 +188,7 @@ def _as_version_of(
             "modified_at": document.modified_at or markdown.modified_at,
             "alternates": document.alternates,
             "robots": document.robots,
+            "edition": document.edition,
         }
     )
 

@@ -106,6 +106,7 @@ def _node(chunk: RetrievedChunk) -> TextNode:
         "chunk_index": chunk.chunk_index,
         "depth": chunk.depth,
         "fetched_at": chunk.fetched_at.isoformat(),
+        **({} if chunk.version is None else {"version": chunk.version}),
         **{flag: getattr(chunk, flag) for flag in FLAG_KEYS},
     }
     if chunk.focus is not None:

@@ -46,6 +46,8 @@ _COLUMNS = {
     "parent_id": "c.parent_id::text",
     **dict.fromkeys(("ref_doc_id", "doc_id", "document_id"), "c.metadata_->>'ref_doc_id'"),
 }
+# What a node's metadata say, else what is stored of its page.
+_OF_PAGES = {"version": "d.version", "library": "d.library"}
 # Whoever needs more gives a list to IN; the deeper ones end Python's and Postgres's stacks, the
 # wider ones pass the 65,535 values that a statement may bind (one condition binds up to five).
 _MOST_NESTED = 20
@@ -97,7 +99,9 @@ def refuse_unknown_keys(collection: str, filters: MetadataFilters | None) -> Ste
     unknown = yield Execute(sql.SQL(_UNKNOWN_KEYS).format(children=children), (keys,))
     if unknown:
         known = yield Execute(sql.SQL(_KNOWN_KEYS).format(children=children), (list(_RESERVED),))
-        names = ", ".join(repr(key) for key in sorted({*_COLUMNS, *(key for (key,) in known)}))
+        names = ", ".join(
+            repr(key) for key in sorted({*_COLUMNS, *_OF_PAGES, *(key for (key,) in known)})
+        )
         raise InputError(
             f"No stored node has the metadata key {shown_value(unknown[0][0])}; there are {names}."
         )
@@ -109,7 +113,7 @@ def _metadata_keys(filters: MetadataFilters) -> set[str]:
     for each in filters.filters:
         if isinstance(each, MetadataFilters):
             keys |= _metadata_keys(each)
-        elif each.operator != FilterOperator.IS_EMPTY and each.key not in _COLUMNS:
+        elif each.operator != FilterOperator.IS_EMPTY and each.key not in (*_COLUMNS, *_OF_PAGES):
             keys.add(each.key)
     return {key for key in keys if _fits(key)}
 
@@ -282,9 +286,11 @@ def _holds(key: str, value: _Scalar) -> Condition:
 def _is_empty(each: MetadataFilter) -> Condition:
     if each.key in _COLUMNS:
         return Condition(f"coalesce({_COLUMNS[each.key]}, '') = ''")
-    return Condition(
+    empty = Condition(
         "coalesce(c.metadata_->%s::text, 'null') in ('null', '\"\"', '[]')", (each.key,)
     )
+    page = _OF_PAGES.get(each.key)
+    return empty if page is None else all_of([empty, Condition(f"{page} is null")])
 
 
 _BUILDERS: dict[FilterOperator, Callable[[MetadataFilter], Condition]] = {
@@ -304,6 +310,8 @@ _BUILDERS: dict[FilterOperator, Callable[[MetadataFilter], Condition]] = {
 def _text_of(key: str) -> tuple[str, tuple[str, ...]]:
     if key in _COLUMNS:
         return _COLUMNS[key], ()
+    if key in _OF_PAGES:
+        return f"coalesce(c.metadata_->>%s::text, {_OF_PAGES[key]})", (key,)
     return "c.metadata_->>%s::text", (key,)
 
 

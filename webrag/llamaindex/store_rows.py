@@ -33,11 +33,13 @@ from webrag.corpus.writer import (
     copy_documents,
     copy_parents,
     copy_postings,
+    edition_row,
     lock_pages,
     next_page_ids,
 )
 from webrag.errors import InputError
 from webrag.ingestion.addresses import content_hash, file_url, is_file, page_address, site_of
+from webrag.ingestion.versions import Edition, edition_of, plain_version
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import pack_postings
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
@@ -75,6 +77,7 @@ class AddedPage:
     Attributes:
         url: The page's address: of the web, of the file, or `document:` and the document's id.
         title: The page's, from the metadata; of a file without one, its name.
+        edition: By the `version` in the metadata, or by the address.
         parents: Rows of the nodes that have children; their positions are still open.
         children: Rows of the searched nodes; their positions are still open.
         only_child_parents: A row for each searched node that is a parent's only child, by its id,
@@ -86,6 +89,7 @@ class AddedPage:
 
     url: str
     title: str | None
+    edition: Edition | None
     parents: list[ParentRow]
     children: list[ChildRow]
     only_child_parents: dict[str, ParentRow]
@@ -193,6 +197,7 @@ def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> Ad
     return AddedPage(
         url=url,
         title=_title((*inner, *leaves)[0].metadata),
+        edition=_edition(url, (*inner, *leaves)[0].metadata),
         parents=[parent_row(node, 0) for node in inner],
         children=children,
         only_child_parents={leaf.node_id: parent_row(leaf, 0) for leaf in without_parent},
@@ -202,6 +207,13 @@ def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> Ad
         terms=[analyze(child.indexed_text) for child in children],
         embeddings=[leaf.get_embedding() for leaf in leaves],
     )
+
+
+def _edition(url: str, metadata: Mapping[str, Any]) -> Edition | None:
+    given = metadata.get("version")
+    version = plain_version(given) if isinstance(given, str) else None
+    is_address = url.startswith(("http://", "https://")) or is_file(url)
+    return edition_of(url, given=version or "") if is_address else None
 
 
 def _tokens(node: BaseNode, count_tokens: Callable[[str], Sequence[Any]]) -> int:
@@ -385,6 +397,7 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "site": site_of(page.url) if has_site else "",
         "title": page.title,
         "fetched_at": datetime.now(UTC),
+        "stored_at": datetime.now(UTC),
         "depth": 0,
         "markdown": nodes.markdown,
         "html": "",
@@ -396,6 +409,7 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "term_count": sum(map(len, page.terms)),
         "anchors": nodes.anchors,
         "map_marks": [],
+        **edition_row(page.edition),
     }
 
 

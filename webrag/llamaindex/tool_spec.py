@@ -216,7 +216,7 @@ class WebRAGToolSpec(BaseToolSpec):
             query: The question, in full.
             source_urls: Only these pages; all when left out.
             wordings: Other words the page may use, as for `answer`.
-            sites: Only pages of these hosts.
+            sites: Only pages of these hosts; `host@1.5` for one version.
             years: Only pages published in these years.
             has: Only passages that hold each of these: `table`, `code`, `math`,
                 `definition_list`, `admonition`, `steps`.

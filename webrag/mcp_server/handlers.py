@@ -16,6 +16,7 @@ from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import CrawlOptions, CrawlProgress
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import page_address
+from webrag.ingestion.versions import checked_version
 from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, within_budget
@@ -203,9 +204,13 @@ class Handlers:
         named = arguments.texts("url", required=True) or []
         urls, refused = _usable("url", named, MAX_INGEST_URLS)
         refresh = arguments.flag("refresh", default=False)
-        crawl = _crawl_options(arguments, urls, refresh=refresh)
+        named_version = arguments.optional_text("version")
+        version = None if named_version is None else checked_version(named_version)
+        crawl = _crawl_options(arguments, urls, refresh=refresh, version=version)
         memory = await self._memory(progress)
         if arguments.flag("queue", default=False):
+            if version and crawl is None:
+                raise InputError("version goes with queue only where max_pages is given.")
             return await _enqueued(memory, urls, crawl, refused, refresh=refresh)
         if crawl is not None:
             return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
@@ -226,7 +231,7 @@ class Handlers:
         try:
             async with limit:
                 report = await memory.ingest(
-                    urls, refresh=refresh, on_page=on_page, on_found=on_found
+                    urls, refresh=refresh, version=version, on_page=on_page, on_found=on_found
                 )
         except TimeoutError:
             if not limit.expired():
@@ -360,7 +365,7 @@ async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> N
 
 
 def _crawl_options(
-    arguments: Arguments, urls: Sequence[str], *, refresh: bool
+    arguments: Arguments, urls: Sequence[str], *, refresh: bool, version: str | None
 ) -> CrawlOptions | None:
     """How far to follow links; None when only the named pages are wanted."""
     given = {
@@ -377,7 +382,7 @@ def _crawl_options(
             "once for each."
         )
     try:
-        return CrawlOptions(refresh=refresh, **chosen)  # type: ignore[arg-type]
+        return CrawlOptions(refresh=refresh, version=version, **chosen)  # type: ignore[arg-type]
     except ValidationError as error:
         raise InputError(f"max_pages is {given['max_pages']}; at most 1,000,000.") from error
 

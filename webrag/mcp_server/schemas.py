@@ -65,13 +65,9 @@ DESCRIPTIONS = {
         "As `answer`, but at once, in pages already indexed; fetches nothing. For follow-up "
         "questions. If the confidence is low, call `answer` with a likely URL."
     ),
-    "read": (
-        "Read on in an indexed page: from an offset, heading or passage id, or around a quotation."
-    ),
+    "read": ("Read on in an indexed page, from an offset, heading, passage id or quotation."),
     "status": "List what is indexed: totals, pages with title and age.",
-    "ingest": (
-        "Fetch and index pages or a site for later searches. If time runs out, repeat the call."
-    ),
+    "ingest": ("Fetch and index pages or a site for later. If time runs out, repeat the call."),
     "verify": (
         "Check quotations: is each verbatim in the stored page, and still on the live one? Use it "
         "before relying on them."
@@ -90,7 +86,7 @@ _INTENT = {
     "enum": list(get_args(QueryType)),
 }
 _MAX_TOKENS = {"type": "integer", "default": DEFAULT_MAX_TOKENS}
-_QUERY = {"type": "string", "description": "Question, in full words."}
+_QUERY = {"type": "string", "description": "In full words."}
 
 
 def _urls(description: str, *, at_most: int | None = None) -> dict[str, Any]:
@@ -149,7 +145,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "constraints": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": 'Wishes such as "must include code examples".',
+                "description": 'As "must include code examples".',
             },
             "expansion_budget": {
                 "type": "integer",
@@ -180,7 +176,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "sites": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Hosts.",
+                "description": "Hosts; host@1.5.",
             },
             "years": {
                 "type": "array",
@@ -227,7 +223,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             ),
             "refresh": {
                 "type": "boolean",
-                "description": "Ask the site again.",
+                "description": "Ask again.",
             },
             "max_pages": {
                 "type": "integer",
@@ -236,6 +232,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "include": _globs("Only /guide/**."),
             "exclude": _globs("Not *.pdf."),
             "queue": {"type": "boolean"},
+            "version": {"type": "string"},
         },
         "url",
     ),
@@ -245,7 +242,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "type": "array",
                 "items": _CITATION,
                 "maxItems": MAX_CITATIONS,
-                "description": "As in [CITATIONS]; offsets optional.",
+                "description": "As in [CITATIONS].",
             },
             "live": {
                 "type": "boolean",

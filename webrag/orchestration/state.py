@@ -23,7 +23,7 @@ from webrag.orchestration.models import (
 )
 from webrag.orchestration.ranking.merger import Merged
 from webrag.orchestration.request import RunRequest
-from webrag.retrieval.filters import NO_FILTERS, SearchFilters
+from webrag.retrieval.filters import SearchFilters
 
 __all__ = ["FAILURES_PER_PAGE", "PageBudget", "PendingStep", "RunClock", "RunState"]
 FAILURES_PER_PAGE: Final = 3
@@ -270,10 +270,10 @@ class RunState:
         if not self.is_widened:
             return SearchFilters(source_urls=tuple(self.pages))
         if self.scope.stored_sites is None:
-            return NO_FILTERS
+            return SearchFilters(near=self.request.urls)
         # Links may have led to subdomains of an allowed host.
         sites = (*self.scope.stored_sites, *map(site_of, self.pages))
-        return SearchFilters(sites=tuple(dict.fromkeys(sites)))
+        return SearchFilters(sites=tuple(dict.fromkeys(sites)), near=self.request.urls)
 
     def take(self, outcome: ExpansionOutcome) -> None:
         """Remember what following links brought; after new pages rephrasing is open again."""

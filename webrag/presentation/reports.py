@@ -437,6 +437,11 @@ def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: in
     found = partial(_found, nonce=nonce, shown_chars=shown_chars)
     known = (citation.quote, check.stored.text)
     lines += found("Stored", _STORED, check.stored, citation.quote)
+    if check.last_seen_at is not None and check.missing_since is not None:
+        lines.append(
+            f"    It disappeared between {check.last_seen_at:%Y-%m-%d %H:%M} UTC, when a text with"
+            f" it was last confirmed, and {check.missing_since:%Y-%m-%d %H:%M} UTC."
+        )
     lines += found("Live", _LIVE | _unchanged(check), check.live, *known)
     return "\n".join(lines)
 

@@ -9,12 +9,15 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from webrag.errors import InputError
+from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import candidate_blocks, cited, relevant_blocks
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.sections import also_searched
 from webrag.presentation.untrusted import clean_block, defuse, one_line
 from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.models import RetrievedChunk
 from webrag.retrieval.quotes import Encode
 
 __all__ = [
@@ -71,6 +74,7 @@ class ResultPassage(_Frozen):
     Attributes:
         rank: From 1, by relevance; neighbours of strong passages come last.
         passage_id: What `webrag read --passage` takes.
+        version: Of the library that the page is about.
         headings: Above it, outermost first.
         text: The slice `char_start` to `char_end` of the page's markdown, exactly.
         relevance: In [0, 1].
@@ -82,6 +86,7 @@ class ResultPassage(_Frozen):
     passage_id: UUID
     url: str
     title: str | None
+    version: str | None = None
     headings: tuple[str, ...]
     published_at: datetime | None
     fetched_at: datetime
@@ -157,15 +162,19 @@ def narrowed(
         result: Of named pages, which are retrieved without filters.
         filters: Sites and years count.
         top_k: None for all.
+
+    Raises:
+        InputError: A version that is asked for is not among those of the pages.
     """
     if filters.sites is None and filters.years is None and top_k is None:
         return result
     chunks = [
         item
         for item in result.chunks
-        if (filters.sites is None or item.chunk.site in filters.sites)
+        if (filters.sites is None or _is_of(item.chunk, filters.sites))
         and (filters.years is None or _year(item) in filters.years)
     ]
+    _refuse_missing_versions([item.chunk for item in result.chunks], filters.sites or ())
     best = sorted(chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score))
     kept = {item.chunk.chunk_id for item in best[:top_k]}
     return result.model_copy(
@@ -174,6 +183,29 @@ def narrowed(
             "citations": tuple(each for each in result.citations if each.chunk_id in kept),
         }
     )
+
+
+def _refuse_missing_versions(chunks: Sequence[RetrievedChunk], sites: Sequence[str]) -> None:
+    for site in sites:
+        name, _, version = site.rpartition("@")
+        of_library = [each for each in chunks if name in (each.site, each.library)]
+        there = {each.version for each in of_library if each.version is not None}
+        if there and not any(_is_of(each, [site]) for each in chunks):
+            known = ", ".join(sorted(there, key=version_order, reverse=True))
+            raise InputError(
+                f"The pages are not of version {version} of {name}; there are passages of {known}."
+            )
+
+
+def _is_of(chunk: RetrievedChunk, sites: Sequence[str]) -> bool:
+    for site in sites:
+        name, _, version = site.rpartition("@")
+        is_version_of = name in ("", chunk.site, chunk.library)
+        if site == chunk.site or (
+            is_version_of and chunk.version is not None and is_version(chunk.version, version)
+        ):
+            return True
+    return False
 
 
 def _year(item: RankedChunk) -> int | None:
@@ -331,6 +363,7 @@ def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> Resul
         title=chunk.title,
         headings=chunk.heading_path,
         published_at=chunk.published_at,
+        version=chunk.version,
         fetched_at=chunk.fetched_at,
         relevance=item.reranked_score,
         is_adjacent=item.is_locality_expanded,

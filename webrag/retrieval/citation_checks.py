@@ -89,6 +89,9 @@ class CitationCheck(_Frozen):
         stored: In the version the corpus holds.
         live: On the page as the site delivers it now.
         page_unchanged: Both versions have the same text; None where one of them is missing.
+        last_seen_at: When the site last confirmed a kept earlier text that has the quotation, where
+            the stored version has it no more.
+        missing_since: When the first text without it was stored after that.
     """
 
     citation: Citation
@@ -96,6 +99,8 @@ class CitationCheck(_Frozen):
     stored: Finding
     live: Finding
     page_unchanged: bool | None = None
+    last_seen_at: datetime | None = None
+    missing_since: datetime | None = None
 
 
 def check_citation(citation: Citation) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "any_of",
     "is_among",
     "negated",
+    "of_sites",
 ]
 
 
@@ -88,8 +89,13 @@ class Scope:
     chunks: Condition = ALWAYS
 
     @classmethod
-    def of(cls, filters: SearchFilters) -> "Scope":
-        """The conditions of some filters."""
+    def of(cls, filters: SearchFilters, choice: Condition | None = None) -> "Scope":
+        """The conditions of some filters.
+
+        Args:
+            filters: What was asked for.
+            choice: Which sites and versions these mean; None where no version matters.
+        """
         given = (
             # A page may be known by several addresses.
             _given(
@@ -97,12 +103,7 @@ class Scope:
                 filters.source_urls,
                 filters.source_urls,
             ),
-            # A host without a port means every port of it.
-            _given(
-                "(d.site = any(%s) or regexp_replace(d.site, ':[0-9]+$', '') = any(%s))",
-                filters.sites,
-                filters.sites,
-            ),
+            of_sites(filters.sites) if choice is None else choice,
             _given("d.publication_year = any(%s)", filters.years),
             ALWAYS
             if filters.fetched_since is None
@@ -128,6 +129,13 @@ class Scope:
 
 EVERYTHING = Scope()
 """All that is stored and has not gone."""
+
+
+def of_sites(sites: Sequence[str] | None) -> Condition:
+    """Give the condition for pages of some sites; a host without a port means every port of it."""
+    return _given(
+        "(d.site = any(%s) or regexp_replace(d.site, ':[0-9]+$', '') = any(%s))", sites, sites
+    )
 
 
 def _given(text: str, *values: Sequence[Any] | None) -> Condition:

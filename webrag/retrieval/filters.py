@@ -19,6 +19,7 @@ CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
 
 _MAX_YEAR = 9999
 _REPOSITORY: Final = re.compile(r"[\w.:-]+/[\w.~/+-]+@[\w.+/-]+")
+_VERSIONED: Final = re.compile(r"([^@]{0,300})@(v?\d[\w.+-]{0,49})")
 _ROOT: Final = re.compile(r"(https?://)?([^/?#]+)/?", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -34,10 +35,11 @@ class SearchFilters:
     Attributes:
         source_urls: Canonical addresses, or others the pages are known by.
         sites: Hosts, with a port or for every port; `file:` for files of this machine,
-                `document:` for documents of programs.
+                `document:` for documents of programs; `library@version` for one version.
         years: Years of publication; a page without a date has none.
         fetched_since: The site delivered or confirmed the page at this moment or later.
         has: Kinds of content; a chunk must hold each of them. Empty does not restrict.
+        near: Pages whose versions are preferred to the newest ones of their libraries.
     """
 
     source_urls: tuple[str, ...] | None = None
@@ -45,6 +47,7 @@ class SearchFilters:
     years: tuple[int, ...] | None = None
     fetched_since: datetime | None = None
     has: tuple[ContentKind, ...] = ()
+    near: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -62,7 +65,8 @@ class SearchFilters:
 
         Args:
             source_urls: Any spelling of pages' addresses.
-            sites: Hosts, `host` or `host:port`, or the address of a site's root.
+            sites: Hosts, `host` or `host:port`, or the address of a site's root; with `@` and a
+                version behind it only that one, `@1.5` alone for any library's.
             years: From 1 to 9999.
             fetched_since: Without a time zone it is taken as UTC.
             has: Some of `CONTENT_KINDS`.
@@ -127,6 +131,11 @@ def _host(site: str) -> str:
     """The site as pages are filed under it; the address of its root names it as well."""
     if site in (FILES, DOCUMENTS) or _REPOSITORY.fullmatch(check_text("A site", site)):
         return site
+    versioned = _VERSIONED.fullmatch(site)
+    if versioned:
+        name, version = versioned[1], versioned[2]
+        is_named = not name or name.startswith((FILES, DOCUMENTS))
+        return f"{name if is_named else _host(name)}@{version}"
     rooted = _ROOT.fullmatch(check_text("A site", site))
     try:
         found = site_of(canonical_url(f"{rooted[1] or 'http://'}{rooted[2]}/")) if rooted else ""

@@ -119,6 +119,8 @@ class RetrievedChunk(ParentChunk):
         anchors: Places a URL can point to that lead to some part of the chunk, in order; only
             PDFs and files have them.
         commit: Of a repository's file, which it was read at.
+        version: Of the library that the page is about, as far as anything says one.
+        library: What has that version.
     """
 
     document_id: UUID
@@ -133,6 +135,8 @@ class RetrievedChunk(ParentChunk):
     depth: int
     anchors: tuple[Anchor, ...] = ()
     commit: str | None = None
+    version: str | None = None
+    library: str | None = None
     published_at: datetime | None = None
     fetched_at: datetime
     matches: tuple[ChildMatch, ...] = ()

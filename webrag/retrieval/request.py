@@ -11,6 +11,7 @@ from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.variants import respelled
 from webrag.retrieval.conditions import Scope
+from webrag.retrieval.editions import EVERY_VERSION, VersionChoice
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import TERM_STATISTICS, RetrievalConfig, TermStatistics
 from webrag.retrieval.statements import Queries
@@ -60,6 +61,7 @@ class RetrievalRequest:
         threshold: Tokens up to which everything is read in `auto` mode.
         warnings: Sentences for the user.
         started: Clock reading, for timing.
+        version_notes: By library: which of its versions is searched although none was asked for.
         also_searched: Words of the question as it was asked, and what is searched in their place.
     """
 
@@ -73,6 +75,7 @@ class RetrievalRequest:
     threshold: int
     warnings: tuple[str, ...]
     started: float
+    version_notes: Mapping[str, str] = field(default_factory=dict)
     also_searched: Mapping[str, str] = field(default_factory=dict)
 
     def respelled(self, replacements: Mapping[str, str]) -> "RetrievalRequest":
@@ -92,6 +95,7 @@ def check_request(
     context_budget: int | None,
     children_limit: int | None,
     statistics: TermStatistics | None,
+    choice: VersionChoice = EVERY_VERSION,
 ) -> RetrievalRequest:
     """What the arguments of a retrieval mean; None stands for the configured value.
 
@@ -115,7 +119,7 @@ def check_request(
     return RetrievalRequest(
         question=question,
         wordings=tuple(each for each in map(SearchText.of, wordings) if each.text),
-        queries=Queries(collection, Scope.of(filters)),
+        queries=Queries(collection, Scope.of(filters, choice.pages)),
         mode=mode,
         budget=budget,
         limit=_positive("children_limit", children_limit, config.children_limit),
@@ -123,6 +127,7 @@ def check_request(
         threshold=threshold,
         warnings=(warning,) if is_clamped else (),
         started=started,
+        version_notes=choice.notes,
     )
 
 

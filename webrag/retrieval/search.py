@@ -22,6 +22,13 @@ from webrag.retrieval.aggregation import (
     in_reading_order,
     select_surface,
 )
+from webrag.retrieval.editions import (
+    EVERY_VERSION,
+    VersionChoice,
+    choose_versions,
+    read_near,
+    read_versions,
+)
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import (
     ChildMatch,
@@ -62,7 +69,7 @@ def whole_result(found: Found, request: RetrievalRequest) -> RetrievalResult:
         mode="full_context",
         chunks=chunks,
         truncated=found.is_cut,
-        warnings=request.warnings,
+        warnings=(*request.warnings, *_version_notes(request, chunks)),
         corpus_stats=_stats(found, chunks),
         timing=TimingInfo(search_ms=elapsed, total_ms=elapsed),
     )
@@ -100,10 +107,16 @@ def matched_result(
         ),
         also_searched=dict(request.also_searched),
         truncated=found.is_cut,
-        warnings=request.warnings,
+        warnings=(*request.warnings, *_version_notes(request, chunks)),
         corpus_stats=_stats(found, chunks),
         timing=TimingInfo(embed_ms=embed_ms, search_ms=elapsed - embed_ms, total_ms=elapsed),
     )
+
+
+def _version_notes(request: RetrievalRequest, chunks: Sequence[RetrievedChunk]) -> list[str]:
+    """Of the libraries that something was found of; where nothing was, of all."""
+    libraries = {chunk.library for chunk in chunks} if chunks else set(request.version_notes)
+    return [note for library, note in request.version_notes.items() if library in libraries]
 
 
 def _matched_chunk(
@@ -243,8 +256,11 @@ class Searcher:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
+        # Before the database is asked, for what cannot be used.
+        self._check(query, wordings, filters, mode, context_budget, children_limit, statistics)
+        choice = await self._run(lambda: self._choice(filters))
         request = self._check(
-            query, wordings, filters, mode, context_budget, children_limit, statistics
+            query, wordings, filters, mode, context_budget, children_limit, statistics, choice
         )
         if request.mode != "chunk":
             whole = await self._run(lambda: _read_whole(request))
@@ -283,8 +299,10 @@ class Searcher:
         statistics: TermStatistics | None = None,
     ) -> RetrievalResult:
         """As `retrieve`; needs no event loop and uses none, it blocks the calling thread."""
+        self._check(query, wordings, filters, mode, context_budget, children_limit, statistics)
+        choice = self._run_sync(lambda: self._choice(filters))
         request = self._check(
-            query, wordings, filters, mode, context_budget, children_limit, statistics
+            query, wordings, filters, mode, context_budget, children_limit, statistics, choice
         )
         if request.mode != "chunk":
             whole = self._run_sync(lambda: _read_whole(request))
@@ -297,6 +315,13 @@ class Searcher:
         found = self._run_sync(lambda: _search(request, self._config, vectors))
         return matched_result(found, request, vectors, embed_ms)
 
+    def _choice(self, filters: SearchFilters) -> Steps[VersionChoice]:
+        """Which versions the filters mean, in the state of the corpus that is read first."""
+        collection = self._database.config.collection
+        stored = yield from read_versions(collection)
+        near = (yield from read_near(collection, filters.near)) if filters.near else {}
+        return choose_versions(filters, stored, near)
+
     def _check(
         self,
         query: str,
@@ -306,6 +331,7 @@ class Searcher:
         context_budget: int | None,
         children_limit: int | None,
         statistics: TermStatistics | None,
+        choice: VersionChoice | None = None,
     ) -> RetrievalRequest:
         request = check_request(
             query,
@@ -317,8 +343,9 @@ class Searcher:
             context_budget=context_budget,
             children_limit=children_limit,
             statistics=statistics,
+            choice=choice or EVERY_VERSION,
         )
-        for warning in request.warnings:
+        for warning in request.warnings if choice is not None else ():
             logger.warning(warning)
         return request
 

@@ -414,7 +414,8 @@ PARENT_COLUMNS = {
     **{name: _OF_PARENTS[name] for name in (*ParentChunk.model_fields, "html")},
     "source_url": "d.url",
     **DOCUMENTS.selected(
-        "d", "document_id", "site", "title", "depth", "published_at", "fetched_at"
+        *("d", "document_id", "site", "title", "depth", "published_at", "fetched_at"),
+        *("version", "library"),
     ),
     "anchors": _ANCHORS,
     "commit": "case when starts_with(d.url, 'git+') then d.last_modified end",

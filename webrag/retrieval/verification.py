@@ -308,7 +308,7 @@ class Verifier:
         fetched = await self._fetched(claims, deadline_s) if live else None
         checks: list[CitationCheck] = []
         for claim in claims:
-            checks.append(await _compared(claim, fetched))
+            checks.append(await self._with_past(claim, await _compared(claim, fetched)))
             if on_checked is not None:
                 on_checked(checks[-1], len(checks), len(claims))
         return checks
@@ -336,6 +336,19 @@ class Verifier:
             return claim
         stored = await _found(claim, markdown, page.fetched_at)
         return replace(claim, page=page, stored=stored, markdown=markdown)
+
+    async def _with_past(self, claim: _Claim, check: CitationCheck) -> CitationCheck:
+        """When a quotation disappeared, as far as earlier texts of the page were kept."""
+        if claim.page is None or check.stored.state not in ("changed", "absent"):
+            return check
+        missing_since = claim.page.stored_at
+        for past in await self._corpus.past(claim.page.url):
+            found = await in_background(find_quote, past.markdown, claim.citation.quote)
+            if found.state not in ("changed", "absent"):
+                update = {"last_seen_at": past.fetched_at, "missing_since": missing_since}
+                return check.model_copy(update=update)
+            missing_since = past.stored_at
+        return check
 
     async def _fetched(self, claims: Sequence[_Claim], deadline_s: float | None) -> _Fetched:
         """What came of each live page; those that did not come in time are missing."""

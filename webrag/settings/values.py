@@ -171,6 +171,14 @@ class Values(BaseSettings):
         ge=0,
         allow_inf_nan=False,
     )
+    keep_versions: int = setting(
+        0,
+        "Earlier texts kept of a page that changes; `verify` looks quotations up in them.",
+        env="WEBRAG_KEEP_VERSIONS",
+        read_by="corpus",
+        ge=0,
+        le=1_000,
+    )
     user_agent: str = setting(
         _FETCH.user_agent,
         "Sent with every request; name a contact of yours when you fetch much.",

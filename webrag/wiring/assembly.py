@@ -306,7 +306,11 @@ async def _storage(settings: Settings, stack: AsyncExitStack, bundled: BundledMo
 
     return _Storage(
         database=database,
-        corpus=Corpus(database, embedding=(choice.name, choice.dimensions)),
+        corpus=Corpus(
+            database,
+            embedding=(choice.name, choice.dimensions),
+            keep_versions=settings.keep_versions,
+        ),
         embedder=embedder,
         node_parser=parser,
         cut_setup=CutSetup(*portable, sizes.parent_tokens, sizes.child_tokens),

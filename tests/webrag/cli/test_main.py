@@ -29,6 +29,7 @@ COMMANDS = [
     "schedule",
     "status",
     "verify",
+    "compare-versions",
     "forget",
     "export",
     "import",

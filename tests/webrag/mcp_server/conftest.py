@@ -143,10 +143,17 @@ class ScriptedMemory:
         )
 
     async def ingest(
-        self, urls: list[str], *, refresh: bool = False, on_page: Any = None, on_found: Any = None
+        self,
+        urls: list[str],
+        *,
+        refresh: bool = False,
+        version: str | None = None,
+        on_page: Any = None,
+        on_found: Any = None,
     ) -> Any:
         on_found(len(urls))
-        await self._work("ingest", None, urls=urls, refresh=refresh)
+        named = {} if version is None else {"version": version}
+        await self._work("ingest", None, urls=urls, refresh=refresh, **named)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
         for url in urls:
             await asyncio.sleep(self.page_delay_s)

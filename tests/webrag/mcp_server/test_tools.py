@@ -273,6 +273,25 @@ async def test_status_reports_the_corpus(call: Call) -> None:
     assert text_of(await call("status", {})).startswith("[CORPUS STATUS]")
 
 
+async def test_ingest_passes_the_version_on(call: Call, memory: Any) -> None:
+    await call("ingest", {"url": URL, "version": "v3.2"})
+    await call("ingest", {"url": URL, "version": "3.2", "max_pages": 5})
+
+    options = CrawlOptions(max_pages=5, version="3.2")
+    assert memory.calls == [
+        ("ingest", {"urls": [URL], "refresh": False, "version": "3.2"}),
+        ("ingest_site", {"url": URL, "options": options}),
+    ]
+
+
+async def test_what_is_no_version_is_not_ingested(call: Call, memory: Any) -> None:
+    result = await call("ingest", {"url": URL, "version": "newest"})
+
+    assert result.is_error
+    assert "The version 'newest' cannot be used" in text_of(result)
+    assert memory.calls == []
+
+
 async def test_ingest_reports_pages_and_failures(call: Call) -> None:
     result = await call("ingest", {"url": [URL, "https://gone.example.org/"]})
 

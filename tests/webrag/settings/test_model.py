@@ -28,6 +28,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_ALLOW_HOSTS", "allow_hosts", (), "LocalHost:8000, [::1]:80,10.0.0.1,", ("localhost:8000", "[::1]:80", "10.0.0.1"), "http://localhost", "comma-separated `host`"),
     ("WEBRAG_ALLOW_DIRS", "allow_dirs", (), "/srv/docs, /srv/notes", ("/srv/docs", "/srv/notes"), "docs", "comma-separated absolute paths"),
     ("WEBRAG_RECRAWL_AFTER", "recrawl_after", 86_400.0, "never", None, "-1", "a number of seconds from 0"),
+    ("WEBRAG_KEEP_VERSIONS", "keep_versions", 0, "3", 3, "1001", "from 0 to 1000"),
     ("WEBRAG_USER_AGENT", "user_agent", FetchConfig().user_agent, "Me/1 (me@example.com)", "Me/1 (me@example.com)", "a\tb", "printable ASCII"),
     ("WEBRAG_FETCH_TIMEOUT", "fetch_timeout", 20.0, "5", 5.0, "inf", "from 0.1 to 3600 seconds"),
     ("WEBRAG_FETCH_MAX_BYTES", "fetch_max_bytes", 5_000_000, "1024", 1024, "1023", "from 1024"),

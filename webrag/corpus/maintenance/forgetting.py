@@ -87,6 +87,8 @@ async def forget_page(
         if removed is None:
             return False
         await run_steps(connection, clear_attempts(collection, {url, *removed}))
+        past = sql.SQL("delete from {} where url = %s").format(table(collection, "past_pages"))
+        await connection.execute(past, (url,))
         return True
 
     return await database.run(work)

@@ -20,6 +20,7 @@ from webrag.ingestion.addresses import MAX_URL_CHARS, content_hash, page_address
 from webrag.ingestion.html.marks import MAX_LINKS
 from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
 from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
+from webrag.ingestion.versions import MAX_NAME_CHARS, Edition
 
 __all__ = [
     "FORMAT_VERSION",
@@ -56,6 +57,7 @@ _GZIP_LEVEL = 6
 
 _Url = Annotated[str, Field(max_length=MAX_URL_CHARS)]
 _Header = Annotated[str, Field(max_length=_MAX_HEADER_CHARS)]
+_Edition = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 _Name = Annotated[str, Field(max_length=_MAX_NAME_CHARS)]
 
 
@@ -103,6 +105,12 @@ class PortableAnchor(_Line):
     fragment: _Name
 
 
+_NOT_TAKEN_OVER = {
+    *("aliases", "depth", "gone_at", "links", "anchors"),
+    *("version", "library", "edition", "version_given"),
+}
+
+
 class PortablePage(_Line):
     """One page; fields as in `NormalizedDocument`.
 
@@ -110,6 +118,8 @@ class PortablePage(_Line):
         aliases: Other URLs the page is known by.
         depth: Links from a page that was named.
         gone_at: When the site was first seen to have removed it.
+        version: Of the library that the page is about.
+        edition: The `root` of its `Edition`.
     """
 
     url: _Url
@@ -130,15 +140,27 @@ class PortablePage(_Line):
     status: int = 200
     source: _Name
     gone_at: AwareDatetime | None = None
+    version: _Edition | None = None
+    library: _Edition | None = None
+    edition: _Edition | None = None
+    version_given: bool = False
     anchors: tuple[PortableAnchor, ...] = Field(default=(), max_length=MAX_LINKS)
     links: tuple[PortableLink, ...] = Field(default=(), max_length=MAX_LINKS)
 
     def document(self) -> NormalizedDocument:
         """The page as ingestion would deliver it."""
-        values = self.model_dump(exclude={"aliases", "depth", "gone_at", "links", "anchors"})
+        values = self.model_dump(exclude=_NOT_TAKEN_OVER)
         anchors = tuple(Anchor(**anchor.model_dump()) for anchor in self.anchors)
         links = tuple(OutgoingLink(**link.model_dump()) for link in self.links)
-        return NormalizedDocument(**values, links=links, anchors=anchors)
+        edition = None
+        if self.version and self.library and self.edition:
+            edition = Edition(
+                version=self.version,
+                library=self.library,
+                root=self.edition,
+                is_given=self.version_given,
+            )
+        return NormalizedDocument(**values, links=links, anchors=anchors, edition=edition)
 
     @property
     def last_seen(self) -> datetime:

@@ -1,21 +1,25 @@
 """Files of this machine as pages, following `webrag.ingestion.models.PageSource`."""
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from webrag.concurrency import Threads
-from webrag.errors import UnusablePageError
+from webrag.errors import FetchError, UnusablePageError
 from webrag.ingestion.addresses import file_url
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.formats.kinds import FileKind, kind_of_name
 from webrag.ingestion.http.decode import UnreadableContent, decode, page_kind
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
+from webrag.ingestion.versions import MANIFESTS, Manifest, read_manifest
 
 __all__ = ["FileSource"]
 
 # A network drive that does not answer keeps its thread.
 _DISK = Threads("webrag-files", 4)
+_MAX_MANIFEST = 1_000_000
+_MOST_FOLDERS = 8
 _BYTES_KINDS = frozenset({"pdf", "mail", "office"})
 
 
@@ -75,7 +79,8 @@ class FileSource:
         named = kind_of_name(path.name)
         limit = self._max_document_bytes if named in _BYTES_KINDS else self._max_bytes
         known = None if validators is None else validators.etag
-        if known is not None and known == _version(path):
+        manifest = self._manifest(path)
+        if known is not None and known == _version(path, manifest):
             return NotModified(url=url, fetched_at=now)
         body, facts = self._access.read(url, path, at_most=limit)
         kind = named if named in _BYTES_KINDS else _text_kind(url, path, body, named)
@@ -86,10 +91,32 @@ class FileSource:
             kind=kind,
             text="" if kind in _BYTES_KINDS else decode(body),
             body=body if kind in _BYTES_KINDS else b"",
-            etag=_etag(facts),
+            etag=_etag(facts, manifest),
             fetched_at=now,
             source=self.name,
+            manifest=manifest,
         )
+
+    def _manifest(self, path: Path) -> Manifest | None:
+        """What the nearest package above a file says of itself, as far as it may be read."""
+        for found in self._manifests_above(path):
+            try:
+                body, _ = self._access.read(
+                    file_url(found), self._access.resolve(file_url(found)), at_most=_MAX_MANIFEST
+                )
+            except FetchError:
+                continue
+            folder = file_url(found.parent).rstrip("/")
+            manifest = read_manifest(found.name, decode(body), folder)
+            if manifest is not None:
+                return manifest
+        return None
+
+    def _manifests_above(self, path: Path) -> Iterator[Path]:
+        for folder in path.parents[:_MOST_FOLDERS]:
+            if not self._access.allows(folder):
+                return
+            yield from (folder / name for name in MANIFESTS if (folder / name).is_file())
 
 
 def _text_kind(url: str, path: Path, body: bytes, named: FileKind | None) -> FileKind:
@@ -102,12 +129,14 @@ def _text_kind(url: str, path: Path, body: bytes, named: FileKind | None) -> Fil
     return "pdf" if seen == "pdf" else named or seen
 
 
-def _version(path: Path) -> str | None:
+def _version(path: Path, manifest: Manifest | None) -> str | None:
     try:
-        return _etag(path.stat())
+        return _etag(path.stat(), manifest)
     except OSError:
         return None
 
 
-def _etag(facts: os.stat_result) -> str:
-    return f"{facts.st_mtime_ns:x}-{facts.st_size:x}"
+def _etag(facts: os.stat_result, manifest: Manifest | None) -> str:
+    """A file is another one when its package has got another version."""
+    read = f"{facts.st_mtime_ns:x}-{facts.st_size:x}"
+    return read if manifest is None else f"{read}-{manifest.version}"

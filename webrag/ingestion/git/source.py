@@ -89,7 +89,9 @@ class GitSource:
         if validators is not None and validators.last_modified == commit is not None:
             return NotModified(url=url, fetched_at=datetime.now(UTC))
         commit, found = await self._read(asked)
-        etag = hashlib.sha256(found.text.encode() + found.body).hexdigest()[:32]
+        version = "" if found.manifest is None else found.manifest.version
+        read = found.text.encode() + found.body + version.encode()
+        etag = hashlib.sha256(read).hexdigest()[:32]
         if validators is not None and validators.etag == etag:
             return NotModified(url=url, fetched_at=found.fetched_at)
         return found.model_copy(

@@ -17,6 +17,7 @@ from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.tree import attribute, inline_text
+from webrag.ingestion.html.version_marks import marked_version
 from webrag.ingestion.models import Alternate
 
 __all__ = ["PageDates", "PageMetadata", "read_dates", "read_metadata"]
@@ -142,6 +143,7 @@ class PageMetadata:
         languages: What the page declares about its language, best first.
         robots: Directives for every reader or this one, lower case.
         alternates: The page in other languages and forms.
+        version: What its generator says; empty where it says nothing.
     """
 
     base_url: str
@@ -153,6 +155,7 @@ class PageMetadata:
     modified_at: datetime | None = None
     robots: tuple[str, ...] = ()
     alternates: tuple[Alternate, ...] = ()
+    version: str = ""
 
 
 def read_metadata(tree: LexborHTMLParser, page_url: str, html: str = "") -> PageMetadata:
@@ -180,6 +183,7 @@ def read_metadata(tree: LexborHTMLParser, page_url: str, html: str = "") -> Page
         modified_at=dates.modified_at,
         robots=_robots(metas, _AGENT),
         alternates=_alternates(tree, base),
+        version=marked_version(tree, metas),
     )
 
 

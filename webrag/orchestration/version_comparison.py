@@ -1,0 +1,121 @@
+"""What changed for a question between two stored versions of a library."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from webrag.concurrency import all_of, in_background
+from webrag.errors import InputError
+from webrag.ingestion.versions import checked_version, edition_root
+from webrag.orchestration.models import OrchestrationResult
+from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.version_changes import VersionComparison, blocks_of, changed_passages
+
+if TYPE_CHECKING:
+    from webrag.corpus.pages import CorpusReader
+    from webrag.orchestration.engine import OrchestratorEngine
+
+__all__ = ["compare_versions", "versioned_name"]
+
+_MOST_PASSAGES: Final = 8
+
+
+def versioned_name(version: str, library: str | None) -> str:
+    """A version as sites are filtered by, `library@version`.
+
+    Raises:
+        InputError: It is none, or names another library.
+    """
+    name, at, number = version.rpartition("@")
+    if at and library:
+        raise InputError(f"{version!r} names its library already; leave {library!r} out.")
+    return f"{name if at else library or ''}@{checked_version(number)}"
+
+
+async def compare_versions(
+    engine: "OrchestratorEngine",
+    corpus: "CorpusReader",
+    question: str,
+    old: str,
+    new: str,
+    *,
+    top_k: int = _MOST_PASSAGES,
+) -> VersionComparison:
+    """Find passages for a question in both versions and tell what became of each.
+
+    A passage counts as added or removed when neither the page in its place nor any page found
+    in the other version has it.
+
+    Args:
+        engine: Finds the passages.
+        corpus: Holds the pages.
+        question: The question.
+        old: As `versioned_name` gives it.
+        new: The same.
+        top_k: Passages of each version.
+
+    Raises:
+        InputError: A version is not stored.
+        StorageError: The database failed.
+    """
+    found = await all_of(
+        engine.search(question, filters=SearchFilters.of(sites=each), top_k=top_k)
+        for each in (old, new)
+    )
+    urls = [[item.chunk.source_url for item in result.chunks] for result in found]
+    # Of a page found in one version, the same page of the other.
+    sides = [
+        [*own, *_counterparts(other, own)]
+        for own, other in ((urls[0], urls[1]), (urls[1], urls[0]))
+    ]
+    texts = [await _texts(corpus, side) for side in sides]
+    places = [_places(result, held) for result, held in zip(found, texts, strict=True)]
+    changes, unchanged = await in_background(
+        changed_passages, places[0], places[1], (texts[0], texts[1])
+    )
+    return VersionComparison(
+        question=question,
+        old=old,
+        new=new,
+        changes=tuple(changes),
+        unchanged=unchanged,
+        pages=sum(map(len, texts)),
+    )
+
+
+async def _texts(corpus: "CorpusReader", urls: Sequence[str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for url in dict.fromkeys(urls):
+        text = await corpus.markdown(url)
+        if text is not None:
+            texts[url] = text
+    return texts
+
+
+def _counterparts(urls: Iterable[str], others: Sequence[str]) -> list[str]:
+    """Addresses of the same pages in another edition, of which `others` are pages."""
+    prefixes = dict.fromkeys(prefix for url in others if (prefix := _prefix(url)))
+    return [
+        f"{other}{url.removeprefix(own)}"
+        for url in urls
+        if (own := _prefix(url))
+        for other in prefixes
+        if other != own
+    ]
+
+
+def _prefix(url: str) -> str:
+    """What of an address stands for its edition."""
+    root = edition_root(url)
+    place = url.find(root)
+    return url[: place + len(root)] if place >= 0 else ""
+
+
+def _places(result: OrchestrationResult, texts: dict[str, str]) -> dict[str, list[tuple[int, int]]]:
+    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for item in sorted(result.chunks, key=lambda item: -item.reranked_score):
+        text = texts.get(item.chunk.source_url)
+        if text is not None:
+            best = item.chunk.focus or item.chunk
+            places[item.chunk.source_url] += blocks_of(text, best.char_start, best.char_end)
+    return places

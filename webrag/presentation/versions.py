@@ -1,0 +1,57 @@
+"""What changed between two versions, as text for a terminal."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from webrag.presentation.untrusted import clean_block, one_line
+from webrag.retrieval.version_changes import (
+    ChangeKind,
+    VersionChange,
+    VersionComparison,
+    VersionPassage,
+)
+
+__all__ = ["format_comparison"]
+
+_MAX_CHARS: Final = 600
+_TITLES: Final[Mapping[ChangeKind, str]] = {
+    "reworded": "Reworded",
+    "added": "Added",
+    "removed": "Removed",
+}
+_MARKS: Final = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
+
+
+def format_comparison(comparison: VersionComparison) -> str:
+    """The changes, each with its passage and the address that opens it."""
+    kinds = Counter(change.kind for change in comparison.changes)
+    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in _TITLES)
+    head = f"{comparison.old} -> {comparison.new}: {counts}, {comparison.unchanged} unchanged."
+    if not comparison.pages:
+        return f"{head}\nNothing was found for the question in either version."
+    parts = [head]
+    for number, change in enumerate(comparison.changes, 1):
+        parts.append(f"{number}. {_TITLES[change.kind]}\n{_body(change)}")
+    return "\n\n".join(parts)
+
+
+def _body(change: VersionChange) -> str:
+    words = "".join(
+        f" {before}{one_line(text, max_chars=_MAX_CHARS)}{after}"
+        for kind, text in change.words
+        for before, after in (_MARKS[kind],)
+    )
+    shown = [(change.old, "old"), (change.new, "new")]
+    if words:
+        lines = [f"  {words.strip()}"]
+    else:
+        lines = [_quoted(passage) for passage, _ in shown if passage is not None]
+    lines += [f"  {label}: {passage.link}" for passage, label in shown if passage is not None]
+    return "\n".join(lines)
+
+
+def _quoted(passage: VersionPassage) -> str:
+    text = clean_block(passage.text)
+    cut = text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS].rstrip()} ..."
+    return "\n".join(f"  {line}".rstrip() for line in cut.splitlines())

@@ -1,0 +1,209 @@
+"""Which of a library's stored versions a search reads: the one asked for, else the newest."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from psycopg import sql
+
+from webrag.corpus.schema import table
+from webrag.errors import InputError
+from webrag.ingestion.addresses import FILES
+from webrag.ingestion.versions import is_version, newest_version, version_order
+from webrag.postgres.steps import Execute, Steps
+from webrag.retrieval.conditions import ALWAYS, Condition, all_of, any_of, negated, of_sites
+from webrag.retrieval.filters import SearchFilters
+
+__all__ = [
+    "EVERY_VERSION",
+    "StoredVersion",
+    "VersionChoice",
+    "choose_versions",
+    "read_near",
+    "read_versions",
+]
+
+_MOST_NAMED: Final = 12
+
+
+class StoredVersion(NamedTuple):
+    """A version of a library that pages are stored of; fields are columns of `documents`."""
+
+    site: str
+    library: str
+    edition: str
+    version: str
+
+
+@dataclass(frozen=True)
+class VersionChoice:
+    """What the sites and versions of some filters come to.
+
+    Attributes:
+        pages: The condition on pages that stands for them.
+        notes: By library: which of its versions is searched although none was asked for.
+    """
+
+    pages: Condition | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+EVERY_VERSION = VersionChoice()
+"""No version is preferred to another."""
+
+_PORT: Final = re.compile(r":\d{1,5}\Z")
+
+# From one version to the next along the index, which has a row for each page.
+_READ = """
+with recursive versions as (
+    (select site, library, edition, version from {documents}
+     where version is not null and gone_at is null
+     order by site, library, edition, version limit 1)
+    union all
+    select n.site, n.library, n.edition, n.version from versions v cross join lateral (
+        select d.site, d.library, d.edition, d.version from {documents} d
+        where d.version is not null and d.gone_at is null
+          and (d.site, d.library, d.edition, d.version)
+              > (v.site, v.library, v.edition, v.version)
+        order by d.site, d.library, d.edition, d.version limit 1
+    ) n
+) select site, library, edition, version from versions
+"""
+
+
+def read_versions(collection: str) -> Steps[list[StoredVersion]]:
+    """Every version that a page can be retrieved of, each once."""
+    rows = yield Execute(sql.SQL(_READ).format(documents=table(collection, "documents")))
+    return [StoredVersion(*row) for row in rows]
+
+
+def read_near(collection: str, urls: Sequence[str]) -> Steps[dict[str, set[str]]]:
+    """The libraries that some pages are about, and the editions they belong to."""
+    statement = "select library, edition from {} where version is not null and url = any(%s)"
+    rows = yield Execute(sql.SQL(statement).format(table(collection, "documents")), (list(urls),))
+    return {
+        library: {edition for _, edition in group}
+        for library, group in groupby(sorted(rows), key=lambda row: str(row[0]))
+    }
+
+
+def choose_versions(
+    filters: SearchFilters,
+    stored: Sequence[StoredVersion],
+    near: dict[str, set[str]] | None = None,
+) -> VersionChoice:
+    """Decide which stored versions a search reads.
+
+    A version that is asked for is read and no other of its library. Of libraries without one the
+    newest is, and of those that `near` names the editions there.
+
+    Args:
+        filters: Sites, some with a version.
+        stored: Every version there is.
+        near: Library to editions that are preferred to newer ones.
+
+    Raises:
+        InputError: A version that is asked for is not stored; the message names those that are.
+    """
+    sites = {each.site for each in stored}
+    asked = [each for each in filters.sites or () if _asks_version(each, sites, stored)]
+    if filters.source_urls is not None and not asked:
+        return EVERY_VERSION
+    plain = None if filters.sites is None else [e for e in filters.sites if e not in asked]
+    wanted = [_asked(each, stored) for each in asked]
+    notes: dict[str, str] = {}
+    if plain is not None and not plain:
+        return VersionChoice(any_of(wanted))
+    newest = _preferred([e for e in stored if _is_of(e.site, plain)], near or {}, notes)
+    condition = all_of([of_sites(plain), newest])
+    return VersionChoice(any_of([condition, *wanted]) if wanted else condition, notes)
+
+
+def _asks_version(entry: str, sites: set[str], stored: Sequence[StoredVersion]) -> bool:
+    """A repository at a ref is a site of its own, so its `@` is part of the name."""
+    name, at, _ = entry.rpartition("@")
+    if not at or entry in sites:
+        return False
+    return "/" not in name or any(_is_named(each, name) for each in stored)
+
+
+def _is_of(site: str, wanted: Sequence[str] | None) -> bool:
+    return wanted is None or site in wanted or _PORT.sub("", site) in wanted
+
+
+def _is_named(each: StoredVersion, name: str) -> bool:
+    known = (each.site, _PORT.sub("", each.site), each.library, each.library.removeprefix(FILES))
+    return not name or name in known
+
+
+def _asked(entry: str, stored: Sequence[StoredVersion]) -> Condition:
+    name, _, version = entry.rpartition("@")
+    named = [each for each in stored if _is_named(each, name)]
+    found = [each for each in named if is_version(each.version, version)]
+    if not found:
+        raise InputError(_refusal(name, version, named))
+    parts = []
+    for _, group in _by(found, lambda each: each.library):
+        newest = newest_version(each.version for each in group)
+        roots = sorted({each.edition for each in group if each.version == newest})
+        parts.append(Condition("(d.edition = any(%s) and d.version = %s)", (roots, newest)))
+    return any_of(parts)
+
+
+def _refusal(name: str, version: str, named: Sequence[StoredVersion]) -> str:
+    there = _listed({each.version for each in named})
+    if not name:
+        known = f"there are {there}" if named else "no stored page says its version"
+        return f"No stored page is of version {version}; {known}."
+    if not named:
+        return (
+            f"No stored page of {name} says its version, so {name}@{version} cannot be told from"
+            " others; ingest it with a version."
+        )
+    return f"Version {version} of {name} is not stored; there are {there}."
+
+
+def _listed(versions: Iterable[str]) -> str:
+    """Some versions, the newest first."""
+    every = sorted(versions, key=version_order, reverse=True)
+    more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
+    return ", ".join(every[:_MOST_NAMED]) + more
+
+
+def _preferred(
+    stored: Sequence[StoredVersion], near: dict[str, set[str]], notes: dict[str, str]
+) -> Condition:
+    """Leave out the editions of a library that another one is preferred to.
+
+    Pages of one edition replace each other where they are, so none of them is left out for a
+    version that only some have got yet.
+    """
+    left_out: list[str] = []
+    for library, group in _by(stored, lambda each: each.library):
+        editions = {
+            edition: newest_version(each.version for each in own)
+            for edition, own in _by(group, lambda each: each.edition)
+        }
+        newest = newest_version(editions.values())
+        kept = near.get(library) or {each for each, top in editions.items() if top == newest}
+        others = [each for each in editions if each not in kept]
+        if not others:
+            continue
+        left_out += others
+        searched = _listed({editions[each] for each in kept if each in editions})
+        name = library.removeprefix(FILES)
+        rest = _listed({editions[each] for each in others})
+        notes[library] = (
+            f"Of {name}, version {searched} was searched; also stored: {rest}. Ask for"
+            f" {name}@{editions[others[-1]]} to search that one."
+        )
+    return negated(Condition("d.edition = any(%s)", (left_out,))) if left_out else ALWAYS
+
+
+def _by(
+    versions: Iterable[StoredVersion], key: Callable[[StoredVersion], str]
+) -> list[tuple[str, list[StoredVersion]]]:
+    ordered = sorted(versions, key=lambda each: (key(each), each))
+    return [(name, list(group)) for name, group in groupby(ordered, key=key)]

@@ -1,0 +1,206 @@
+"""What two versions say differently, passage by passage; it searches and loads nothing."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from webrag.retrieval.citations import passage_link, plain_text
+from webrag.retrieval.verification import QuoteMatch, find_quote
+
+__all__ = [
+    "ChangeKind",
+    "VersionChange",
+    "VersionComparison",
+    "VersionPassage",
+    "WordChange",
+    "blocks_of",
+    "changed_passages",
+    "word_changes",
+]
+
+ChangeKind = Literal["added", "removed", "reworded"]
+WordChange = tuple[Literal["same", "removed", "added"], str]
+
+_SAME: Final = frozenset({"exact", "moved", "reformatted"})
+_LEAST_WORDS: Final = 4
+_MAX_WORDS: Final = 2_000
+_BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
+_ORDER: Final = {"reworded": 0, "added": 1, "removed": 2}
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class VersionPassage(_Frozen):
+    """A passage of a stored page, verbatim: `markdown[char_start:char_end] == text`.
+
+    Attributes:
+        link: Address that opens the page at the passage.
+    """
+
+    url: str
+    text: str
+    char_start: int
+    char_end: int
+    link: str
+
+
+class VersionChange(_Frozen):
+    """A passage that one of two versions has, or both in other words.
+
+    Attributes:
+        old: In the first version; None where it was added.
+        new: In the second version; None where it was removed.
+        words: Of a reworded passage: what both have, and what only one of them has, in order.
+    """
+
+    kind: ChangeKind
+    old: VersionPassage | None = None
+    new: VersionPassage | None = None
+    words: tuple[WordChange, ...] = ()
+
+
+class VersionComparison(_Frozen):
+    """What changed for a question between two versions.
+
+    Attributes:
+        old: The first version, as `library@version`.
+        new: The second.
+        changes: Reworded passages first, then added, then removed ones.
+        unchanged: Passages that both versions have.
+        pages: Stored pages that were compared.
+    """
+
+    question: str
+    old: str
+    new: str
+    changes: tuple[VersionChange, ...] = ()
+    unchanged: int = 0
+    pages: int = 0
+
+    def __repr__(self) -> str:
+        return f"<VersionComparison {self.old} {self.new}: {len(self.changes)} changes>"
+
+    def __str__(self) -> str:
+        """As its repr: the passages would fill the screen."""
+        return repr(self)
+
+
+def blocks_of(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Places of the paragraphs, lists and listings of a page that a span touches."""
+    begin = max((found.end() for found in _BLOCK_END.finditer(text, 0, start + 1)), default=0)
+    places: list[tuple[int, int]] = []
+    while begin < end:
+        found = _BLOCK_END.search(text, begin)
+        stop = found.start() if found else len(text)
+        block = text[begin:stop]
+        lead = len(block) - len(block.lstrip())
+        if block.strip():
+            places.append((begin + lead, begin + len(block.rstrip())))
+        begin = found.end() if found else len(text)
+    return places
+
+
+def changed_passages(
+    old: Mapping[str, Sequence[tuple[int, int]]],
+    new: Mapping[str, Sequence[tuple[int, int]]],
+    texts: tuple[Mapping[str, str], Mapping[str, str]],
+) -> tuple[list[VersionChange], int]:
+    """Tell what became of passages, and how many are the same.
+
+    Args:
+        old: URL of each page of the first version to the places of its passages.
+        new: The same of the second version.
+        texts: URL to text of the pages of each version; passages are looked for in all of them.
+    """
+    changes: dict[tuple[object, ...], VersionChange] = {}
+    unchanged: set[str] = set()
+    for places, own, other, is_old in ((new, texts[1], texts[0], False), (old, *texts, True)):
+        for passage in _passages(places, own):
+            if _word_count(passage.text) < _LEAST_WORDS or passage.text.lstrip().startswith("#"):
+                continue
+            match, url = _best_match(passage.text, other)
+            if match is not None and match.state in _SAME:
+                unchanged.add(" ".join(passage.text.split()))
+                continue
+            change = _change(passage, _counterpart(match, url, other), is_old=is_old)
+            changes.setdefault(_identity(change), change)
+    ordered = sorted(changes.values(), key=lambda each: _ORDER[each.kind])
+    return ordered, len(unchanged)
+
+
+def _passages(
+    places: Mapping[str, Sequence[tuple[int, int]]], texts: Mapping[str, str]
+) -> Iterable[VersionPassage]:
+    for url, spans in places.items():
+        for start, end in dict.fromkeys(spans):
+            yield _passage(url, texts[url], start, end)
+
+
+def _passage(url: str, text: str, start: int, end: int) -> VersionPassage:
+    quoted = text[start:end]
+    link = passage_link(url, plain_text(quoted)) if url.startswith("http") else url
+    return VersionPassage(url=url, text=quoted, char_start=start, char_end=end, link=link)
+
+
+def _best_match(quote: str, texts: Mapping[str, str]) -> tuple[QuoteMatch | None, str]:
+    best: QuoteMatch | None = None
+    best_url = ""
+    for url, text in texts.items():
+        match = find_quote(text, quote)
+        if match.state in _SAME:
+            return match, url
+        if best is None or match.similarity > best.similarity:
+            best, best_url = match, url
+    return best, best_url
+
+
+def _counterpart(
+    match: QuoteMatch | None, url: str, texts: Mapping[str, str]
+) -> VersionPassage | None:
+    """The whole paragraph that says the same in other words."""
+    if match is None or match.char_start is None or match.char_end is None:
+        return None
+    blocks = blocks_of(texts[url], match.char_start, match.char_end)
+    return _passage(url, texts[url], blocks[0][0], blocks[-1][1]) if blocks else None
+
+
+def _change(
+    passage: VersionPassage, other: VersionPassage | None, *, is_old: bool
+) -> VersionChange:
+    old, new = (passage, other) if is_old else (other, passage)
+    if old is None or new is None:
+        return VersionChange(kind="removed" if is_old else "added", old=old, new=new)
+    return VersionChange(kind="reworded", old=old, new=new, words=word_changes(old.text, new.text))
+
+
+def _identity(change: VersionChange) -> tuple[object, ...]:
+    """A passage that is reworded is found from both sides, and from several pages."""
+    if change.kind == "reworded" and change.old is not None and change.new is not None:
+        return change.kind, " ".join(change.old.text.split()), " ".join(change.new.text.split())
+    passage = change.old or change.new
+    return change.kind, "" if passage is None else " ".join(passage.text.split())
+
+
+def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
+    """What two texts have in common and what only one of them has, word by word, in order."""
+    first, second = old.split()[:_MAX_WORDS], new.split()[:_MAX_WORDS]
+    parts: list[WordChange] = []
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    for kind, begin, end, other_begin, other_end in matcher.get_opcodes():
+        if kind == "equal":
+            parts.append(("same", " ".join(first[begin:end])))
+            continue
+        if end > begin:
+            parts.append(("removed", " ".join(first[begin:end])))
+        if other_end > other_begin:
+            parts.append(("added", " ".join(second[other_begin:other_end])))
+    return tuple(parts)
+
+
+def _word_count(text: str) -> int:
+    return sum(any(map(str.isalnum, word)) for word in text.split())
