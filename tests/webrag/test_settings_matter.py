@@ -574,8 +574,9 @@ def command_line_level(settings: Settings) -> str:
 
 
 def keeps_sessions(settings: Settings) -> bool:
-    assembled = assemble_server(settings)
-    http_app(assembled, settings)
+    served = settings.model_copy(update={"mcp_transport": "streamable-http"})
+    assembled = assemble_server(served)
+    http_app(assembled, served)
     return not assembled.server.session_manager.stateless
 
 

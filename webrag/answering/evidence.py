@@ -359,4 +359,4 @@ class NamedPages:
         )
         matched = [ranked.chunk.source_url for ranked in found.chunks]
         urls = dict.fromkeys((*found.seed_urls, *request.stored, *found.urls_fetched, *matched))
-        return list(urls), found.degraded
+        return list(urls), (*found.degraded, *found.warnings)

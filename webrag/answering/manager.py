@@ -202,12 +202,12 @@ def _confidence(
     step: RetrieveStep,
     draft: Draft,
     reflection: Reflection,
-    desk: CitationDesk,
+    tally: CitationTally,
     *,
     has_conflict: bool,
 ) -> float:
     """Of quotations what they cover; what a writer made up before them does not count."""
-    covered, tally, judged = draft.covering, desk.tally, reflection.score
+    covered, judged = draft.covering, reflection.score
     found = step.confidence
     if draft.method == "extractive":
         found, tally = covered.confidence, CitationTally(kept=tally.kept)
@@ -420,6 +420,7 @@ class Manager:
             {"query": plan.original_query, "passages": len(gathered.evidence)},
         )
         run.note(draft.degraded)
+        tally = desk.tally  # before sentences that disagree are cited as well
         conflicts = await in_background(self._conflicts, plan, gathered, desk)
         run.step("reflect")
         reflection, problem = await self._tracer.step(
@@ -427,7 +428,7 @@ class Manager:
         )
         run.note(problem)
         stored = await self._stored_pages(gathered.step)
-        return self._answered(run, desk, draft, conflicts, reflection, stored)
+        return self._answered(run, desk, draft, tally, conflicts, reflection, stored)
 
     async def _retrieve(self, run: Run, plan: ExecutionPlan) -> Candidates:
         request = run.request
@@ -496,13 +497,14 @@ class Manager:
         run: Run,
         desk: CitationDesk,
         draft: Draft,
+        tally: CitationTally,
         conflicts: tuple[Conflict, ...],
         reflection: Reflection,
         stored: int,
     ) -> ManagerResult:
         assert run.gathered is not None
         step = run.gathered.step
-        confidence = _confidence(step, draft, reflection, desk, has_conflict=bool(conflicts))
+        confidence = _confidence(step, draft, reflection, tally, has_conflict=bool(conflicts))
         band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
         band = with_missing(band, draft.covering.missing)
         text = answer_text(desk.parts, desk.citations, conflicts, band)

@@ -3,9 +3,8 @@
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
-from urllib.parse import unquote, urlsplit
 
-from webrag.evaluation.metrics import comparison_key
+from webrag.evaluation.metrics import comparison_key, is_page
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import CitationRecord, RunRecord
 
@@ -117,10 +116,11 @@ def _band_row(band: str, scores: Sequence[AnswerScore]) -> tuple[str, ...]:
 
 
 def _is_on_gold(question: Question, citation: CitationRecord) -> bool:
-    page = unquote(urlsplit(citation.url).path).lstrip("/")
     text = comparison_key(citation.verbatim_text)
     passages = [passage for gold in question.gold or () for passage in gold.passages]
-    return any(page == each.page or comparison_key(each.quote) in text for each in passages)
+    return any(
+        is_page(citation.url, each.page) or comparison_key(each.quote) in text for each in passages
+    )
 
 
 def _mean(values: Iterable[float]) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     "comparison_key",
     "gold_cited",
     "hit_rate",
+    "is_page",
     "ndcg",
     "reciprocal_rank",
     "score_question",
@@ -178,12 +179,13 @@ def _quote_in(texts: Sequence[str]) -> Callable[[Gold], bool]:
 
 
 def _page_in(urls: Sequence[str]) -> Callable[[Gold], bool]:
-    paths = [unquote(urlsplit(url).path).lstrip("/") for url in urls]
-    return lambda gold: any(
-        path == passage.page or path.endswith("/" + passage.page)
-        for passage in gold.passages
-        for path in paths
-    )
+    return lambda gold: any(is_page(url, each.page) for each in gold.passages for url in urls)
+
+
+def is_page(url: str, page: str) -> bool:
+    """Whether an address is that of a page, given by its path below the address of its site."""
+    path = unquote(urlsplit(url).path).lstrip("/")
+    return path == page or path.endswith("/" + page)
 
 
 def _first_words(texts: Iterable[str], budget: int) -> list[str]:
@@ -216,7 +218,7 @@ class Summary(BaseModel):
 
     Attributes:
         abstained_unanswerable: Share of the questions without an answer on the site that ended
-            in the lowest confidence.
+            in the lowest confidence, of those that did not fail.
         abstained_answerable: The same for questions that have one (lower is better).
     """
 
@@ -264,13 +266,18 @@ def summarise(scores: Sequence[QuestionScore]) -> Summary:
         citation_fidelity=(
             sum(score.citations_verbatim for score in scores) / citations if citations else math.nan
         ),
-        abstained_unanswerable=_mean([float(score.abstained) for score in hopeless]),
-        abstained_answerable=_mean([float(score.abstained) for score in judged]),
+        abstained_unanswerable=_abstained(hopeless),
+        abstained_answerable=_abstained(judged),
         pages_fetched_mean=_mean([float(score.pages_fetched) for score in scores]),
         pages_fetched_max=max(score.pages_fetched for score in scores),
         ms_p50=_percentile([score.ms for score in scores], 50),
         ms_p95=_percentile([score.ms for score in scores], 95),
     )
+
+
+def _abstained(scores: Sequence[QuestionScore]) -> float:
+    """A question that failed has told nothing about what the product would have said."""
+    return _mean([float(score.abstained) for score in scores if not score.failed])
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -82,7 +82,9 @@ def word_pairs(text: str) -> dict[str, str]:
         is_worth_it = min(len(first), len(second)) >= _LEAST_PART
         if is_worth_it and not {first.lower(), second} & QUESTION_STOPWORDS:
             pair = text[match.start(1) : match.end(2)]
-            found[pair] = analyze(first + second)[0]
+            terms = analyze(first + second)
+            if terms:  # "hav ing" is a stop word in one
+                found[pair] = terms[0]
     return found
 
 

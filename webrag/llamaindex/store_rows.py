@@ -416,8 +416,8 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
 def _write_markdown(collection: str, page_id: int, nodes: PlacedNodes) -> Steps[None]:
     yield Execute(
         sql.SQL(
-            "update {} set markdown = %s, content_hash = %s, anchors = coalesce((select"
-            " jsonb_agg(a order by (a ->> 'char_start')::int)"
+            "update {} set gone_at = null, markdown = %s, content_hash = %s,"
+            " anchors = coalesce((select jsonb_agg(a order by (a ->> 'char_start')::int)"
             " from jsonb_array_elements(anchors || %s) a), '[]') where id = %s"
         ).format(table(collection, "documents")),
         (nodes.markdown, content_hash(nodes.markdown), Jsonb(nodes.anchors), page_id),

@@ -83,7 +83,7 @@ class QuoteMatch(BaseModel):
 
 
 def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> QuoteMatch:
-    """The best match of a quotation; of several verbatim ones, the nearest to its place.
+    """The best match of a quotation; of several verbatim ones that at its place, else the nearest.
 
     Linear in the length of the text, in time and memory, and never more than quadratic in the
     words of the quotation, sixty-four at once.
@@ -94,6 +94,8 @@ def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> Q
         place: Offsets between which it is claimed to stand; None for anywhere.
     """
     found = _nearest(text, quote, None if place is None else place[0])
+    within = -1 if place is None else text.find(quote, *place)
+    found = within if within >= 0 else found
     if found is not None:
         inside = place is None or (place[0] <= found and found + len(quote) <= place[1])
         return _match("exact" if inside else "moved", text, (found, found + len(quote)))

@@ -42,7 +42,14 @@ def test_a_quote_that_two_parts_of_an_answer_share_is_in_none_of_them() -> None:
     assert score_answer(ASKED, record("It is port", "5432.")).verdict == "wrong"
 
 
-@pytest.mark.parametrize(("url", "hit"), [(PAGE, True), ("https://docs.test/other.html", False)])
+@pytest.mark.parametrize(
+    ("url", "hit"),
+    [
+        (PAGE, True),
+        (PAGE.replace("docs.test/", "docs.test/en/stable/"), True),
+        ("https://docs.test/other.html", False),
+    ],
+)
 def test_a_citation_counts_by_its_page(url: str, hit: bool) -> None:
     assert score_answer(ASKED, record("x", cited=url)).on_gold == (hit,)
 

@@ -113,6 +113,13 @@ def test_abstention_is_reported_apart_for_unanswerable_questions() -> None:
     assert (summary.abstained_unanswerable, summary.abstained_answerable) == (1.0, 0.0)
 
 
+def test_question_that_failed_is_no_abstention() -> None:
+    hopeless = Question.model_validate({"id": "q", "query": "why?", "gold": []})
+    died = record("x", abstained=True).model_copy(update={"error": "The database is away."})
+
+    assert math.isnan(summarise([score_question(hopeless, died)]).abstained_unanswerable)
+
+
 def test_means_without_anything_to_average_are_nan() -> None:
     asked = Question.model_validate({"id": "q", "query": "why?"})
 

@@ -106,6 +106,11 @@ def test_neighbours_are_named_with_the_term_of_both_in_one_word() -> None:
     }
 
 
+@pytest.mark.parametrize("text", ["what is hav-ing done", "hav ing trouble"])
+def test_words_that_are_a_stop_word_in_one_are_no_pair(text: str) -> None:
+    assert {"hav ing", "hav-ing"}.isdisjoint(word_pairs(text))
+
+
 def test_words_are_replaced_where_they_stand_alone() -> None:
     assert respelled("vidoe, vidoes and my-vidoe", {"vidoe": "video"}) == (
         "video, vidoes and my-vidoe"

@@ -207,6 +207,18 @@ async def test_gone_pages_are_not_found(
     assert (await store.aquery(nearest("x"))).ids == []
 
 
+async def test_nodes_added_to_a_gone_page_are_found(
+    store: CorpusVectorStore, corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    document = make_document()
+    await indexer.index(document)
+    await corpus.mark_gone(URL, document.fetched_at)
+
+    await store.async_add([node("late", source_url=URL)])
+
+    assert "late" in (await store.aquery(nearest("late"))).ids
+
+
 async def test_clear_empties_the_collection(store: CorpusVectorStore, database: Database) -> None:
     await store.async_add([node("a"), node("b")])
 

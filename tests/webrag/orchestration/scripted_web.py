@@ -5,6 +5,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
+from webrag.corpus.acquirer import AdmitPage, PageNotAdmittedError
 from webrag.corpus.models import AcquiredPage, LinkCandidate, StoredPage
 from webrag.ingestion.notes import received
 from webrag.orchestration.config import ExpansionConfig
@@ -33,9 +34,12 @@ class Web:
         self.stored: list[str] = []
         self.already_stored: set[str] = set()
         self.dead: set[str] = set()
+        self.stored: list[str] = []
         self.links_of: dict[str, list[LinkCandidate]] = {}
 
-    async def acquire(self, url: str, *, depth: int = 0) -> AcquiredPage:
+    async def acquire(
+        self, url: str, *, depth: int = 0, admits: AdmitPage | None = None
+    ) -> AcquiredPage:
         self.asked.append(url)
         self.running += 1
         self.most_running = max(self.most_running, self.running)
@@ -47,6 +51,9 @@ class Web:
             received(self.size)
             if isinstance(answer, Exception):
                 raise answer
+            if admits is not None and not admits(answer):
+                raise PageNotAdmittedError(f"{url} leads to {answer}.", url=url)
+            self.stored.append(answer)
             return AcquiredPage(
                 url=answer,
                 requested_url=url,

@@ -132,6 +132,16 @@ async def test_redirect_out_of_the_scope_counts_as_failed() -> None:
 
     assert (urls(outcome), list(outcome.failed)) == ([target("b")], [target("a")])
     assert "outside the scope" in outcome.failed[target("a")]
+    assert web.stored == [target("b")]
+
+
+async def test_other_addresses_of_known_pages_end_the_round_as_failures_would() -> None:
+    web = Web({target(n): SEED for n in range(60)})
+
+    outcome = await followed(web, frontier(*range(60)), size=1)
+
+    assert outcome.ingested == ()
+    assert len(web.asked) < 10
 
 
 @pytest.mark.parametrize("leads_to", [SEED, target("b")])

@@ -148,6 +148,9 @@ async def test_intent_of_the_caller_is_taken_as_it_is() -> None:
         ("should mention the defaults.", "boosting the defaults"),
         ("prioritize recent content", "boosting"),
         ("no blog posts", "boosting"),
+        ("with no JavaScript", "boosting"),
+        ("in no more than three sentences", "boosting"),
+        ("should show code without comments", "boosting"),
         ("", "boosting"),
     ],
 )

@@ -2,17 +2,20 @@
 
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from threading import Event
 from typing import Any
 
 import pytest
 
 from webrag.concurrency import all_of
-from webrag.corpus.site_maps import SiteMapStore, StoredMap
+from webrag.corpus.map_index import MapIndex, pack_listing
+from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
 from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.models import FetchConfig
+from webrag.ingestion.models import FetchConfig, MapMark
+from webrag.ingestion.site_maps.listing import ListedPage, SiteListing
 from webrag.orchestration.config import SiteMapConfig
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.links.site_maps import SiteMaps
+from webrag.orchestration.links.site_maps import KnownMap, SiteMaps, rank_maps
 from webrag.workers.pool import WorkerPool
 
 from .conftest import Lab, html, texts
@@ -118,6 +121,44 @@ async def test_missing_map_is_no_event_and_is_not_asked_for_again_at_once(
     assert not result.degraded
     assert not result.warnings
     assert site.paths.count("/searchindex.js") == 1
+
+
+async def test_map_that_a_run_had_no_time_for_is_read_by_the_next_run(
+    make_maps: Callable[..., SiteMaps],
+    make_engine: Callable[..., OrchestratorEngine],
+    static_site: Callable[..., Any],
+) -> None:
+    may_answer = Event()
+
+    def slow(_: Any) -> Any:
+        may_answer.wait(20)
+        return 200, {"Content-Type": "text/javascript"}, INDEX.encode()
+
+    site = static_site({**SITE, "/searchindex.js": slow})
+    page = f"{site}/index.html"
+    await make_engine().run(page, QUESTION)
+    maps = make_maps()
+
+    nothing, _ = await maps.known([page], timeout_s=0.3)
+    may_answer.set()
+    found, _ = await maps.known([page], timeout_s=30)
+
+    assert (nothing, len(found)) == ([], 1)
+
+
+def test_page_of_two_maps_counts_by_the_better_one() -> None:
+    good = ListedPage("https://docs.test/kiln", "Firing a kiln", ["Ramp and soak"], [])
+    poor = ListedPage("https://docs.test/kiln", "Home", [], ["A kiln, a cone, a glaze, a pot."])
+    other = ListedPage("https://docs.test/pots", "Pots", [], [])
+    mark = MapMark(kind="sphinx", root="https://docs.test/", urls=("https://docs.test/map",))
+    page = MarkedPage("https://docs.test/", 1, 0, (mark,))
+    maps = [
+        KnownMap(MapIndex(pack_listing(SiteListing((each, other), {}))), page, mark)
+        for each in (good, poor)
+    ]
+    alone = rank_maps(maps[:1], ["firing a kiln"]).scores[good.url]
+
+    assert rank_maps(maps, ["firing a kiln"]).scores[good.url] == alone
 
 
 @pytest.mark.parametrize(

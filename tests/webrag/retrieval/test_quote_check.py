@@ -16,6 +16,7 @@ TEXT = (
         pytest.param("stops after a while", None, "exact", "stops after a while", id="verbatim"),
         pytest.param("Again.", (106, 112), "exact", "Again.", id="first of two"),
         pytest.param("Again.", (114, 120), "exact", "Again.", id="second of two"),
+        pytest.param("Again.", (110, 120), "exact", "Again.", id="behind a nearer one"),
         pytest.param("Again.", (0, 6), "moved", "Again.", id="elsewhere"),
         pytest.param(
             'The default  is 120\nseconds, and "no more"',

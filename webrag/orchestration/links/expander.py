@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from webrag.concurrency import ended, in_background
-from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError
 from webrag.corpus.models import AcquiredPage, LinkCandidate
 from webrag.corpus.pages import Corpus
 from webrag.errors import (
@@ -153,12 +153,18 @@ class FetchRound:
     def _may_begin(self, running: int) -> bool:
         open_places = self.target - len(self._ingested) - running
         # Every fetch under way may still fail.
-        may_fail = self._most_failures > len(self._failed) + running
+        vain = len(self._failed) + len(self._aliases)
+        may_fail = self._most_failures > vain + running
         is_over = self._stopped_by is not None or time.monotonic() >= self.deadline
         return open_places > 0 and may_fail and not is_over and self.budget.may_begin(running)
 
     async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:
-        page = await acquirer.acquire(candidate.url, depth=candidate.depth)
+        try:
+            page = await acquirer.acquire(
+                candidate.url, depth=candidate.depth, admits=self.scope.admits
+            )
+        except PageNotAdmittedError as error:
+            raise FetchError("it leads outside the scope", url=candidate.url) from error
         if not self.scope.admits(page.url):
             raise FetchError(f"it leads to {page.url}, outside the scope", url=candidate.url)
         return page
@@ -276,6 +282,7 @@ class LinkExpander:
         passages: PassageScores,
         in_turn: bool = False,
         discovery_s: float = 0.0,
+        asks_service: bool = True,
     ) -> Frontier:
         """The best links of some pages, and the folders above the seeds.
 
@@ -287,14 +294,18 @@ class LinkExpander:
             known: URLs that are searched already or have failed.
             passages: Relevance of the passages that hold links.
             in_turn: Links are taken that fit each of the queries, as `score_links` does it.
-            discovery_s: Seconds that a mapping service, and the site's own maps, may take to name
-                more links of pages they were not asked about before; 0 to use what is stored.
+            discovery_s: Seconds that a mapping service and the site's own maps together may take
+                to name more links of pages they were not asked about before; 0 to use what is
+                stored.
+            asks_service: Whether the mapping service may be asked.
         """
         pages = list(dict.fromkeys(sources))[:MAX_LINK_SOURCES]
         degraded = None
-        if self._discovery is not None and discovery_s > 0:
+        until = time.monotonic() + discovery_s
+        if self._discovery is not None and asks_service and discovery_s > 0:
             degraded = await self._discovery.discover_links(pages, timeout_s=discovery_s)
-        mapped, refused = await self._mapped(pages, queries, discovery_s)
+        left_s = max(until - time.monotonic(), 0.0)
+        mapped, refused = await self._mapped(pages, queries, left_s)
         links = await self._corpus.links(pages)
         links += [*_folder_links(seeds), *mapped.links]
         taken = set(known)

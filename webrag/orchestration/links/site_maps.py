@@ -35,6 +35,7 @@ _MAX_STEPS: Final = 4
 _REMEMBERED_MAPS: Final = 8
 # What is missing is asked for again sooner than what is there is read again.
 _FAILURE_FRESH_S: Final = 3_600.0
+_WHOLE_TIME: Final = 0.9  # share of the time for maps from which one that is late has failed
 # Pages of a map that compete with the links of pages. With 40, names that merely sound alike pushed
 # out what the named page links to: of the evidence in a whole manual .53 was found in place of .64.
 _OFFERED: Final = 8
@@ -175,10 +176,13 @@ class SiteMaps:
             stored = await self._store.read(url)
             if (stored is not None and self._is_fresh(stored)) or time.monotonic() >= until:
                 return stored
+            begun = time.monotonic()
             try:
-                async with asyncio.timeout(max(until - time.monotonic(), 0)):
+                async with asyncio.timeout(max(until - begun, 0)):
                     found = await self._read(page.url, mark, sentences)
             except TimeoutError:
+                if until - begun < _WHOLE_TIME * self._config.timeout_s:
+                    return stored  # the run had little time left; another one asks again
                 found = StoredMap(url, datetime.now(UTC), failure=f"{url} did not arrive in time.")
             if found.failure:
                 _log.info("No map of the site was read: %s", found.failure)
@@ -281,7 +285,8 @@ def rank_maps(maps: Sequence[KnownMap], queries: Sequence[str]) -> MapPages:
         values = np.mean([known.index.scores(query) for query in queries], axis=0)
         best = np.argsort(-values, kind="stable")[:_OFFERED]
         links += [_link(known, at, queries) for at in best.tolist() if values[at] > 0]
-        scores.update(_positive(known.index.urls, values))
+        for url, value in _positive(known.index.urls, values).items():
+            scores[url] = max(value, scores.get(url, 0.0))
         changed.update(known.index.changed)
     return MapPages(links, scores, changed)
 

@@ -15,7 +15,7 @@ from webrag.errors import ProviderError
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.sentences import sentences
 from webrag.orchestration.models import QueryAnalysis, QueryType
-from webrag.orchestration.question.patterns import classify, content_words, decompose
+from webrag.orchestration.question.patterns import classify, content_words, decompose, is_denial
 from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
 
 if TYPE_CHECKING:
@@ -376,6 +376,9 @@ def names_content(constraint: str) -> bool:
 
 
 def _content(constraint: str) -> re.Match[str] | None:
+    # What is not wanted would be searched for.
+    if is_denial(constraint):
+        return None
     return _CONTENT_CONSTRAINT.match(" ".join(constraint.split()).rstrip("."))
 
 

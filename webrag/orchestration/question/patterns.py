@@ -10,7 +10,7 @@ from typing import Final
 from webrag.lexical.stopwords import QUESTION_STOPWORDS
 from webrag.orchestration.models import QueryType
 
-__all__ = ["classify", "content_words", "decompose"]
+__all__ = ["classify", "content_words", "decompose", "is_denial"]
 
 # The patterns are for texts whose white space is single spaces: `\s+` beside a part that takes
 # spaces too has as many readings as there are spaces.
@@ -23,6 +23,10 @@ _LEAD_IN: Final = re.compile(
     r"^(?:please )?(?:(?:can|could) you )?(?:tell me|explain|describe|show me|list|give me"
     r"|summari[sz]e|discuss)? ?(?:(?:about|me|us) )?"
     rf"(?:{_WH} {_AUX} )?(?:the )?",
+    re.IGNORECASE,
+)
+_DENIED: Final = re.compile(
+    r"\b(?:no|not|non|without|avoid|exclud\w+|except|never|nothing|don'?t|instead\s+of)\b",
     re.IGNORECASE,
 )
 _ARTICLE: Final = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
@@ -294,3 +298,8 @@ def _is_side(side: str) -> bool:
     vague = {"and", "or", "it", "them", "that", "this", "they", "each", "other", "i", "we", "you"}
     names_something = bool(content_words(side))
     return names_something and len(words) <= _MAX_SIDE_WORDS and not vague & set(words)
+
+
+def is_denial(constraint: str) -> bool:
+    """Whether a constraint says what is not wanted, such as "without JavaScript"."""
+    return bool(_DENIED.search(constraint))

@@ -15,6 +15,7 @@ from webrag.argument_checks import shown_value
 from webrag.errors import InputError
 from webrag.orchestration.models import QueryType, RankedChunk
 from webrag.orchestration.question.analyzer import names_content
+from webrag.orchestration.question.patterns import is_denial
 from webrag.retrieval.filters import ContentKind, SearchFilters
 from webrag.retrieval.models import RetrievedChunk
 
@@ -34,11 +35,6 @@ _KINDS_OF_INTENT: Final[Mapping[QueryType, tuple[ContentKind, ...]]] = {
     "comparison": ("table",),
     "exploratory": (),
 }
-
-_DENIED: Final = re.compile(
-    r"\b(?:no|not|non|without|avoid|exclud\w+|except|never|nothing|don'?t|instead\s+of)\b",
-    re.IGNORECASE,
-)
 
 _WANTED_KINDS: Final[tuple[tuple[ContentKind, re.Pattern[str]], ...]] = (
     (
@@ -117,7 +113,7 @@ def _wish(constraint: str, official: tuple[str, ...]) -> Wish:
     only = _ONLY.fullmatch(bare)
     if only:
         return Wish(text, sites=_host(only["host"] or only["first"]), is_searched=searched)
-    if _DENIED.search(bare):
+    if is_denial(bare):
         return Wish(text, is_searched=searched)
     return Wish(
         text,

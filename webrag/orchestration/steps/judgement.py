@@ -95,6 +95,7 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
         truncated=is_cut or merged.trimmed > 0,
         profile=run.profile,
         config=run.components.config,
+        scale=run.scale,
     )
 
 
@@ -269,7 +270,7 @@ async def _frontier(run: ResearchRun) -> Frontier:
     if state.budget.is_spent or "expand_breadth" in state.closed:
         return Frontier()
     limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
-    frontier = await links_ahead(run, discovery_s=0.0 if state.discovery_failed else limit_s)
+    frontier = await links_ahead(run, discovery_s=limit_s)
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
@@ -281,7 +282,8 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
 
     Args:
         run: Judged before.
-        discovery_s: Seconds a mapping service may take to name more of them.
+        discovery_s: Seconds that a mapping service, unless it has failed, and the site's own maps
+            may take to name more of them.
     """
     state = run.state
     matched = [item.chunk.source_url for item in state.merged.chunks]
@@ -304,6 +306,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
             passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
             in_turn=state.analysis is not None and len(state.analysis.sub_queries) > 1,
             discovery_s=discovery_s,
+            asks_service=not state.discovery_failed,
         )
     return found.without(silent_sites(state.unanswered))
 
