@@ -188,7 +188,7 @@ def _watch(parent: int, peaks: dict[str, int], done: threading.Event) -> None:
                 status = (folder / "status").read_text()
                 if f"PPid:\t{parent}\n" in status:
                     command = (folder / "cmdline").read_bytes()
-                    if b"webrag.workers" in command:
+                    if b"webrag.process_pool" in command:
                         peaks["worker"] = max(peaks["worker"], _peak_mb(status))
 
 

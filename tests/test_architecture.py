@@ -75,7 +75,7 @@ def test_only_settings_reads_the_environment() -> None:
         if re.search(r"os\.(environ|getenv)", path.read_text(encoding="utf-8"))
     }
     # Both pass a part of it on to a process they start.
-    readers -= {"webrag/postgres/embedded/cluster.py", "webrag/workers/pool.py"}
+    readers -= {"webrag/postgres/embedded/cluster.py", "webrag/process_pool/pool.py"}
 
     assert {path for path in readers if not path.startswith("webrag/settings/")} == set()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webrag.orchestration.rules import RULES
+from webrag.orchestration.decision import RULES
 
 ROOT = Path(__file__).parents[1]
 WEIGHTS = ROOT / "postprocessors/llama_index/postprocessor/webrag/local_rerank.json"

@@ -58,7 +58,7 @@ BORROWERS = {
     "webrag/wiring/assembly.py": "loads models",
     "webrag/wiring/embeddings.py": "loads a model",
     "webrag/wiring/langsmith_tracing.py": "sends what is left, with a limit",
-    "webrag/workers/pool.py": "ends processes",
+    "webrag/process_pool/pool.py": "ends processes",
 }
 
 

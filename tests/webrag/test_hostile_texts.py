@@ -6,7 +6,7 @@ import pytest
 
 from tests.growth import grows_as_its_input, processor_seconds
 from webrag.answering.addressing import addresses_reader
-from webrag.answering.citations import locate
+from webrag.answering.citation_desk import locate
 from webrag.answering.english.coherence import incoherence
 from webrag.answering.english.screening import unquotable_spans
 from webrag.answering.english.support import (

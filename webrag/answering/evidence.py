@@ -14,7 +14,7 @@ from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import FetchError
 from webrag.ingestion.notes import listening
-from webrag.lexical.variants import respelled
+from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import confidence, coverage, quality
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import ProgressCallback, RankedChunk, ScoreProfile, SubQueryResult

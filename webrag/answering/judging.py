@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from webrag.answering.citations import CitationDesk
+from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.english.screening import holds_secret, is_instruction
 from webrag.answering.english.support import identifiers, numbers
 from webrag.answering.evidence import Gathered

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from webrag.answering.citations import Proposal
+from webrag.answering.citation_desk import Proposal
 from webrag.errors import ProviderError, WebRAGError
 from webrag.redaction import RedactingStream, redacted, remember_secrets, safe_cause
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from llama_index_instrumentation import get_dispatcher
 
-from webrag.answering.citations import CitationDesk
+from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.english.conflicts import find_conflicts
 from webrag.answering.evidence import Candidates, EvidenceFinder, Gathered
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, Guardrail, check_stage

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from webrag.answering.citations import CitationDesk
+from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.covering import NOTHING_SAID, Covering, covering, said_in
 from webrag.answering.evidence import Gathered
 from webrag.answering.extraction import Excerpt, choose_excerpts, closest, said_by

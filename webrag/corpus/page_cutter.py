@@ -23,7 +23,7 @@ from webrag.corpus.rows import (
 from webrag.errors import UnusablePageError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import TooManyPostingsError
-from webrag.workers.pool import Job, WorkerPool, WorkFailedError
+from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

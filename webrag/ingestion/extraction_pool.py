@@ -5,7 +5,7 @@ from typing import Final
 
 from webrag.errors import UnusablePageError
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
-from webrag.workers.pool import Job, WorkerPool, WorkFailedError
+from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 __all__ = ["ExtractionPool"]
 

@@ -9,7 +9,7 @@ from webrag.argument_checks import check_choice
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
-from webrag.lexical.variants import respelled
+from webrag.lexical.spelling import respelled
 from webrag.retrieval.conditions import Scope
 from webrag.retrieval.editions import EVERY_VERSION, VersionChoice
 from webrag.retrieval.filters import SearchFilters

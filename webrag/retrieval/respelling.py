@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from webrag.lexical.analysis import analyze
-from webrag.lexical.variants import Respelling, doubtful_words, word_pairs
+from webrag.lexical.spelling import Respelling, doubtful_words, word_pairs
 from webrag.postgres.steps import Steps, alone
 from webrag.retrieval.statements import Queries
 

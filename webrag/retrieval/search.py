@@ -12,7 +12,7 @@ from llama_index.node_parser.webrag import LOSSY_FLAGS
 from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError
-from webrag.lexical.variants import Respelling
+from webrag.lexical.spelling import Respelling
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Steps, alone, run_steps, run_steps_sync
 from webrag.redaction import redacted_failure, safe_cause

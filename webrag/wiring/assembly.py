@@ -28,6 +28,7 @@ from webrag.ingestion.git.clone import GitClones
 from webrag.ingestion.git.source import GitSource
 from webrag.ingestion.service import IngestionService, SourceByAddress
 from webrag.postgres.database import Database
+from webrag.process_pool.pool import WorkerPool
 from webrag.settings import Settings
 from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
 from webrag.wiring.jobs import open_queue
@@ -41,7 +42,6 @@ from webrag.wiring.page_sources import (
 from webrag.wiring.rerankers import as_postprocessor, choose_fallback, choose_reranker
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
-from webrag.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding

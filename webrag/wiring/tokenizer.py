@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from webrag.errors import ConfigurationError
+from webrag.process_pool.pool import token_tables
 from webrag.settings.environment import lent
-from webrag.workers.pool import token_tables
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -13,7 +13,7 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from llama_index.postprocessor.webrag import LocalRerank
 
 from tests.loopback import QuietHandler, serving
-from webrag.answering.citations import CitationDesk
+from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.english.screening import unquotable_spans
 from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered
 from webrag.answering.judging import Meaning, Reflector

@@ -11,7 +11,7 @@ from webrag.corpus.page_cutter import LocalCutter, WorkerCutter
 from webrag.corpus.page_worker import CutSetup
 from webrag.errors import UnusablePageError
 from webrag.ingestion.models import NormalizedDocument
-from webrag.workers.pool import WorkerPool
+from webrag.process_pool.pool import WorkerPool
 
 MakeDocument = Callable[..., NormalizedDocument]
 TABLE = "| option | default |\n| --- | --- |\n| max_connections | 100 |\n"

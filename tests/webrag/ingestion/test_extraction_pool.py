@@ -24,7 +24,7 @@ def children() -> set[int]:
     tasks = Path(f"/proc/{os.getpid()}/task")
     if tasks.exists():
         return {pid for task in tasks.iterdir() for pid in _children_of(task)}
-    command = ["pgrep", "-P", str(os.getpid()), "-f", "webrag.workers"]
+    command = ["pgrep", "-P", str(os.getpid()), "-f", "webrag.process_pool"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return {int(pid) for pid in listed.split()}
 
@@ -133,7 +133,7 @@ async def test_closed_pool_converts_nothing(make_page: MakePage) -> None:
 
 
 def test_worker_ends_when_its_input_ends() -> None:
-    command = [sys.executable, "-m", "webrag.workers.process"]
+    command = [sys.executable, "-m", "webrag.process_pool.process"]
 
     result = subprocess.run(command, input=b"", capture_output=True, timeout=30, check=False)
 
@@ -143,7 +143,7 @@ def test_worker_ends_when_its_input_ends() -> None:
 def test_worker_whose_parent_was_killed_ends_without_a_word() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "webrag.workers.process"]
+    command = [sys.executable, "-m", "webrag.process_pool.process"]
     result = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, check=False
     )
@@ -154,7 +154,7 @@ def test_worker_whose_parent_was_killed_ends_without_a_word() -> None:
 
 def test_worker_starts_without_heavy_imports() -> None:
     code = (
-        "import sys, webrag.workers.process;"
+        "import sys, webrag.process_pool.process;"
         "print([m for m in ('llama_index', 'httpx2', 'psycopg', 'numpy') if m in sys.modules])"
     )
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from webrag.orchestration.rules import RULES, decide
+from webrag.orchestration.decision import RULES, decide
 
 from .evaluator_inputs import ALL, signals, state
 

@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.orchestration.rules import decide
+from webrag.orchestration.decision import decide
 
 from .evaluator_inputs import ALL, signals, state
 

@@ -16,7 +16,7 @@ from webrag.ingestion.site_maps.listing import ListedPage, SiteListing
 from webrag.orchestration.config import SiteMapConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.site_maps import KnownMap, SiteMaps, rank_maps
-from webrag.workers.pool import WorkerPool
+from webrag.process_pool.pool import WorkerPool
 
 from .conftest import Lab, html, texts
 

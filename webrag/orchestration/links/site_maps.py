@@ -22,7 +22,7 @@ from webrag.errors import FetchError, InputError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.models import MapMark
 from webrag.orchestration.config import SiteMapConfig
-from webrag.workers.pool import Job, WorkerPool, WorkFailedError
+from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 __all__ = ["DeclaredSitemaps", "FetchFile", "KnownMap", "MapPages", "SiteMaps", "rank_maps"]
 _log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from webrag.orchestration.confidence import (
     is_list_of_links,
     quality,
 )
+from webrag.orchestration.decision import LoopState, compute_signals, decide
 from webrag.orchestration.links.candidates import Frontier
 from webrag.orchestration.links.rules import LinkScope, silent_sites
 from webrag.orchestration.links.scoring import passage_scores
@@ -23,7 +24,6 @@ from webrag.orchestration.models import (
     ExpansionStep,
     RankedChunk,
 )
-from webrag.orchestration.rules import LoopState, compute_signals, decide
 from webrag.orchestration.state import PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from webrag.answering.addressing import addresses_reader
-from webrag.lexical.variants import respelled
+from webrag.lexical.spelling import respelled
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.brief.relevance import is_strong, relevant_count

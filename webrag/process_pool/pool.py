@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from webrag.concurrency import settled
-from webrag.workers.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
+from webrag.process_pool.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
 
 __all__ = ["Job", "WorkFailedError", "WorkerPool", "token_tables"]
 
@@ -99,7 +99,7 @@ class _Worker:
         # server is started inside other people's projects. No environment: a process that parses
         # hostile pages has no use for keys.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "webrag.workers.process"],
+            [sys.executable, "-P", "-m", "webrag.process_pool.process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             close_fds=True,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webrag.answering.citations import CitationDesk, Proposal, locate
+from webrag.answering.citation_desk import CitationDesk, Proposal, locate
 
 TEXT = "The broker listens on port 7411.\nThe  broker\nlistens on port 7412."
 

@@ -1,6 +1,6 @@
 """The process that works for a pool: reads requests from stdin, writes results to stdout.
 
-Started as `python -m webrag.workers.process`. What it does is named by each request; it
+Started as `python -m webrag.process_pool.process`. What it does is named by each request; it
 keeps no state between them but what a job prepared, and ends when its parent does.
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from webrag.workers.pool import Job, WorkerPool, WorkFailedError
+from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 JOBS = """
 import os, resource, time
