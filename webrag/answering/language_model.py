@@ -189,13 +189,14 @@ class SentenceReader:
 
 def parse_judgement(text: str) -> Judgement | None:
     """The first valid judgement in a reply; None when there is none."""
-    decoder, position = json.JSONDecoder(), text.find("{")
+    read = text[:_MAX_REPLY_CHARS]
+    decoder, position = json.JSONDecoder(), read.find("{")
     while position >= 0:
         try:
-            value, _ = decoder.raw_decode(text[:_MAX_REPLY_CHARS], position)
+            value, _ = decoder.raw_decode(read, position)
             return Judgement.model_validate(value)
         except (json.JSONDecodeError, ValidationError, RecursionError):
-            position = text.find("{", position + 1)
+            position = read.find("{", position + 1)
     return None
 
 

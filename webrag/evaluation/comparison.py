@@ -64,7 +64,7 @@ class PairedFigure(BaseModel):
 def compare_scores(
     first: Mapping[str, QuestionScore], second: Mapping[str, QuestionScore]
 ) -> list[PairedFigure]:
-    """Compare every figure over the answerable questions that both runs hold; repeatable.
+    """Compare recall, ranking and words over the answerable questions of both runs; repeatable.
 
     Args:
         first: Question id to score.

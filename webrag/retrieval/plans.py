@@ -348,7 +348,7 @@ def find_nearest(
     columns: str,
     begin: Begin | None = None,
 ) -> Steps[Rows]:
-    """Rows of the nearest chunks, in nearly the right order: the columns, and the distance.
+    """Rows of the nearest chunks, in any order: the columns, and the distance.
 
     Args:
         queries: Statements for the scope.

@@ -188,10 +188,11 @@ T = TypeVar("T")
 class Searcher:
     """Finds the parents that hold the best evidence, by meaning and by words together.
 
-    Stateless apart from its parts; safe to share between tasks and threads. One retrieval sees one
-    state of the corpus. With `statistics` of the filtered pages a filter changes scores: within one
-    site, words that all its pages share count little. With those of the corpus a chunk's
-    BM25 is the same whatever is filtered.
+    Stateless apart from its parts; safe to share between tasks and threads. The search itself
+    sees one state of the corpus; which versions and spellings it has is read before. With
+    `statistics` of the filtered pages a filter changes scores: within one site, words that all its
+    pages share count little. With those of the corpus a chunk's BM25 is the same whatever is
+    filtered.
 
     Args:
         database: Where the corpus is.
