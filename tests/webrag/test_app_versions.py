@@ -100,6 +100,15 @@ async def test_answer_in_sentences_is_of_the_version(rag: WebRAG, host: str) -> 
     assert {urlsplit(each.source_url).path for each in answer.citations} == {"/1.9/limits"}
 
 
+async def test_answer_in_sentences_names_the_version_that_was_searched(
+    rag: WebRAG, host: str
+) -> None:
+    unasked, asked = await rag.ask(QUESTION), await rag.ask(QUESTION, sites=f"{host}@1.9")
+
+    assert any("version 1.10 was searched" in each for each in unasked.degraded)
+    assert asked.degraded == ()
+
+
 async def test_retriever_tells_the_version(rag: WebRAG, host: str) -> None:
     (node, *_) = await rag.retriever(sites=f"{host}@1.9").aretrieve(QUESTION)
 

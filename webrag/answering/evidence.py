@@ -131,6 +131,12 @@ class Candidates:
             word: found for _, result in self.parts for word, found in result.also_searched.items()
         }
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the searches say of themselves, such as which version of a library was searched."""
+        said = (each for _, result in self.parts for each in result.warnings)
+        return tuple(dict.fromkeys(said))
+
     def as_searched(self, plan: ExecutionPlan) -> ExecutionPlan:
         """The plan these are for, in the words that were searched for."""
         changed = self.also_searched

@@ -437,13 +437,15 @@ class Manager:
         urls, problems = await self._scope(request, run.progress)
         run.step("retrieve")
         run.note(*problems)
-        return await self._finder.retrieve(
+        candidates = await self._finder.retrieve(
             plan,
             urls=urls,
             years=request.requested_years,
             sites=request.sites,
             wordings=plan.wordings,
         )
+        run.note(*candidates.warnings)
+        return candidates
 
     async def _rank(self, run: Run, plan: ExecutionPlan, candidates: Candidates) -> Gathered:
         gathered = run.gathered = await self._finder.rank(plan, candidates)
