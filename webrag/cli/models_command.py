@@ -56,8 +56,7 @@ def _value(name: str, combination: "Combination", settings: "Settings") -> dict[
         "embedding": combination.embedding.name if combination.embedding else "bundled",
         "reranker": combination.reranker.name if combination.reranker else "local",
         "megabytes": combination.megabytes,
-        "quality": combination.quality,
-        "measured": combination.measured,
+        "quality": combination.quality or None,
         "speed": combination.speed,
         "downloads": [
             {
@@ -80,6 +79,6 @@ def _text(name: str, combination: "Combination", settings: "Settings") -> str:
         f" {'on disk' if each['on_disk'] else 'not on disk'}"
         for each in value["downloads"]
     ] or ["  download   none"]
-    source = "measured with WebRAG" if value["measured"] else "quoted"
-    lines += [f"  quality    {value['quality']} ({source})", f"  speed      {value['speed']}"]
+    lines += [f"  quality    {value['quality'] or 'not measured'}"]
+    lines += [f"  speed      {value['speed']}"]
     return "\n".join(lines)
