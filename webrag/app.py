@@ -32,6 +32,7 @@ from webrag.corpus.models import (
     PageListing,
     SiteSize,
 )
+from webrag.corpus.past_pages import checked_moment
 from webrag.corpus.schema import corpus_embedding
 from webrag.corpus.texts import (
     PageImage,
@@ -48,7 +49,7 @@ from webrag.corpus.texts import (
 from webrag.errors import FetchError, InputError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import canonical_url, file_path, page_address
 from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.files.naming import NamedSources, expand_named
+from webrag.ingestion.files.naming import NamedSources, expand_named, named_urls
 from webrag.ingestion.git.address import is_git
 from webrag.ingestion.notes import listening
 from webrag.ingestion.versions import checked_version
@@ -313,6 +314,7 @@ class WebRAG:
         research_mode: Literal["fast", "deep"] = "fast",
         retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
         max_pages: int | None = None,
+        as_of: datetime | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> OrchestrationResult:
         """Find evidence for a question, starting from one or more pages.
@@ -335,22 +337,29 @@ class WebRAG:
                 for the pages, `auto` decides by size.
             max_pages: Pages obtained at most after the named ones, 0 to 25; None for
                 `MAX_PAGES_PER_RUN`.
+            as_of: Answer from the texts that the pages had at this moment, as far as they were
+                kept; nothing is fetched or read. UTC without a time zone.
             on_progress: Told what is being done.
 
         Raises:
-            InputError: The question, a URL, a mode or a number cannot be used.
+            InputError: The question, a URL, a mode or a number cannot be used, or nothing is held
+                as of the moment; the message says since when there is something.
             FetchError: The only page named could not be obtained.
             StorageError: The database failed.
         """
         check_question(question)
-        named = await self._named(url)
+        moment = None if as_of is None else checked_moment(as_of)
+        named = await self._named(url) if moment is None else NamedSources(named_urls(url))
         if not (named.urls or named.folders or named.empty):
             raise InputError("No URL was given: name at least one page to start from.")
         if expansion_budget is not None:
             checked_count("expansion_budget", expansion_budget, minimum=0)
         _check_words(known_context, constraints)
         parts = await self._current_parts()
-        stored, missing = await self._stored_files(named, on_progress)
+        if moment is None:
+            stored, missing = await self._stored_files(named, on_progress)
+        else:
+            stored, missing = await self._held(named.urls, moment)
         engine = await asyncio.to_thread(parts.engine)
         result = await engine.run(
             named.urls,
@@ -364,6 +373,7 @@ class WebRAG:
             research_mode=research_mode,
             retrieval_mode=retrieval_mode,
             max_pages=max_pages,
+            as_of=moment,
             on_progress=on_progress,
         )
         return result.model_copy(update={"warnings": (*missing, *result.warnings)})
@@ -381,6 +391,7 @@ class WebRAG:
         intent: QueryType | None = None,
         top_k: int | None = None,
         retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        as_of: datetime | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> OrchestrationResult:
         """Find evidence in what is stored; nothing is fetched.
@@ -402,18 +413,30 @@ class WebRAG:
             top_k: Results at most.
             retrieval_mode: `chunk` selects passages, `full_context` returns everything the
                 filters leave, up to the context budget, `auto` decides by size.
+            as_of: Search the texts that pages had at this moment, as far as they were kept; UTC
+                without a time zone.
             on_progress: Told what is being done.
 
         Raises:
-            InputError: The question, a filter, the mode or `top_k` cannot be used.
+            InputError: The question, a filter, the mode or `top_k` cannot be used, or nothing is
+                held as of the moment; the message says since when there is something.
             StorageError: The database failed.
         """
         check_question(question)
         if top_k is not None:
             checked_count("top_k", top_k, minimum=1)
         filters = SearchFilters.of(
-            source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
+            source_urls=source_urls,
+            sites=sites,
+            years=years,
+            fetched_since=fetched_since,
+            has=has,
+            as_of=as_of,
         )
+        missing: tuple[str, ...] = ()
+        if filters.as_of is not None:
+            found, missing = await self._held(filters.source_urls or (), filters.as_of)
+            filters = replace(filters, source_urls=found or filters.source_urls)
         parts = await self._current_parts()
         engine = await asyncio.to_thread(parts.engine)
         result = await engine.search(
@@ -425,6 +448,8 @@ class WebRAG:
             retrieval_mode=retrieval_mode,
             on_progress=on_progress,
         )
+        if missing:
+            result = result.model_copy(update={"warnings": (*missing, *result.warnings)})
         if result.corpus_stats.total_parent_chunks:
             return result
         stored = (await parts.corpus.status(include_urls=False)).documents
@@ -473,6 +498,7 @@ class WebRAG:
         years: Sequence[int] = (),
         deep: bool = False,
         expansion_budget: int | None = None,
+        as_of: datetime | None = None,
         on_event: "EventListener | None" = None,
     ) -> "ManagerResult":
         """Answer a question in sentences, each with citations that were checked.
@@ -490,23 +516,31 @@ class WebRAG:
             years: Only pages published in these years; any when there are none.
             deep: Follow the links of `url` where the evidence is too thin.
             expansion_budget: Rounds of that at most; None for `MAX_EXPANSION_DEPTH`.
+            as_of: As for `answer`.
             on_event: Told of each step, and of each sentence as soon as it is checked.
 
         Raises:
             InputError: A URL, a year or `expansion_budget` cannot be used, or `deep` has no URL to
-                start from.
+                start from, or nothing is held as of the moment.
             FetchError: None of the pages could be obtained.
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
         from webrag.answering.planning import answer_request
 
-        named = await self._named(url)
-        stored, missing = await self._stored_files(named)
+        moment = None if as_of is None else checked_moment(as_of)
+        urls: tuple[str, ...] = ()
+        if moment is None:
+            named = await self._named(url)
+            urls = named.urls
+            stored, missing = await self._stored_files(named)
+        else:
+            stored, missing = await self._held(named_urls(url), moment)
         request = answer_request(
             question,
             wordings=wordings,
-            url=named.urls,
+            url=urls,
+            as_of=moment,
             sites=sites,
             years=years,
             deep=deep,
@@ -741,6 +775,33 @@ class WebRAG:
             raise FetchError(reason, url=url)
         told = (*named.notes, *report.degraded, *_failures(failed))
         return tuple(dict.fromkeys(page.url for page in report.pages)), told
+
+    async def _held(
+        self, urls: Sequence[str], moment: datetime
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What is held as of a moment of the pages that were named, or of everything.
+
+        Returns:
+            Their addresses, none where none was named, and a sentence for what is missing.
+
+        Raises:
+            InputError: There is nothing.
+        """
+        corpus = (await self._current_parts()).corpus
+        if not urls:
+            holdings = await corpus.holdings(moment)
+            refusal = holdings.refusal(moment)
+            if refusal is not None:
+                raise refusal
+            warning = holdings.warning(moment)
+            return (), () if warning is None else (warning,)
+        found = {url: await corpus.holdings(moment, [url]) for url in urls}
+        refusals = [why for url, each in found.items() if (why := each.refusal(moment, url))]
+        if len(refusals) == len(found):
+            raise refusals[0]
+        warnings = (each.warning(moment) for each in found.values() if each.held)
+        told = (*map(str, refusals), *filter(None, warnings))
+        return tuple(await corpus.urls_as_of(moment, urls)), tuple(dict.fromkeys(told))
 
     async def _gone_files(self, named: NamedSources) -> tuple[str, ...]:
         """Mark what was stored of the folders and is there no more as gone."""

@@ -178,6 +178,7 @@ class EvidenceFinder:
         years: Sequence[int],
         sites: Sequence[str] = (),
         wordings: Sequence[str] = (),
+        as_of: datetime | None = None,
     ) -> Candidates:
         """Candidates for each need of a plan.
 
@@ -187,6 +188,7 @@ class EvidenceFinder:
             years: Only pages published in them; empty for any.
             sites: Only pages of these hosts; empty for any.
             wordings: Other wordings of the whole question.
+            as_of: The texts that pages had at this moment; None for those they have.
 
         Raises:
             ProviderError: The question could not be embedded.
@@ -196,6 +198,7 @@ class EvidenceFinder:
             source_urls=None if urls is None else tuple(urls),
             sites=tuple(sites) or None,
             years=tuple(years) or None,
+            as_of=as_of,
         )
         queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
         results = await all_of(
@@ -325,6 +328,8 @@ class NamedPages:
             ProviderError: None of them could be embedded.
             StorageError: The database failed.
         """
+        if request.as_of is not None:
+            return (*request.urls, *request.stored) or None, ()
         if not request.urls:
             if request.stored and not request.deep:
                 return request.stored, ()

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from llama_index_instrumentation import get_dispatcher
@@ -49,6 +50,7 @@ __all__ = [
     "PageCounter",
     "PageReader",
     "PageScope",
+    "PastReader",
     "Run",
     "StepTracer",
     "Tracer",
@@ -187,6 +189,7 @@ class Run:
             state=state,
             states=tuple(self.states),
             query=self.request.query,
+            as_of=self.request.as_of,
             answer=answer,
             confidence=confidence,
             final_reason=final_reason,
@@ -311,6 +314,14 @@ class PageCounter(Protocol):
 
     async def status(self, *, include_urls: bool) -> CorpusStatus:
         """How much is stored."""
+
+
+@runtime_checkable
+class PastReader(Protocol):
+    """Where the texts are read that pages had."""
+
+    async def markdown_as_of(self, url: str, moment: datetime) -> str | None:
+        """Text of a page at a moment; None when it is not stored."""
 
 
 PageScope = Callable[
@@ -443,6 +454,7 @@ class Manager:
             years=request.requested_years,
             sites=request.sites,
             wordings=plan.wordings,
+            as_of=request.as_of,
         )
         run.note(*candidates.warnings)
         return candidates
@@ -456,7 +468,7 @@ class Manager:
     async def _desk(self, run: Run, gathered: Gathered) -> CitationDesk:
         # Read again, after retrieval: what is cited must be what is stored now.
         urls = list(dict.fromkeys(each.chunk.source_url for each in gathered.evidence))
-        texts = await all_of(self._pages.markdown(url) for url in urls)
+        texts = await all_of(self._text(url, run.request.as_of) for url in urls)
         stored = {url: text for url, text in zip(urls, texts, strict=True) if text is not None}
 
         def accepted(part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
@@ -466,6 +478,12 @@ class Manager:
         return CitationDesk(
             gathered.evidence, stored, similarity=self._similarity, on_part=accepted
         )
+
+    async def _text(self, url: str, as_of: datetime | None) -> str | None:
+        if as_of is None:
+            return await self._pages.markdown(url)
+        assert isinstance(self._pages, PastReader), "only a corpus is asked for earlier texts"
+        return await self._pages.markdown_as_of(url, as_of)
 
     def _check_output(
         self, run: Run, parts: tuple[AnswerPart, ...], texts: tuple[str, ...] = ()

@@ -85,6 +85,7 @@ class AnswerRequest(_Frozen):
         requested_years: Publication years to answer from; empty for any.
         deep: Follow links of `urls` where the evidence is too thin.
         expansion_budget: Rounds of that at most; None for the configured number.
+        as_of: Answer from the texts that pages had at this moment; None for those they have.
     """
 
     query: str
@@ -95,6 +96,7 @@ class AnswerRequest(_Frozen):
     requested_years: tuple[int, ...] = ()
     deep: bool = False
     expansion_budget: int | None = None
+    as_of: datetime | None = None
 
 
 class ExecutionPlan(_Frozen):
@@ -267,6 +269,7 @@ class ManagerResult(_Frozen):
         synthesis: Who wrote the answer.
         degraded: Sentences naming each component that did not work as configured.
         guardrail: The stage and reason of a guardrail that ended the run.
+        as_of: Moment whose texts were searched; None for those that are stored now.
     """
 
     state: Literal["success", "fail"]
@@ -290,4 +293,5 @@ class ManagerResult(_Frozen):
     synthesis: SynthesisMethod = "none"
     degraded: tuple[str, ...] = ()
     guardrail: tuple[str, str] | None = None
+    as_of: datetime | None = None
     total_ms: float = 0.0

@@ -8,9 +8,11 @@ from typing import Final
 from webrag.answering.english.coherence import incoherence
 from webrag.answering.models import AnswerRequest, ExecutionPlan
 from webrag.argument_checks import check_text, checked_count, checked_wordings, shown_value
+from webrag.corpus.past_pages import checked_moment
 from webrag.errors import InputError
 from webrag.ingestion.addresses import page_address
 from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.orchestration.request import check_no_research
 from webrag.retrieval.filters import SearchFilters
 
 __all__ = ["Planner", "answer_request", "revised"]
@@ -98,14 +100,15 @@ def answer_request(
     deep: bool = False,
     expansion_budget: int | None = None,
     stored: Sequence[str] = (),
+    as_of: datetime | None = None,
 ) -> AnswerRequest:
     """The request, with canonical addresses, and with each year once, in order.
 
     The question itself is left to the guardrails and the planner, which answer politely.
 
     Raises:
-        InputError: The question is no text, a wording, an address or a year cannot be used, or
-            `deep` has no page to start from, or rounds are given without `deep`.
+        InputError: The question is no text, a wording, an address, a year or a moment cannot be
+            used, or `deep` has no page to start from or a moment, or rounds are given without it.
     """
     check_text("The question", question)
     named = [url] if isinstance(url, str) else list(url)
@@ -118,6 +121,9 @@ def answer_request(
         checked_count("expansion_budget", expansion_budget, minimum=1)
         if not deep:
             raise InputError("expansion_budget limits rounds of link following: it needs deep.")
+    if as_of is not None:
+        as_of = checked_moment(as_of)
+        check_no_research(deep)
     wanted = [years] if isinstance(years, int) else list(years)
     latest = datetime.now(UTC).year + 1
     for year in wanted:
@@ -134,4 +140,5 @@ def answer_request(
         requested_years=tuple(sorted(set(wanted))),
         deep=deep,
         expansion_budget=expansion_budget,
+        as_of=as_of,
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webrag.cli.options import (
+    as_of_option,
     json_option,
     parse_moment,
     reading_options,
@@ -65,6 +66,7 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 @site_option
 @version_option
 @year_option
+@as_of_option
 @_mode_option
 @_intent_option
 @reading_options
@@ -97,6 +99,7 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **options: An
     metavar="DATE|AGE",
     help="Only pages confirmed since: 2026-05-31, 7d.",
 )
+@as_of_option
 @click.option(
     "--has",
     type=click.Choice(["table", "code", "math", "definition_list", "admonition", "steps"]),
@@ -149,6 +152,7 @@ async def _answer(
     site: tuple[str, ...],
     version: str | None,
     year: tuple[int, ...],
+    as_of: "datetime | None",
     mode: Any,
     intent: Any,
     full: bool,
@@ -156,12 +160,12 @@ async def _answer(
     max_tokens: int | None,
     no_pager: bool,
 ) -> None:
-    from webrag.ingestion.files.naming import check_named
+    from webrag.ingestion.files.naming import check_named, named_address
     from webrag.presentation.results import narrowed
     from webrag.retrieval.filters import SearchFilters
 
     options = run_options(ctx)
-    _check(question, wordings, [url, *also], check_named)
+    _check(question, wordings, [url, *also], check_named if as_of is None else named_address)
     wanted = SearchFilters.of(sites=versioned_sites(site, version) or None, years=year or None)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "opening the corpus")
@@ -174,6 +178,7 @@ async def _answer(
                 expansion_budget=budget,
                 research_mode="deep" if deep else "fast",
                 retrieval_mode=mode,
+                as_of=as_of,
                 on_progress=progress,
             )
             result = narrowed(result, wanted, top_k)
@@ -194,6 +199,7 @@ async def _search(
     year: tuple[int, ...],
     fetched_since: "datetime | None",
     has: tuple[Any, ...],
+    as_of: "datetime | None",
     mode: Any,
     intent: Any,
     full: bool,
@@ -219,6 +225,7 @@ async def _search(
                 intent=intent,
                 top_k=top_k,
                 retrieval_mode=mode,
+                as_of=as_of,
                 on_progress=progress,
             )
             shown = await in_background(

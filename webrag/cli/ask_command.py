@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webrag.cli.options import (
+    as_of_option,
     json_option,
     reading_options,
     run_options,
@@ -22,6 +23,7 @@ from webrag.cli.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from webrag.answering.models import AnswerEvent, ManagerResult
     from webrag.settings import Settings
@@ -37,6 +39,7 @@ __all__ = ["ask_command"]
 @site_option
 @version_option
 @year_option
+@as_of_option
 @click.option("--deep", is_flag=True, help="Follow links of --url where the evidence is too thin.")
 @reading_options
 @json_option
@@ -50,6 +53,7 @@ def ask_command(
     site: tuple[str, ...],
     version: str | None,
     year: tuple[int, ...],
+    as_of: "datetime | None",
     deep: bool,
     full: bool,
     top_k: int | None,
@@ -70,6 +74,7 @@ def ask_command(
     writer = _Writer(quiet=options.quiet, streams=streams)
     sites = versioned_sites(site, version)
     asked = {"wordings": wordings, "url": url, "sites": sites, "years": year, "deep": deep}
+    asked["as_of"] = as_of
     result, count_tokens = run(_ask(ctx.obj, question, writer, **asked))
     if options.json:
         from webrag.presentation.answer import answer_document
@@ -89,11 +94,12 @@ async def _ask(
 ) -> "tuple[ManagerResult, Callable[[str], int]]":
     from webrag.answering.planning import answer_request
     from webrag.app import WebRAG, check_question
-    from webrag.ingestion.files.naming import check_named
+    from webrag.ingestion.files.naming import check_named, named_address
 
     # Refuses what cannot be used before anything is started for it.
     check_question(question)
-    named = tuple(map(check_named, asked["url"]))
+    check = check_named if asked["as_of"] is None else named_address
+    named = tuple(map(check, asked["url"]))
     answer_request(question, **asked | {"url": named})
     async with WebRAG(settings) as rag:
         return await rag.ask(question, **asked, on_event=writer.tell), rag.count_tokens

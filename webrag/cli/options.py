@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RunOptions",
+    "as_of_option",
     "host_option",
     "json_option",
     "parse_age",
@@ -255,21 +256,6 @@ def _set_level(handler: logging.Handler, options: RunOptions, configured: str) -
     logging.getLogger("webrag").setLevel(min(level, logging.WARNING))
 
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def parse_age(_ctx: click.Context, _param: click.Parameter, value: str | None) -> timedelta | None:
-    """Give the time span of an option such as `30d`."""
-    if value is None:
-        return None
-    age = _age(value)
-    if age is None:
-        raise click.BadParameter(f"{value!r} is not a number with s, m, h, d or w, such as 30d.")
-    if not age:
-        raise click.BadParameter(f"{value!r} would mean every page; give an age such as 30d.")
-    return age
-
-
 def parse_moment(
     _ctx: click.Context, _param: click.Parameter, value: str | None
 ) -> datetime | None:
@@ -286,6 +272,29 @@ def parse_moment(
             f"{value!r} is neither a date such as 2026-05-31 nor an age such as 7d."
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+as_of_option = click.option(
+    "--as-of",
+    callback=parse_moment,
+    metavar="DATE|AGE",
+    help="Answer from what was stored then, as far as it was kept, and fetch nothing:"
+    " 2026-05-31, 2026-05-31T12:00, 30d.",
+)
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_age(_ctx: click.Context, _param: click.Parameter, value: str | None) -> timedelta | None:
+    """Give the time span of an option such as `30d`."""
+    if value is None:
+        return None
+    age = _age(value)
+    if age is None:
+        raise click.BadParameter(f"{value!r} is not a number with s, m, h, d or w, such as 30d.")
+    if not age:
+        raise click.BadParameter(f"{value!r} would mean every page; give an age such as 30d.")
+    return age
 
 
 def _age(value: str) -> timedelta | None:

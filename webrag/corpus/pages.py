@@ -12,7 +12,14 @@ from webrag.corpus import queries
 from webrag.corpus.bulk_load import index_deferred
 from webrag.corpus.mapped_links import enriched
 from webrag.corpus.models import CorpusStatus, FailedPage, LinkCandidate, PageListing, StoredPage
-from webrag.corpus.past_pages import PastPage, read_past
+from webrag.corpus.past_pages import (
+    Holdings,
+    PastPage,
+    read_holdings,
+    read_past,
+    read_urls_held,
+    shown_moment,
+)
 from webrag.corpus.posting_blocks import gather_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding, read_embedding, table
@@ -98,12 +105,30 @@ class CorpusReader:
         if first <= moment:
             return await self.markdown_by_document_id(page.document_id)
         for past in await self.past(page.url):
-            first = past.stored_at
-            if first <= moment:
+            if past.stored_at <= moment < past.replaced_at:
                 return past.markdown
+            first = min(first, past.stored_at)
+        when = "before" if moment < first else shown_moment(moment) + ", but from"
         raise InputError(
-            f"No text of {page.url} from before {first:%Y-%m-%d %H:%M} UTC was kept.",
+            f"No text of {page.url} from {when} {shown_moment(first)} was kept.",
             hint="WEBRAG_KEEP_VERSIONS says how many earlier texts of a page are kept.",
+        )
+
+    async def holdings(self, moment: datetime, urls: Sequence[str] | None = None) -> Holdings:
+        """Give what is held as of a moment, of everything or of some pages.
+
+        Args:
+            moment: With a time zone.
+            urls: Pages, and files and folders with all below them; None for everything.
+        """
+        return await self._database.run(
+            lambda connection: read_holdings(connection, self._collection, moment, urls)
+        )
+
+    async def urls_as_of(self, moment: datetime, urls: Sequence[str]) -> list[str]:
+        """Give the pages that some addresses stood for at a moment, as `holdings` counts them."""
+        return await self._database.run(
+            lambda connection: read_urls_held(connection, self._collection, moment, urls)
         )
 
     async def past(self, url: str) -> list[PastPage]:

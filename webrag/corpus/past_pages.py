@@ -1,34 +1,73 @@
-"""Texts that pages had before they changed; no search sees them."""
+"""Texts that pages had before they changed; only a search as of an earlier moment sees them."""
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, sql
 from psycopg.rows import class_row
 from pydantic import BaseModel, ConfigDict
 
 from webrag.corpus.schema import table
+from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
+from webrag.errors import InputError
 from webrag.postgres.steps import Execute, Steps
 
-__all__ = ["PastPage", "keep_past", "read_past"]
+__all__ = [
+    "Holdings",
+    "PastPage",
+    "checked_moment",
+    "keep_past",
+    "read_holdings",
+    "read_past",
+    "read_urls_held",
+    "shown_moment",
+]
 
+# Its text and its rows, before they are deleted. A page that had gone was replaced then.
 _KEEP = """
-insert into {past}
-    (url, title, version, stored_at, fetched_at, replaced_at, content_hash, markdown)
-select d.url, d.title, d.version, coalesce(d.stored_at, d.fetched_at), d.fetched_at, n.at,
-       d.content_hash, d.markdown
-from unnest(%(urls)s::text[], %(hashes)s::text[], %(times)s::timestamptz[]) n(url, hash, at)
-join {documents} d on d.url = n.url and d.content_hash <> n.hash
+with kept as (
+    insert into {past_pages}
+        (url, title, version, stored_at, fetched_at, replaced_at, content_hash, markdown)
+    select d.url, d.title, d.version, coalesce(d.stored_at, d.fetched_at), d.fetched_at,
+           least(d.gone_at, n.at), d.content_hash, d.markdown
+    from unnest(%(urls)s::text[], %(hashes)s::text[], %(times)s::timestamptz[]) n(url, hash, at)
+    join {documents} d on d.url = n.url and d.content_hash <> n.hash
+    returning id, url, stored_at, replaced_at
+), pages as (
+    insert into {past_documents} ({page_columns}, markdown, html, stored_at, gone_at, past)
+    select {page_values}, '', '', k.stored_at, k.replaced_at, k.id
+    from kept k join {documents} d on d.url = k.url
+    returning id
+), parents as (
+    insert into {past_parents} ({parent_columns})
+    select {parent_columns} from {parents} where document in (select id from pages)
+), children as (
+    insert into {past_children} ({child_columns})
+    select {child_columns} from {data_children} where document in (select id from pages)
+)
+insert into {past_postings} ({posting_columns})
+select {posting_columns} from {postings} where document in (select id from pages)
 """
 _TRIM = """
-delete from {past} where id in (
+delete from {past_pages} where id in (
     select id from (
         select id, row_number() over (partition by url order by id desc) as place
-        from {past} where url = any(%(urls)s)
+        from {past_pages} where url = any(%(urls)s)
     ) p where place > %(most)s
 )
 """
+
+
+_NAMES = (
+    *("documents", "parents", "data_children", "postings", "past_pages"),
+    *("past_documents", "past_parents", "past_children", "past_postings"),
+)
+
+# The text stands in past_pages; no search reads the HTML of a page.
+_COPIED = [
+    name for name in DOCUMENTS.loaded if name not in ("markdown", "html", "stored_at", "gone_at")
+]
 
 
 class PastPage(BaseModel):
@@ -63,12 +102,16 @@ def keep_past(
     """
     if not most:
         return
-    names = {
-        "documents": table(collection, "documents"),
-        "past": table(collection, "past_pages"),
+    columns = {
+        "page_columns": _columns(_COPIED),
+        "page_values": _columns(_COPIED, "d"),
+        "parent_columns": _columns(PARENTS.loaded),
+        "child_columns": _columns(["id", *CHILDREN.loaded]),
+        "posting_columns": _columns(POSTINGS.loaded),
     }
+    names = {name: table(collection, name) for name in _NAMES}
     yield Execute(
-        sql.SQL(_KEEP).format(**names),
+        sql.SQL(_KEEP).format(**names, **columns),
         {
             "urls": list(pages),
             "hashes": [new_hash for new_hash, _ in pages.values()],
@@ -87,3 +130,130 @@ async def read_past(connection: AsyncConnection[Any], collection: str, url: str)
     async with connection.cursor(row_factory=class_row(PastPage)) as cursor:
         await cursor.execute(statement, (url,))
         return await cursor.fetchall()
+
+
+def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
+    parts = [sql.Identifier(*filter(None, (alias, name))) for name in names]
+    return sql.SQL(", ").join(parts)
+
+
+def shown_moment(moment: datetime) -> str:
+    """A moment as messages and quotations name it, in UTC."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def checked_moment(moment: datetime) -> datetime:
+    """A moment that pages can be asked for as of; UTC where it names no time zone.
+
+    Raises:
+        InputError: It is none, or still to come.
+    """
+    if not isinstance(moment, datetime):
+        raise InputError(f"as_of is of type {type(moment).__name__}; it must be a datetime.")
+    given = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if given > datetime.now(UTC):
+        raise InputError(
+            f"{shown_moment(given)} is still to come; leave as_of out for what is stored now."
+        )
+    return given
+
+
+class Holdings(NamedTuple):
+    """What there is of the texts that pages had at a moment.
+
+    Attributes:
+        held: Pages whose text of then can be searched.
+        missing: Pages whose text of then is not there, and a later one is.
+        since: When the earliest texts were stored; empty when there is none.
+    """
+
+    held: int
+    missing: int
+    since: list[datetime]
+
+    def refusal(self, moment: datetime, url: str | None = None) -> InputError | None:
+        """Why nothing can be said of a moment; None where something can, or nothing is stored.
+
+        Args:
+            moment: As of which was asked.
+            url: The page these are of; None for all.
+        """
+        if self.held or not (self.since or url):
+            return None
+        if not self.since:
+            return InputError(f"{url} is not stored; nothing is fetched for an earlier moment.")
+        what = "What was stored" if url is None else f"The text that {url} had"
+        held = ", ".join(map(shown_moment, self.since))
+        earliest = "the earliest texts" if len(self.since) > 1 else "the earliest text"
+        return InputError(
+            f"{what} on {shown_moment(moment)} is not there; {earliest} held: from {held}.",
+            hint="WEBRAG_KEEP_VERSIONS says how many earlier texts of a page are kept.",
+        )
+
+    def warning(self, moment: datetime) -> str | None:
+        """What the answer to a question as of a moment lacks, a sentence."""
+        if not self.missing:
+            return None
+        pages = "1 page is" if self.missing == 1 else f"{self.missing:,} pages are"
+        return (
+            f"{pages} left out: what is stored there is from after {shown_moment(moment)}, and no"
+            " text of then was kept (WEBRAG_KEEP_VERSIONS)."
+        )
+
+
+_HOLDINGS = """
+with texts as (
+    select url, coalesce(stored_at, fetched_at) as since, gone_at as until from {documents} d
+    where {wanted}
+    union all
+    select url, stored_at, gone_at from {past_documents} d where {wanted}
+), pages as (
+    select bool_or(since <= %(moment)s and (until is null or until > %(moment)s)) as is_held,
+           bool_or(since > %(moment)s) as is_later
+    from texts group by url
+)
+select count(*) filter (where is_held), count(*) filter (where is_later and not is_held),
+       array(select distinct since from texts order by since limit 3)
+from pages
+"""
+
+_HELD = """
+select url from {documents} d where {wanted} and coalesce(stored_at, fetched_at) <= %(moment)s
+  and (gone_at is null or gone_at > %(moment)s)
+union
+select url from {past_documents} d where {wanted} and stored_at <= %(moment)s
+  and gone_at > %(moment)s
+order by url
+"""
+
+# What is named may be a folder, or a page by another of its addresses.
+_WANTED = """(
+    %(urls)s::text[] is null or d.url = any(%(urls)s) or d.aliases && %(urls)s::text[]
+    or exists (select from unnest(%(urls)s::text[]) n(url)
+               where d.url !~ '^https?:' and starts_with(d.url, rtrim(n.url, '/') || '/'))
+)"""
+
+
+async def read_holdings(
+    connection: AsyncConnection[Any],
+    collection: str,
+    moment: datetime,
+    urls: Sequence[str] | None = None,
+) -> Holdings:
+    """What is held as of a moment, of everything or of some pages and what lies below them."""
+    names = {name: table(collection, name) for name in ("documents", "past_documents")}
+    statement = sql.SQL(_HOLDINGS).format(**names, wanted=sql.SQL(_WANTED))
+    values = {"moment": moment, "urls": None if urls is None else list(urls)}
+    row = await (await connection.execute(statement, values)).fetchone()
+    assert row is not None
+    return Holdings(*row)
+
+
+async def read_urls_held(
+    connection: AsyncConnection[Any], collection: str, moment: datetime, urls: Sequence[str]
+) -> list[str]:
+    """The pages that `read_holdings` counts as held, in alphabetical order."""
+    names = {name: table(collection, name) for name in ("documents", "past_documents")}
+    statement = sql.SQL(_HELD).format(**names, wanted=sql.SQL(_WANTED))
+    cursor = await connection.execute(statement, {"moment": moment, "urls": list(urls)})
+    return [url for (url,) in await cursor.fetchall()]

@@ -140,17 +140,19 @@ class CorpusMeta(NamedTuple):
         embedding: Model and dimensions it was made with.
         is_loading: A large load has put the vector index off and has not built it.
         has_blocks: The tables of posting blocks are there; an earlier WebRAG made none.
+        has_past: The same of the rows of past texts.
     """
 
     version: int
     embedding: tuple[str, int]
     is_loading: bool = False
     has_blocks: bool = True
+    has_past: bool = True
 
     @property
     def is_current(self) -> bool:
         """No table and no column is missing."""
-        return self.version == SCHEMA_VERSION and self.has_blocks
+        return self.version == SCHEMA_VERSION and self.has_blocks and self.has_past
 
 
 def table(collection: str, name: str) -> sql.Composed:
@@ -344,7 +346,8 @@ async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> C
         )
     embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
     has_blocks = await _exists(connection, collection, "posting_blocks")
-    return CorpusMeta(version, embedding, LOADING_KEY in meta, has_blocks)
+    has_past = await _exists(connection, collection, "past_documents")
+    return CorpusMeta(version, embedding, LOADING_KEY in meta, has_blocks, has_past)
 
 
 def _announce(connection: AsyncConnection[TupleRow], collection: str) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "LOADING_KEY",
     "NEXT_CHILDREN",
     "PARENTS",
+    "PAST_TABLES",
     "POSTINGS",
     "SCHEMA_VERSION",
     "TABLES",
@@ -39,7 +40,11 @@ FIRST_TABLES = (
 BLOCK_TABLES = ("posting_blocks", "blocked_pages", "blocks")
 """A collection of any version may lack them until it is opened."""
 
+PAST_TABLES = ("past_postings", "past_children", "past_parents", "past_documents")
+"""As `BLOCK_TABLES`: the rows of pages that have got another text, as they were searched by."""
+
 TABLES = (
+    *PAST_TABLES,
     *("jobs", "schedules", "host_turns", "robots_files"),
     *("past_pages", "crawl_urls", "crawls", "page_outcomes", "site_maps"),
     *(*BLOCK_TABLES, *FIRST_TABLES),
@@ -396,6 +401,8 @@ create table if not exists {schema}.past_pages (
     ),
 }
 
+_FIRST_WITH_PAST = 7
+
 # Made from the other tables and never asked for what they do not hold, so a collection that lacks
 # them is not of another version: the postings of many pages in one row per term, which are read
 # some ten times faster than those of one page each. A page that is deleted leaves its postings in
@@ -442,6 +449,39 @@ create index if not exists documents_gone on {schema}.documents (id)
 where gone_at is not null""",
 )
 
+# The rows of the texts in past_pages, as they were when these were searched: asking for a moment
+# long ago makes and embeds nothing. Numbers of rows are those they had, which nobody gets again.
+_PAST = (
+    """
+create table if not exists {schema}.past_documents (
+  like {schema}.documents,
+  past bigint not null references {schema}.past_pages on delete cascade,
+  primary key (id)
+)""",
+    "create index if not exists past_documents_past on {schema}.past_documents (past)",
+    *(
+        f"""
+create table if not exists {{schema}}.past_{name} (
+  like {{schema}}.{source},
+  {key},
+  foreign key (document) references {{schema}}.past_documents on delete cascade
+)"""
+        for name, source, key in (
+            ("parents", "parents", "unique (document, chunk_index)"),
+            ("children", "data_children", "unique (document, ordinal)"),
+            ("postings", "postings", "primary key (term, document, segment)"),
+        )
+    ),
+    "create index if not exists past_postings_document on {schema}.past_postings (document)",
+    # What later versions bring to pages; made from tables of now, these have the rest.
+    *(
+        f"alter table {{schema}}.past_documents add column if not exists {name} {rules}"
+        for version, columns in DOCUMENTS.added.items()
+        if version > _FIRST_WITH_PAST
+        for name, rules in columns.items()
+    ),
+)
+
 SCHEMA_VERSION = max(_MIGRATIONS)
 
 
@@ -464,12 +504,18 @@ def children_statements(
 
 
 def index_statements(
-    collection: str, dimensions: int, version: int = SCHEMA_VERSION, *, with_blocks: bool = True
+    collection: str,
+    dimensions: int,
+    version: int = SCHEMA_VERSION,
+    *,
+    with_blocks: bool = True,
+    with_past: bool = True,
 ) -> dict[str, sql.Composed]:
     """Name of each index that is not a constraint, and the statement that creates it."""
     statements = {}
     later = [text for step, texts in _MIGRATIONS.items() if step <= version for text in texts]
     later += _BLOCKS if with_blocks else ()
+    later += _PAST if with_past else ()
     for text in (*_STATEMENTS, *later):
         match = re.search(r"create index (?:if not exists )?(\w+)", text)
         if match is not None:
@@ -501,11 +547,11 @@ def _compose(statement: str, collection: str, dimensions: int) -> sql.Composed:
 def migrate_statements(collection: str, version: int) -> list[sql.Composed]:
     """Statements that bring the tables of a version to `SCHEMA_VERSION`, in order.
 
-    Those of posting blocks are among them, whatever the version.
+    Those of posting blocks and of past rows are among them, whatever the version.
     """
     steps = (_MIGRATIONS[step] for step in range(version + 1, SCHEMA_VERSION + 1))
     return [
         sql.SQL(statement).format(schema=sql.Identifier(collection))
-        for statements in (*steps, _BLOCKS)
+        for statements in (*steps, _BLOCKS, _PAST)
         for statement in statements
     ]

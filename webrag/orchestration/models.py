@@ -1,6 +1,7 @@
 """The contract between orchestration and what presents its results. No I/O here."""
 
 from collections.abc import Awaitable
+from datetime import datetime
 from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -239,6 +240,7 @@ class OrchestrationResult(_Frozen):
     Attributes:
         query: The question as asked.
         seed_urls: Canonical URLs the caller named.
+        as_of: Moment whose texts were searched; None for those that are stored now.
         chunks: Grouped by source, reading order within; adjacent context in its reading place.
         citations: One full-chunk span per chunk.
         term_idf: Weights of the query terms, for choosing quotations.
@@ -262,6 +264,7 @@ class OrchestrationResult(_Frozen):
 
     query: str
     seed_urls: tuple[str, ...]
+    as_of: datetime | None = None
     chunks: tuple[RankedChunk, ...]
     citations: tuple[CitationSpan, ...]
     query_analysis: QueryAnalysis

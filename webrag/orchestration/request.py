@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Literal, TypedDict, get_args
 
 from typing_extensions import Unpack
 
 from webrag.argument_checks import check_choice, checked_wordings
+from webrag.corpus.past_pages import checked_moment
 from webrag.errors import InputError
 from webrag.ingestion.addresses import page_address
 from webrag.orchestration.config import ExpansionConfig
@@ -14,7 +16,7 @@ from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
 
-__all__ = ["AnswerOptions", "RunRequest", "check_research"]
+__all__ = ["AnswerOptions", "RunRequest", "check_no_research", "check_research"]
 
 _MAX_SEEDS: Final = 20
 _MAX_PAGES: Final = 25
@@ -37,6 +39,7 @@ class AnswerOptions(TypedDict, total=False):
         max_pages: Pages obtained after the named ones, 0 to 25; None for the configured number.
         stored: Canonical addresses of stored pages that count as named, as many as there are,
             and are not asked for again.
+        as_of: Answer from the texts that the pages had at this moment; nothing is fetched.
     """
 
     wordings: str | Sequence[str] | None
@@ -48,6 +51,7 @@ class AnswerOptions(TypedDict, total=False):
     retrieval_mode: RetrievalMode
     max_pages: int | None
     stored: Sequence[str]
+    as_of: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class RunRequest:
         top_k: For a search: chunks at most.
         expansion_budget: As the caller gave it.
         is_search: Nothing may be fetched.
+        as_of: Moment whose texts are searched; then nothing may be fetched either.
     """
 
     query: str
@@ -81,6 +86,7 @@ class RunRequest:
     expansion_budget: int | None = None
     is_search: bool = False
     warnings: tuple[str, ...] = ()
+    as_of: datetime | None = None
 
     @classmethod
     def answer(
@@ -106,6 +112,10 @@ class RunRequest:
         intent, expansion_budget = options.get("intent"), options.get("expansion_budget")
         check_research(research_mode, expansion_budget)
         _check_words(intent, retrieval_mode)
+        as_of = options.get("as_of")
+        if as_of is not None:
+            as_of = checked_moment(as_of)
+            check_no_research(research_mode == "deep" or bool(expansion_budget))
         rounds, warnings = _rounds(expansion_budget, research_mode, config.max_depth)
         return cls(
             query=_checked_query(query),
@@ -120,6 +130,7 @@ class RunRequest:
             retrieval_mode=retrieval_mode,
             expansion_budget=expansion_budget,
             warnings=warnings,
+            as_of=as_of,
         )
 
     @classmethod
@@ -149,7 +160,18 @@ class RunRequest:
             top_k=top_k,
             retrieval_mode=retrieval_mode,
             is_search=True,
+            as_of=filters.as_of,
         )
+
+
+def check_no_research(follows_links: bool) -> None:
+    """Refuse to follow links for an answer as of an earlier moment.
+
+    Raises:
+        InputError: Links are to be followed.
+    """
+    if follows_links:
+        raise InputError("as_of answers from what was stored then: no links can be followed.")
 
 
 def check_research(research_mode: str, expansion_budget: int | None) -> None:

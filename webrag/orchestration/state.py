@@ -267,8 +267,8 @@ class RunState:
         """What is searched now."""
         if self.request.is_search:
             return self.request.filters
-        if not self.is_widened:
-            return SearchFilters(source_urls=tuple(self.pages))
+        if not self.is_widened or self.request.as_of is not None:
+            return SearchFilters(source_urls=tuple(self.pages), as_of=self.request.as_of)
         if self.scope.stored_sites is None:
             return SearchFilters(near=self.request.urls)
         # Links may have led to subdomains of an allowed host.

@@ -13,6 +13,7 @@ from webrag.answering.models import (
     FinalReason,
     ManagerResult,
 )
+from webrag.corpus.past_pages import shown_moment
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched
 from webrag.presentation.untrusted import clean_block, one_line
@@ -72,11 +73,18 @@ def format_brief_details(result: ManagerResult) -> str:
     lines.append(f"{what}: {in_words(result)}.")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    lines += _about_moment(result)
     lines += _searched(result)
     lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)
+
+
+def _about_moment(result: ManagerResult) -> list[str]:
+    if result.as_of is None:
+        return []
+    return [f"As of {shown_moment(result.as_of)}: pages may say something else now."]
 
 
 def _searched(result: ManagerResult) -> list[str]:
@@ -89,7 +97,11 @@ def _place(citation: AnswerCitation) -> list[str]:
     heading = one_line(citation.section_heading or "", max_chars=120)
     named = f"{title} § {heading}" if heading and heading != title else title
     place = f" ({one_line(citation.place)})" if citation.place else ""
-    return [f"[{citation.number}] {named}{place}", f"    {citation.link}"]
+    return [f"[{citation.number}] {named}{place}{_moment(citation)}", f"    {citation.link}"]
+
+
+def _moment(citation: AnswerCitation) -> str:
+    return f", as of {shown_moment(citation.as_of)}" if citation.as_of else ""
 
 
 def format_rest(result: ManagerResult) -> str:
@@ -107,7 +119,8 @@ def _citations(result: ManagerResult) -> str:
         lines += [
             f"[{citation.number}] {_quoted(citation.verbatim_text)}",
             f"    \u2014 {f'{title}, ' if title else ''}{citation.source_url}",
-            f"    chars {citation.char_start}-{citation.char_end}, passage: {citation.link}",
+            f"    chars {citation.char_start}-{citation.char_end}{_moment(citation)},"
+            f" passage: {citation.link}",
         ]
     return "\n".join(lines)
 
@@ -135,6 +148,7 @@ def _about(result: ManagerResult) -> str:
         lines.append(f"Applies: {one_line(result.applicability_note, max_chars=300)}")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
+    lines += _about_moment(result)
     lines += _searched(result)
     if result.diagnostics:
         lines.append(f"Diagnosis: {', '.join(result.diagnostics)}")
@@ -156,6 +170,7 @@ class CitationDocument(_Frozen):
             part of the answer is that text.
         place: The path of a file and the line of it; None for what is no file.
         link: Address that opens the page at it.
+        as_of: The page's text at this moment is quoted; None for the one it has.
     """
 
     number: int
@@ -168,6 +183,7 @@ class CitationDocument(_Frozen):
     text: str | None
     place: str | None
     link: str
+    as_of: datetime | None = None
 
 
 class AnswerDocument(_Frozen):
@@ -186,9 +202,11 @@ class AnswerDocument(_Frozen):
         also_searched: Words of the question that no searched page has, and what was searched for
             in their place.
         synthesis: Who wrote the answer.
+        as_of: Moment whose texts were searched; None for those that are stored now.
     """
 
     query: str
+    as_of: datetime | None = None
     state: Literal["success", "fail"]
     final_reason: FinalReason
     confidence: float
@@ -211,6 +229,7 @@ def answer_document(result: ManagerResult) -> AnswerDocument:
     said = {part.text for part in result.parts}
     return AnswerDocument(
         query=result.query,
+        as_of=result.as_of,
         state=result.state,
         final_reason=result.final_reason,
         confidence=result.confidence,
@@ -241,4 +260,5 @@ def _citation(citation: AnswerCitation, said: set[str]) -> CitationDocument:
         text=None if citation.verbatim_text in said else citation.verbatim_text,
         place=citation.place,
         link=citation.link,
+        as_of=citation.as_of,
     )

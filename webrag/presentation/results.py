@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from webrag.corpus.past_pages import shown_moment
 from webrag.errors import InputError
 from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
@@ -59,6 +60,7 @@ class ResultQuotation(_Frozen):
     Attributes:
         link: Address that opens the page at it.
         place: File and line, such as `docs/guide.md:42`; None for a page of the web.
+        as_of: The page's text at this moment is quoted; None for the one it has.
     """
 
     text: str
@@ -66,6 +68,7 @@ class ResultQuotation(_Frozen):
     char_end: int
     link: str
     place: str | None = None
+    as_of: datetime | None = None
 
 
 class ResultPassage(_Frozen):
@@ -109,6 +112,7 @@ class ResultDocument(_Frozen):
     """What `answer`, `search` and `demo` print with `--json`.
 
     Attributes:
+        as_of: Moment whose texts were searched; None for those that are stored now.
         confidence: That the passages answer the question, [0, 1].
         confidence_band: The same in a word.
         also_searched: Words of the question that no searched page has, and what was searched for
@@ -122,6 +126,7 @@ class ResultDocument(_Frozen):
     """
 
     query: str
+    as_of: datetime | None = None
     mode: Literal["full_context", "chunk"]
     confidence: float
     confidence_band: Literal["high", "medium", "low", "none"]
@@ -245,9 +250,9 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
         passages: From `best_passages`.
     """
     if not passages:
-        return "\n".join(["Nothing was found.", *_notes(result)])
+        return "\n".join([*_moment(result), "Nothing was found.", *_notes(result)])
     best, *others = passages
-    lines = [f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
+    lines = [*_moment(result), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
     lines += _quoted(best, _BEST_LINES)
     lines += [f"    — {_name(best)}", f"    {_link(best)}"]
     if others:
@@ -256,6 +261,12 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
         lines += ["", f"{number}. {_name(block)}", f"   {_link(block)}"]
         lines += [f"   {line}" for line in _quoted(block, _OTHER_LINES)]
     return "\n".join([*lines, *_rest(result, passages), *_notes(result)])
+
+
+def _moment(result: OrchestrationResult) -> list[str]:
+    if result.as_of is None:
+        return []
+    return [f"As of {shown_moment(result.as_of)}: pages may say something else now."]
 
 
 def _quoted(block: EvidenceBlock, most_lines: int) -> list[str]:
@@ -291,7 +302,9 @@ def _name(block: EvidenceBlock) -> str:
     title = one_line(block.title or "", max_chars=_NAME_CHARS) or "Untitled"
     place = block.citation.place if block.citation else None
     title = f"{title} ({one_line(place)})" if place else title
-    return f"{title} § {heading}" if heading and heading != title else title
+    name = f"{title} § {heading}" if heading and heading != title else title
+    moment = block.citation.as_of if block.citation else None
+    return f"{name}, as of {shown_moment(moment)}" if moment else name
 
 
 def _link(block: EvidenceBlock) -> str:
@@ -304,6 +317,8 @@ def _rest(result: OrchestrationResult, shown: Sequence[EvidenceBlock]) -> list[s
     held = {block.chunk_id for block in shown}
     more = sum(item.chunk.chunk_id not in held for item in result.chunks)
     said = f"{more:,} more {'passage' if more == 1 else 'passages'}: --full. " if more else ""
+    if result.as_of is not None:
+        return ["", said.strip()] if said else []  # `read` gives pages as they are now
     return ["", f"{said}The best one in its page: webrag read --passage {shown[0].chunk_id}"]
 
 
@@ -330,6 +345,7 @@ def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]
     )
     return ResultDocument(
         query=result.query,
+        as_of=result.as_of,
         mode=result.mode,
         confidence=result.confidence,
         confidence_band=result.confidence_band,
@@ -377,6 +393,7 @@ def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> Resul
                 char_end=quote.citation.char_end,
                 link=quote.citation.link,
                 place=quote.citation.place,
+                as_of=quote.citation.as_of,
             )
             for quote in (block.quotes if block else ())
         ),

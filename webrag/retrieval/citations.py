@@ -56,6 +56,7 @@ def extract_citation(
         token_end=chunk.token_end,
         title=chunk.title,
         chunk_id=chunk.chunk_id,
+        as_of=chunk.as_of,
     )
 
 

@@ -6,6 +6,7 @@ only: whatever a user gave is a value.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from webrag.retrieval.filters import CONTENT_KINDS, SearchFilters
@@ -21,6 +22,7 @@ __all__ = [
     "is_among",
     "negated",
     "of_sites",
+    "there",
 ]
 
 
@@ -83,10 +85,12 @@ class Scope:
     Attributes:
         pages: Holds for a page as a whole: a condition on `d`.
         chunks: Holds for a chunk: a condition on `c`, `d` and `p`.
+        as_of: Texts that pages had at this moment; None for those they have.
     """
 
     pages: Condition = ALWAYS
     chunks: Condition = ALWAYS
+    as_of: datetime | None = None
 
     @classmethod
     def of(cls, filters: SearchFilters, choice: Condition | None = None) -> "Scope":
@@ -109,12 +113,12 @@ class Scope:
             if filters.fetched_since is None
             else Condition("d.fetched_at >= %s", (filters.fetched_since,)),
         )
-        return cls(all_of(given), all_of([_HOLDS[kind] for kind in filters.has]))
+        return cls(all_of(given), all_of([_HOLDS[kind] for kind in filters.has]), filters.as_of)
 
     @property
     def restricts_pages(self) -> bool:
         """Some pages may be left out as a whole."""
-        return self.pages != ALWAYS
+        return self.pages != ALWAYS or self.as_of is not None
 
     @property
     def restricts_chunks(self) -> bool:
@@ -129,6 +133,16 @@ class Scope:
 
 EVERYTHING = Scope()
 """All that is stored and has not gone."""
+
+
+def there(as_of: datetime | None) -> Condition:
+    """Give the condition that a text is that of its page, now or at a moment."""
+    if as_of is None:
+        return Condition("d.gone_at is null")
+    return Condition(
+        "(coalesce(d.stored_at, d.fetched_at) <= %s and (d.gone_at is null or d.gone_at > %s))",
+        (as_of, as_of),
+    )
 
 
 def of_sites(sites: Sequence[str] | None) -> Condition:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar, cast, get_args
 
 from webrag.argument_checks import check_text, shown_value
+from webrag.corpus.past_pages import checked_moment, shown_moment
 from webrag.errors import InputError
 from webrag.ingestion.addresses import DOCUMENTS, FILES, canonical_url, page_address, site_of
 
@@ -40,6 +41,7 @@ class SearchFilters:
         fetched_since: The site delivered or confirmed the page at this moment or later.
         has: Kinds of content; a chunk must hold each of them. Empty does not restrict.
         near: Pages whose versions are preferred to the newest ones of their libraries.
+        as_of: The texts that pages had at this moment are searched; None for those they have.
     """
 
     source_urls: tuple[str, ...] | None = None
@@ -48,6 +50,7 @@ class SearchFilters:
     fetched_since: datetime | None = None
     has: tuple[ContentKind, ...] = ()
     near: tuple[str, ...] = ()
+    as_of: datetime | None = None
 
     @classmethod
     def of(
@@ -58,6 +61,7 @@ class SearchFilters:
         years: int | Sequence[int] | None = None,
         fetched_since: datetime | None = None,
         has: ContentKind | Sequence[ContentKind] = (),
+        as_of: datetime | None = None,
     ) -> "SearchFilters":
         """Check what a user gave and bring it into canonical form.
 
@@ -70,6 +74,7 @@ class SearchFilters:
             years: From 1 to 9999.
             fetched_since: Without a time zone it is taken as UTC.
             has: Some of `CONTENT_KINDS`.
+            as_of: Not in the future; without a time zone it is taken as UTC.
 
         Raises:
             InputError: A value cannot be used.
@@ -86,6 +91,7 @@ class SearchFilters:
             years=_each_once(_checked_year, years),
             fetched_since=fetched_since,
             has=_each_once(_checked_kind, has) or (),
+            as_of=None if as_of is None else checked_moment(as_of),
         )
 
     @property
@@ -97,6 +103,8 @@ class SearchFilters:
         if self.fetched_since is not None:
             parts.append(f"fetched since {self.fetched_since.isoformat(timespec='seconds')}")
         parts += [f"has {kind.replace('_', ' ')}" for kind in self.has]
+        if self.as_of is not None:
+            parts.append(f"as of {shown_moment(self.as_of)}")
         return ", ".join(parts)
 
 

@@ -121,6 +121,8 @@ class RetrievedChunk(ParentChunk):
         commit: Of a repository's file, which it was read at.
         version: Of the library that the page is about, as far as anything says one.
         library: What has that version.
+        as_of: Moment that was asked about; its page may have another text now. None for the text
+            that it has.
     """
 
     document_id: UUID
@@ -139,6 +141,7 @@ class RetrievedChunk(ParentChunk):
     library: str | None = None
     published_at: datetime | None = None
     fetched_at: datetime
+    as_of: datetime | None = None
     matches: tuple[ChildMatch, ...] = ()
 
     @property
@@ -246,6 +249,7 @@ class CitationSpan(_Frozen):
             number of its page.
         token_start: Of the chunk the quotation was taken from.
         token_end: Of that chunk.
+        as_of: The page's text at this moment is quoted; None for the one it has.
     """
 
     verbatim_text: str
@@ -259,6 +263,7 @@ class CitationSpan(_Frozen):
     token_end: int
     title: str | None
     chunk_id: UUID
+    as_of: datetime | None = None
 
     @property
     def place(self) -> str | None:

@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -22,8 +23,10 @@ from webrag.retrieval.aggregation import (
     in_reading_order,
     select_surface,
 )
+from webrag.retrieval.conditions import Scope
 from webrag.retrieval.editions import (
     EVERY_VERSION,
+    StoredVersion,
     VersionChoice,
     choose_versions,
     read_near,
@@ -63,7 +66,8 @@ __all__ = ["Searcher", "matched_result", "whole_result"]
 
 def whole_result(found: Found, request: RetrievalRequest) -> RetrievalResult:
     """Every parent that was read, in reading order; nothing is scored, so all score 1.0."""
-    chunks = tuple(_chunk(row, score=1.0) for row in found.parents)
+    as_of = request.queries.scope.as_of
+    chunks = tuple(_chunk(row, score=1.0, as_of=as_of) for row in found.parents)
     elapsed = _elapsed_ms(request)
     return RetrievalResult(
         mode="full_context",
@@ -89,9 +93,13 @@ def matched_result(
         vectors: Embedding of the question, then of each other wording.
         embed_ms: Time they took.
     """
+    as_of = request.queries.scope.as_of
     wordings = zip(request.wordings, vectors[1:], found.wording_idf, strict=True)
     chunks = in_reading_order(
-        (_matched_chunk(row, found.hits[row["chunk_id"]], found.texts) for row in found.parents),
+        (
+            _matched_chunk(row, found.hits[row["chunk_id"]], found.texts, as_of)
+            for row in found.parents
+        ),
         chunk=lambda chunk: chunk,
         score=lambda chunk: chunk.score,
     )
@@ -120,10 +128,14 @@ def _version_notes(request: RetrievalRequest, chunks: Sequence[RetrievedChunk]) 
 
 
 def _matched_chunk(
-    row: Mapping[str, Any], hit: ParentHit, texts: Mapping[int, tuple[Any, ...]]
+    row: Mapping[str, Any],
+    hit: ParentHit,
+    texts: Mapping[int, tuple[Any, ...]],
+    as_of: datetime | None,
 ) -> RetrievedChunk:
     return _chunk(
         row,
+        as_of=as_of,
         score=hit.score,
         raw_similarity=max(match.similarity for match in hit.matches),
         matches=tuple(_match(match, texts[match.key]) for match in hit.matches),
@@ -152,6 +164,7 @@ def _chunk(
     score: float,
     raw_similarity: float | None = None,
     matches: tuple[ChildMatch, ...] = (),
+    as_of: datetime | None = None,
 ) -> RetrievedChunk:
     values = dict(row)
     html = values.pop("html")
@@ -164,6 +177,7 @@ def _chunk(
         score=score,
         raw_similarity=raw_similarity,
         matches=matches,
+        as_of=as_of,
     )
 
 
@@ -279,14 +293,16 @@ class Searcher:
         found = await self._run(lambda: _search(request, config, vectors))
         return matched_result(found, request, vectors, embed_ms)
 
-    async def chunks_at(self, places: Sequence[tuple[UUID, int]]) -> list[RetrievedChunk]:
+    async def chunks_at(
+        self, places: Sequence[tuple[UUID, int]], *, as_of: datetime | None = None
+    ) -> list[RetrievedChunk]:
         """Parents by the id of their page and their index on it, in that order, scored 0.0.
 
-        Those that do not exist are absent.
+        Those that do not exist, or did not at the moment asked for, are absent.
         """
-        queries = Queries(self._database.config.collection)
+        queries = Queries(self._database.config.collection, Scope(as_of=as_of))
         rows = await self._run(lambda: alone(queries.parents_at(places)))
-        return [_chunk(row, score=0.0) for row in parents_of(rows)]
+        return [_chunk(row, score=0.0, as_of=as_of) for row in parents_of(rows)]
 
     def retrieve_sync(
         self,
@@ -319,6 +335,10 @@ class Searcher:
     def _choice(self, filters: SearchFilters) -> Steps[VersionChoice]:
         """Which versions the filters mean, in the state of the corpus that is read first."""
         collection = self._database.config.collection
+        if filters.as_of is not None:
+            queries = Queries(collection, Scope(as_of=filters.as_of))
+            rows = yield from alone(queries.versions())
+            return choose_versions(filters, [StoredVersion(*row) for row in rows])
         stored = yield from read_versions(collection)
         near = (yield from read_near(collection, filters.near)) if filters.near else {}
         return choose_versions(filters, stored, near)

@@ -10,10 +10,10 @@ from psycopg import sql
 
 from webrag.corpus.models import ParentChunk
 from webrag.corpus.schema import table
-from webrag.corpus.tables import DOCUMENTS, PARENTS
+from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.lexical.postings import POSTING
 from webrag.postgres.steps import Execute
-from webrag.retrieval.conditions import EVERYTHING, Scope
+from webrag.retrieval.conditions import EVERYTHING, Scope, there
 
 __all__ = ["CHUNK_KEY", "PARENT_COLUMNS", "Queries"]
 
@@ -21,8 +21,9 @@ __all__ = ["CHUNK_KEY", "PARENT_COLUMNS", "Queries"]
 CHUNK_KEY = "c.document, c.ordinal"
 """Columns that name a chunk: its page and its place in it."""
 
-# The planner leaves a table out that a left join adds and nothing reads.
-_PARENT_OF = "left join {parents} p on p.id = c.parent_id"
+# The planner leaves a table out that a left join adds and nothing reads. Parents of several texts
+# of a page may have one id.
+_PARENT_OF = "left join {parents} p on p.id = c.parent_id{of_same_text}"
 
 _OWNERS = f"join {{documents}} d on d.id = c.document {_PARENT_OF}"
 
@@ -32,15 +33,19 @@ _PLACES = """unnest(%(documents)s::int[], %(ordinals)s::int[]) with ordinality
 
 
 class Queries:
-    """Statements for one collection and scope; none sees pages that have gone."""
+    """Statements for one collection and scope; none sees pages that have gone.
+
+    Where the scope is as of a moment they read earlier texts, too, and see those of that moment.
+    """
 
     def __init__(self, collection: str, scope: Scope = EVERYTHING) -> None:
         self.scope = scope
         self._collection = collection
+        present, present_values = there(scope.as_of).named("there_")
         pages, page_values = scope.pages.named("page_")
         chunks, chunk_values = scope.chunks.named("chunk_")
-        self._conditions = (f"d.gone_at is null and {pages}", chunks)
-        self._values = {**page_values, **chunk_values}
+        self._conditions = (f"{present} and {pages}", chunks, present)
+        self._values = {**present_values, **page_values, **chunk_values}
 
     def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
         """One row: pages, their children and lexical terms; tokens and number of parents.
@@ -100,9 +105,9 @@ class Queries:
         """
         return self._statement(
             """
-            select count(*), coalesce(sum(child_count), 0), coalesce(sum(term_count), 0)
-            from {documents}
-            where gone_at is null and (id > %(behind)s or id = any(%(stale)s))
+            select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0)
+            from {documents} d
+            where {there} and (d.id > %(behind)s or d.id = any(%(stale)s))
             """,
             behind=behind,
             stale=list(stale),
@@ -155,7 +160,7 @@ class Queries:
             """
             select p.term, count(distinct p.document), sum(length(p.packed)) / %(size)s
             from {postings} p join {documents} d on d.id = p.document
-            where p.term = any(%(terms)s) and d.gone_at is null
+            where p.term = any(%(terms)s) and {there}
             group by p.term
             """,
             terms=list(terms),
@@ -265,7 +270,7 @@ class Queries:
             select c.document, c.ordinal, c.parent_id, c.text_hash, d.depth,
                    p.token_end - p.token_start, {cosines}
             from {_PLACES}
-            join {{parents}} p on p.id = c.parent_id
+            join {{parents}} p on p.id = c.parent_id{{of_same_text}}
             join {{documents}} d on d.id = c.document
             """,
             **{name: HalfVector(list(each)) for name, each in zip(names, vectors, strict=True)},
@@ -304,7 +309,7 @@ class Queries:
         """Parents by id, as `PARENT_COLUMNS` names them."""
         return self._statement(
             f"select {_PARENT} from {{parents}} p"
-            " join {documents} d on d.id = p.document where p.id = any(%(ids)s)",
+            " join {documents} d on d.id = p.document where p.id = any(%(ids)s) and {there}",
             ids=list(ids),
         )
 
@@ -315,12 +320,19 @@ class Queries:
             select {_PARENT}
             from unnest(%(pages)s::uuid[], %(indexes)s::int[]) with ordinality
                 k(page, chunk_index, place)
-            join {{documents}} d on d.document_id = k.page
+            join {{documents}} d on d.document_id = k.page and {{there}}
             join {{parents}} p on p.document = d.id and p.chunk_index = k.chunk_index
             order by k.place
             """,
             pages=[page for page, _ in places],
             indexes=[index for _, index in places],
+        )
+
+    def versions(self) -> Execute:
+        """Site, library, edition and version of all pages that say one, each once."""
+        return self._statement(
+            "select distinct d.site, d.library, d.edition, d.version from {documents} d"
+            " where d.version is not null and {there}"
         )
 
     def pages_in_reading_order(self) -> Execute:
@@ -346,7 +358,8 @@ class Queries:
     def _statement(self, text: str, columns: str = "", /, **values: Any) -> Execute:
         is_short = sum(map(len, self._conditions)) < _LONGEST_KEPT
         compose = _composed if is_short else _composed.__wrapped__
-        statement = compose(text, self._collection, self._conditions, columns)
+        is_past = self.scope.as_of is not None
+        statement = compose(text, self._collection, self._conditions, columns, is_past)
         return Execute(statement, {**self._values, **values}, binary=True)
 
 
@@ -368,19 +381,49 @@ _POSTINGS_OF = """
 # Composing costs a tenth of a millisecond per statement, and there are few different ones; long
 # ones are those of thousands of filters.
 @lru_cache(maxsize=256)
-def _composed(text: str, collection: str, conditions: tuple[str, str], columns: str) -> bytes:
-    names = (
-        *("documents", "parents", "data_children", "postings"),
-        *("blocks", "blocked_pages", "posting_blocks"),
-    )
-    pages, chunks = conditions
+def _composed(
+    text: str, collection: str, conditions: tuple[str, str, str], columns: str, is_past: bool
+) -> bytes:
+    names = ("documents", "parents", "data_children", "postings")
+    blocks = ("blocks", "blocked_pages", "posting_blocks")
+    pages, chunks, present = conditions
+    tables = {name: table(collection, name) for name in (*names, *blocks)}
+    if is_past:
+        tables |= {name: _with_past(collection, name) for name in names}
     composed = sql.SQL(text).format(
         pages=sql.SQL(pages),
         chunks=sql.SQL(chunks),
+        there=sql.SQL(present),
         columns=sql.SQL(columns),
-        **{name: table(collection, name) for name in names},
+        of_same_text=sql.SQL(" and p.document = c.document" if is_past else ""),
+        **tables,
     )
     return composed.as_bytes(None)
+
+
+_COLUMNS = {
+    "documents": list(DOCUMENTS.loaded),
+    "parents": list(PARENTS.loaded),
+    "data_children": ["id", *CHILDREN.loaded],
+    "postings": list(POSTINGS.loaded),
+}
+
+# Without conditions, which would keep the planner from joining each of the two by its indexes.
+_EITHER = "(select {own} from {now} e union all select {past} from {then} e)"
+_PAST_MARKDOWN = "(select t.markdown from {past_pages} t where t.id = e.past)"
+
+
+def _with_past(collection: str, name: str) -> sql.Composed:
+    """A table together with the rows of past texts."""
+    own = [f"e.{column}" for column in _COLUMNS[name]]
+    past = [_PAST_MARKDOWN if each == "e.markdown" else each for each in own]
+    then = f"past_{name.removeprefix('data_')}"
+    return sql.SQL(_EITHER).format(
+        own=sql.SQL(", ".join(own)),
+        past=sql.SQL(", ".join(past)).format(past_pages=table(collection, "past_pages")),
+        now=table(collection, name),
+        then=table(collection, then),
+    )
 
 
 def _places(children: Sequence[tuple[int, int]]) -> dict[str, list[int]]:

@@ -70,6 +70,7 @@ def test_a_citation_says_where_it_comes_from() -> None:
         "token_end": 35,
         "title": "Ports",
         "chunk_id": source.chunk_id,
+        "as_of": None,
     }
 
 

@@ -14,6 +14,7 @@ from webrag.corpus.schema import CorpusMeta, read_meta, table
 from webrag.corpus.tables import (
     BLOCK_TABLES,
     FIRST_TABLES,
+    PAST_TABLES,
     SCHEMA_VERSION,
     TABLES,
     VECTOR_INDEX,
@@ -396,6 +397,8 @@ async def _missing_tables(connection: _Connection, collection: str, meta: Corpus
     expected = set(TABLES if meta.version == SCHEMA_VERSION else FIRST_TABLES)
     if not meta.has_blocks:
         expected -= set(BLOCK_TABLES)
+    if not meta.has_past:
+        expected -= set(PAST_TABLES)
     return sorted(expected - {name for (name,) in await cursor.fetchall()})
 
 
@@ -403,7 +406,9 @@ async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -
     cursor = await connection.execute(sql.SQL(_INDEXES), (collection, list(TABLES)))
     valid: dict[str, bool] = dict(await cursor.fetchall())
     expected = index_statements(
-        collection, meta.embedding[1], meta.version, with_blocks=meta.has_blocks
+        *(collection, meta.embedding[1], meta.version),
+        with_blocks=meta.has_blocks,
+        with_past=meta.has_past,
     )
     checks = [
         Check(

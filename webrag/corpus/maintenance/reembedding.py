@@ -231,6 +231,15 @@ async def switch(
         return "incomplete"
     await connection.execute(_compose(collection, _STALE))
     await _replace(connection, collection)
+    # Past texts are found by their words from now on.
+    await connection.execute(
+        _compose(
+            collection,
+            "alter table {past} alter column embedding type halfvec({size}) using null",
+            past=table(collection, "past_children"),
+            size=sql.Literal(wanted[1]),
+        )
+    )
     await _record(connection, collection, wanted)
     return "switched"
 

@@ -13,7 +13,7 @@ from webrag.ingestion.addresses import file_path, file_url, is_file, page_addres
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
 
-__all__ = ["NamedSources", "check_named", "expand_named", "named_address"]
+__all__ = ["NamedSources", "check_named", "expand_named", "named_address", "named_urls"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
@@ -87,6 +87,16 @@ def named_address(given: str | Path) -> str:
     except RuntimeError as error:
         raise InputError(f"The path {text!r} names a user that there is not.") from error
     return file_url(Path(os.path.abspath(path)))  # noqa: PTH100 - links are resolved when read
+
+
+def named_urls(given: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    """The addresses of what was named, each once; nothing has to be there, nothing is read.
+
+    Raises:
+        InputError: One of them is neither a URL nor a path.
+    """
+    several = [given] if isinstance(given, (str, Path)) else given
+    return tuple(dict.fromkeys(map(named_address, several)))
 
 
 def check_named(given: str | Path) -> str:

@@ -141,6 +141,8 @@ def _met(run: ResearchRun) -> float:
 
 async def _lists_of_links(run: ResearchRun) -> frozenset[str]:
     """The passages that are mostly words of links: they name a topic and say nothing of it."""
+    if run.state.request.as_of is not None:
+        return frozenset()  # links of earlier texts are not kept
     ranked = run.state.merged.chunks[:_PASSAGES_JUDGED]
     links = await run.components.corpus.links(
         list(dict.fromkeys(item.chunk.source_url for item in ranked))

@@ -192,6 +192,9 @@ class ResearchRun:
         state.warn(*request.warnings)
         if request.is_search:
             return
+        if request.as_of is not None:
+            state.pages = dict.fromkeys((*request.urls, *request.stored))
+            return
 
         def on_page(page: AcquiredPage) -> None:
             verb = "Already stored" if page.outcome == "stored" else "Indexed"

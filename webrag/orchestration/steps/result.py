@@ -1,6 +1,7 @@
 """Turns the state of a run into its result; it decides and fetches nothing."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
@@ -34,6 +35,7 @@ async def neighbours(
     radius: int,
     min_score: float,
     token_budget: int,
+    as_of: datetime | None = None,
 ) -> tuple[RankedChunk, ...]:
     """Chunks next to strong ones on their pages, scored 0.0 and marked as adjacent.
 
@@ -46,6 +48,7 @@ async def neighbours(
         radius: Neighbours on each side; 0 for none.
         min_score: Chunks below it get no neighbours.
         token_budget: Tokens of neighbours at most; 0 for none.
+        as_of: Moment whose texts are read; None for now.
     """
     strong = [item for item in ranked if item.reranked_score >= min_score]
     places = neighbours_in_order(
@@ -54,7 +57,7 @@ async def neighbours(
     )
     if not places or token_budget <= 0:
         return ()
-    found = await searcher.chunks_at(places)
+    found = await searcher.chunks_at(places, as_of=as_of)
     kept = fill_budget((chunk.token_count for chunk in found), token_budget)
     return tuple(
         RankedChunk(chunk=found[place], reranked_score=0.0, is_locality_expanded=True)
@@ -91,6 +94,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
     report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
     return OrchestrationResult(
         query=request.query,
+        as_of=request.as_of,
         seed_urls=request.urls,
         chunks=chunks,
         citations=citations,
@@ -130,6 +134,8 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
     state = run.state
     is_unsure = band(state.confidence) != "high"
     if not (is_unsure or state.request.max_iterations) or state.clock.is_over:
+        return ()
+    if state.request.as_of is not None:
         return ()
     frontier = state.frontier
     if frontier is None or not frontier.candidates:
@@ -229,6 +235,7 @@ async def _adjacent(
             radius=config.locality_radius,
             min_score=run.profile.mediocre_score_floor,
             token_budget=config.context_budget * run.scale - used,
+            as_of=state.request.as_of,
         )
 
 

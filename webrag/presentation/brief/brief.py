@@ -207,7 +207,8 @@ def _lay_out(
     if finds_nothing(result) and not config.every_passage:
         left = min(left, _CLOSEST_TOKENS)
     layout = _with_blocks(layout, relevant, left, count_tokens)
-    unseen = left_out_lines(candidates[len(layout.blocks) :], few=finds_nothing(result))
+    left_out = candidates[len(layout.blocks) :] if result.as_of is None else ()
+    unseen = left_out_lines(left_out, few=finds_nothing(result))
     layout = replace(layout, unseen=tuple(unseen))
     return _reduced(_with_extras(layout, count_tokens), count_tokens)
 

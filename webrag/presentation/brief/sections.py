@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from webrag.answering.addressing import addresses_reader
+from webrag.corpus.past_pages import shown_moment
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import finds_nothing, source_numbers
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
@@ -114,7 +115,8 @@ def source_entry(block: EvidenceBlock) -> str:
 def _dates(page: RetrievedChunk) -> str:
     published = f"published {page.published_at:%Y-%m-%d}, " if page.published_at else ""
     version = f"version {one_line(page.version)}, " if page.version else ""
-    return f"{version}{published}fetched {page.fetched_at:%Y-%m-%d}"
+    moment = f"as of {shown_moment(page.as_of)}, " if page.as_of else ""
+    return f"{moment}{version}{published}fetched {page.fetched_at:%Y-%m-%d}"
 
 
 def _heading_lines(headings: Iterable[str | None]) -> list[str]:
@@ -226,7 +228,9 @@ def _citation_entry(number: int, quote: Quote, block: EvidenceBlock) -> str:
         + (f"    Columns: {columns}\n" if columns else "")
         + (f"    Below: {lead}\n" if lead else "")
         + f"    — {section}Source [{block.source_number}], "
-        f"chars {span.char_start}-{span.char_end}, passage: {span.link}"
+        f"chars {span.char_start}-{span.char_end}"
+        + (f" as of {shown_moment(span.as_of)}" if span.as_of else "")
+        + f", passage: {span.link}"
         + (f" ({one_line(span.place)})" if span.place else "")
         + (f"\n    {_QUOTE_WARNING}" if addresses_reader(span.verbatim_text) else "")
     )
@@ -286,6 +290,7 @@ _MCP = {
     "grow": "`answer` with the URL of a page likely to hold the answer",
     "status": "`status` lists the indexed pages",
     "refine": "Give `wordings`: words the page itself may use",
+    "as_of": "`as_of`",
 }
 
 _CLI = {
@@ -297,6 +302,7 @@ _CLI = {
     "grow": "`webrag answer URL QUESTION` with a page likely to hold the answer",
     "status": "`webrag status` lists the indexed pages",
     "refine": "Add `--wording` with words the page itself may use",
+    "as_of": "`--as-of`",
 }
 
 
@@ -325,6 +331,9 @@ def follow_ups(result: OrchestrationResult, config: BriefConfig) -> str:
 def _options(
     result: OrchestrationResult, config: BriefConfig, words: dict[str, str]
 ) -> Iterator[str]:
+    if result.as_of is not None:
+        yield f"TODAY: Leave {words['as_of']} out for what the pages say now."
+        return
     is_answer = bool(result.seed_urls)
     if result.partial:
         yield f"CONTINUE: Time ran out; {words['resume']} to go on from what is stored."
@@ -400,6 +409,7 @@ def stats(
         ("URLs fetched", _fetched(result), len(result.urls_fetched)),
     ]
     lines = [
+        *([f"As of: {shown_moment(result.as_of)}"] if result.as_of else []),
         f"Mode: {_mode(result, is_whole=is_whole)}",
         *(f"{name}: {shown}" for name, shown, count in figures if count),
         *_page_sources(result),
