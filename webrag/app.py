@@ -19,6 +19,7 @@ from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
     check_text,
     checked_count,
+    checked_moment,
     checked_seconds,
     shown_value,
 )
@@ -32,7 +33,6 @@ from webrag.corpus.models import (
     PageListing,
     SiteSize,
 )
-from webrag.corpus.past_pages import checked_moment
 from webrag.corpus.schema import corpus_embedding
 from webrag.corpus.texts import (
     PageImage,

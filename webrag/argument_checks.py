@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import index
 from typing import Any, SupportsIndex
 
@@ -17,9 +17,11 @@ __all__ = [
     "check_choice",
     "check_text",
     "checked_count",
+    "checked_moment",
     "checked_seconds",
     "checked_wordings",
     "moment_before",
+    "shown_moment",
     "shown_value",
 ]
 
@@ -160,3 +162,24 @@ def shown_value(value: object, *, max_chars: int = 60) -> str:
     except (RecursionError, ValueError):
         return f"too large a value of type {type(value).__name__}"
     return text if len(text) <= max_chars else text[: max_chars - 1] + "\u2026"
+
+
+def shown_moment(moment: datetime) -> str:
+    """A moment as messages and quotations name it, in UTC."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def checked_moment(moment: datetime) -> datetime:
+    """A moment that pages can be asked for as of; UTC where it names no time zone.
+
+    Raises:
+        InputError: It is none, or still to come.
+    """
+    if not isinstance(moment, datetime):
+        raise InputError(f"as_of is of type {type(moment).__name__}; it must be a datetime.")
+    given = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if given > datetime.now(UTC):
+        raise InputError(
+            f"{shown_moment(given)} is still to come; leave as_of out for what is stored now."
+        )
+    return given

@@ -7,8 +7,13 @@ from typing import Final
 
 from webrag.answering.english.coherence import incoherence
 from webrag.answering.models import AnswerRequest, ExecutionPlan
-from webrag.argument_checks import check_text, checked_count, checked_wordings, shown_value
-from webrag.corpus.past_pages import checked_moment
+from webrag.argument_checks import (
+    check_text,
+    checked_count,
+    checked_moment,
+    checked_wordings,
+    shown_value,
+)
 from webrag.errors import InputError
 from webrag.ingestion.addresses import page_address
 from webrag.orchestration.question.analyzer import QueryAnalyzer

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, sql
 
+from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
 from webrag.corpus.bulk_load import index_deferred
 from webrag.corpus.mapped_links import enriched
@@ -18,7 +19,6 @@ from webrag.corpus.past_pages import (
     read_holdings,
     read_past,
     read_urls_held,
-    shown_moment,
 )
 from webrag.corpus.posting_blocks import gather_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions

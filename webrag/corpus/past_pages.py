@@ -1,13 +1,14 @@
 """Texts that pages had before they changed; only a search as of an earlier moment sees them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, sql
 from psycopg.rows import class_row
 from pydantic import BaseModel, ConfigDict
 
+from webrag.argument_checks import shown_moment
 from webrag.corpus.schema import table
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.errors import InputError
@@ -16,12 +17,10 @@ from webrag.postgres.steps import Execute, Steps
 __all__ = [
     "Holdings",
     "PastPage",
-    "checked_moment",
     "keep_past",
     "read_holdings",
     "read_past",
     "read_urls_held",
-    "shown_moment",
 ]
 
 # Its text and its rows, before they are deleted. A page that had gone was replaced then.
@@ -135,27 +134,6 @@ async def read_past(connection: AsyncConnection[Any], collection: str, url: str)
 def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
     parts = [sql.Identifier(*filter(None, (alias, name))) for name in names]
     return sql.SQL(", ").join(parts)
-
-
-def shown_moment(moment: datetime) -> str:
-    """A moment as messages and quotations name it, in UTC."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def checked_moment(moment: datetime) -> datetime:
-    """A moment that pages can be asked for as of; UTC where it names no time zone.
-
-    Raises:
-        InputError: It is none, or still to come.
-    """
-    if not isinstance(moment, datetime):
-        raise InputError(f"as_of is of type {type(moment).__name__}; it must be a datetime.")
-    given = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    if given > datetime.now(UTC):
-        raise InputError(
-            f"{shown_moment(given)} is still to come; leave as_of out for what is stored now."
-        )
-    return given
 
 
 class Holdings(NamedTuple):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Container, Mapping, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -162,6 +163,23 @@ class Arguments:
             raise InputError(
                 f"{name} is {_shown(self._values[name])}; give a whole id (a UUID)."
             ) from None
+
+    def moment(self, name: str) -> datetime | None:
+        """A date, with or without a time, in UTC where it names no zone; None when it is omitted.
+
+        Raises:
+            InputError: It is something else.
+        """
+        given = self.optional_text(name)
+        if given is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(given.strip())
+        except ValueError:
+            raise InputError(
+                f"{name} is {_shown(given)}; give a date such as 2026-05-31 or 2026-05-31T12:00."
+            ) from None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     def objects(self, name: str, *, known: Sequence[str], at_most: int) -> "list[Arguments]":
         """A required list of objects, each as arguments of its own.

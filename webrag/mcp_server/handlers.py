@@ -138,6 +138,7 @@ class Handlers:
         sites = arguments.texts("sites") or None
         years = arguments.integers("years", minimum=1) or None
         has = arguments.choices("has", CONTENT_KINDS)
+        as_of = arguments.moment("as_of")
         intent = arguments.choice("intent", _INTENTS)
         top_k = arguments.integer("top_k", minimum=1)
         max_tokens = arguments.integer("max_tokens", minimum=LEAST_MAX_TOKENS)
@@ -150,6 +151,7 @@ class Handlers:
                 sites=sites,
                 years=years,
                 has=has,
+                as_of=as_of,
                 intent=intent,
                 top_k=top_k,
                 on_progress=progress,

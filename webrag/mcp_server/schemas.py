@@ -62,7 +62,7 @@ DESCRIPTIONS = {
         "site, or facts must come from a specific source."
     ),
     "search": (
-        "As `answer`, but at once, in pages already indexed; fetches nothing. For follow-up "
+        "As `answer`, at once, in pages indexed before; fetches nothing. For follow-up "
         "questions. If the confidence is low, call `answer` with a likely URL."
     ),
     "read": ("Read on in an indexed page, from an offset, heading, passage id or quotation."),
@@ -188,6 +188,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "items": {"type": "string", "enum": list(CONTENT_KINDS)},
                 "description": "Each of these.",
             },
+            "as_of": {"type": "string"},
             "intent": {"type": "string", "description": "As for answer."},
             "top_k": {"type": "integer"},
             "max_tokens": _MAX_TOKENS,
@@ -221,10 +222,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "URL or list.",
                 at_most=MAX_INGEST_URLS,
             ),
-            "refresh": {
-                "type": "boolean",
-                "description": "Ask again.",
-            },
+            "refresh": {"type": "boolean"},
             "max_pages": {
                 "type": "integer",
                 "description": "Crawl its site.",

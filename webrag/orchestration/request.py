@@ -7,8 +7,7 @@ from typing import Final, Literal, TypedDict, get_args
 
 from typing_extensions import Unpack
 
-from webrag.argument_checks import check_choice, checked_wordings
-from webrag.corpus.past_pages import checked_moment
+from webrag.argument_checks import check_choice, checked_moment, checked_wordings
 from webrag.errors import InputError
 from webrag.ingestion.addresses import page_address
 from webrag.orchestration.config import ExpansionConfig

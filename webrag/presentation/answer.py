@@ -13,7 +13,7 @@ from webrag.answering.models import (
     FinalReason,
     ManagerResult,
 )
-from webrag.corpus.past_pages import shown_moment
+from webrag.argument_checks import shown_moment
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched
 from webrag.presentation.untrusted import clean_block, one_line

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from webrag.corpus.past_pages import shown_moment
+from webrag.argument_checks import shown_moment
 from webrag.errors import InputError
 from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import OrchestrationResult, RankedChunk

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar, cast, get_args
 
-from webrag.argument_checks import check_text, shown_value
-from webrag.corpus.past_pages import checked_moment, shown_moment
+from webrag.argument_checks import check_text, checked_moment, shown_moment, shown_value
 from webrag.errors import InputError
 from webrag.ingestion.addresses import DOCUMENTS, FILES, canonical_url, page_address, site_of
 

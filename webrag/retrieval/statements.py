@@ -341,7 +341,7 @@ class Queries:
             """
             select d.id, sum(p.token_end - p.token_start)
             from {documents} d join {parents} p on p.document = d.id
-            where {pages} and {chunks} group by d.id order by d.depth, d.url
+            where {pages} and {chunks} group by d.id, d.depth, d.url order by d.depth, d.url
             """
         )
 

@@ -173,7 +173,7 @@ class Values(BaseSettings):
     )
     keep_versions: int = setting(
         0,
-        "Earlier texts kept of a page that changes; `verify` looks quotations up in them.",
+        "Earlier texts kept of a page that changes, for `as_of` and `verify`.",
         env="WEBRAG_KEEP_VERSIONS",
         read_by="corpus",
         ge=0,

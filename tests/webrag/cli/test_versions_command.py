@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -134,3 +135,29 @@ def test_version_with_two_libraries_is_refused(webrag: Run) -> None:
 
     assert result.exit_code == 2
     assert "'a.test@1' names its library already" in result.stderr
+
+
+def test_text_of_a_moment_is_quoted_after_the_page_has_changed(
+    corpus_command: Run, static_site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBRAG_KEEP_VERSIONS", "1")
+    routes = {"/a": page(OLD)}
+    started = static_site(routes)
+    url = f"{started}/a"
+    assert corpus_command(started, "ingest", url).exit_code == 0
+    moment = datetime.now(UTC).isoformat()
+    routes["/a"] = page(NEW)
+    assert corpus_command(started, "ingest", url, "--refresh").exit_code == 0
+
+    answered = corpus_command(started, "answer", url, QUESTION, "--as-of", moment, "--json")
+    asked = corpus_command(started, "ask", QUESTION, "--as-of", moment)
+    refused = corpus_command(started, "search", QUESTION, "--as-of", "1w")
+
+    document = json.loads(answered.stdout)
+    quotation = document["passages"][0]["quotations"][0]
+    assert (quotation["text"], quotation["as_of"]) == (OLD, document["as_of"])
+    assert datetime.fromisoformat(document["as_of"]).isoformat() == moment
+    assert "for 95 seconds" in asked.stdout
+    assert f"Limits, as of {moment[:10]}" in asked.stdout
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "is not there; the earliest texts held: from" in refused.stderr

@@ -251,14 +251,23 @@ async def test_search_passes_every_parameter_on(call: Call, memory: Any) -> None
         "sites": ["docs.example.org"],
         "years": [2024, 2025],
         "has": ["table"],
+        "as_of": "2026-05-31",
         "intent": "factual",
         "top_k": 5,
     }
 
     await call("search", arguments)
 
-    expected = {"question": arguments.pop("query"), **arguments}
+    moment = datetime(2026, 5, 31, tzinfo=UTC)
+    expected = {"question": arguments.pop("query"), **arguments, "as_of": moment}
     assert memory.calls == [("search", expected)]
+
+
+async def test_what_is_no_date_is_not_searched_as_of(call: Call, memory: Any) -> None:
+    result = await call("search", {"query": "q", "as_of": "last spring"})
+
+    assert (result.is_error, memory.calls) == (True, [])
+    assert "as_of is 'last spring'; give a date such as 2026-05-31" in text_of(result)
 
 
 async def test_search_without_filters_covers_all_that_is_stored(call: Call, memory: Any) -> None:
@@ -546,7 +555,7 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "search",
             {"query": "q", "url": URL},
             "search has no argument 'url'; it takes query, wordings, source_urls, sites, years, "
-            "has, intent, top_k, max_tokens. Did you mean source_urls?",
+            "has, as_of, intent, top_k, max_tokens. Did you mean source_urls?",
         ),
         (
             "answer",

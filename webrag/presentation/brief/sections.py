@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from webrag.answering.addressing import addresses_reader
-from webrag.corpus.past_pages import shown_moment
+from webrag.argument_checks import shown_moment
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import finds_nothing, source_numbers
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
