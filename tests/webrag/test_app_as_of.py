@@ -190,11 +190,13 @@ async def test_page_whose_text_of_then_was_not_kept_is_told(rag: WebRAG) -> None
 async def test_moment_of_which_nothing_is_held_is_refused_with_what_there_is(
     rag: WebRAG, how: str, url: str | None, moment: datetime, sentence: str
 ) -> None:
+    ways: dict[str, Any] = {
+        "search": lambda: rag.search(QUESTION, source_urls=url, as_of=moment),
+        "ask": lambda: rag.ask(QUESTION, url=url or (), as_of=moment),
+    }
+
     with pytest.raises(InputError) as refused:
-        if how == "search":
-            await rag.search(QUESTION, source_urls=url, as_of=moment)
-        else:
-            await rag.ask(QUESTION, url=url or (), as_of=moment)
+        await ways[how]()
 
     assert str(refused.value) == sentence
 

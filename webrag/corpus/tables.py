@@ -468,7 +468,7 @@ create table if not exists {{schema}}.past_{name} (
 )"""
         for name, source, key in (
             ("parents", "parents", "unique (document, chunk_index)"),
-            ("children", "data_children", "unique (document, ordinal)"),
+            ("children", "data_children", "primary key (id), unique (document, ordinal)"),
             ("postings", "postings", "primary key (term, document, segment)"),
         )
     ),

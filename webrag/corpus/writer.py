@@ -238,8 +238,9 @@ def write_pages(
     urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
     yield from lock_pages(collection, set().union(*urls))
     changing = {
-        rows.document.url: (rows.document.content_hash, rows.document.fetched_at)
-        for rows, _ in pages
+        url: (rows.document.content_hash, rows.document.fetched_at)
+        for (rows, _), own in zip(pages, urls, strict=True)
+        for url in own
     }
     yield from keep_past(collection, changing, most=keep_versions)
     previous = yield from _delete_previous(collection, urls)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from psycopg import AsyncConnection, sql
 
+from tests.corpus_fixtures import DIMENSIONS
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.maintenance.forgetting import forget_page
@@ -21,6 +23,9 @@ from webrag.errors import ConfigurationError, InputError, ProviderError, Storage
 from webrag.ingestion.models import NormalizedDocument
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
+from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.models import RetrievalConfig
+from webrag.retrieval.search import Searcher
 
 MakeDocument = Callable[..., NormalizedDocument]
 NEW = ("other/model", 8)
@@ -116,6 +121,28 @@ async def test_pages_can_be_stored_and_removed_after_the_switch(
         (True,)
     ]
     assert (await check_corpus(database, sample=None)).is_sound
+
+
+async def test_earlier_texts_are_found_by_their_words_after_the_switch(
+    database: Database,
+    corpus: Corpus,
+    counting_embedding: BaseEmbedding,
+    make_document: MakeDocument,
+) -> None:
+    parser = ParentChildNodeParser(parent_tokens=60, child_tokens=25)
+    first = Embedder(counting_embedding, DIMENSIONS)
+    keeping = Indexer(Corpus(database, keep_versions=1), parser, first)
+    day = datetime(2025, 1, 1, tzinfo=UTC)
+    for number, text in enumerate(("# Kiln\n\nFired with wood.\n", "# Kiln\n\nFired with gas.\n")):
+        at = day + timedelta(days=number)
+        await keeping.index(make_document(markdown=text, fetched_at=at))
+
+    await reembed(database, embedder(), NEW[0])
+
+    found = await Searcher(database, embedder(), RetrievalConfig()).retrieve(
+        "What is the kiln fired with?", filters=SearchFilters.of(as_of=day + timedelta(hours=1))
+    )
+    assert [chunk.text for chunk in found.chunks] == ["# Kiln\n\nFired with wood."]
 
 
 async def test_pages_changed_while_vectors_are_made_are_in_the_new_index(

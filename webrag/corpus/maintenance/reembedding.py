@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict
 
 from webrag.corpus.rows import indexed_text
-from webrag.corpus.schema import corpus_embedding, table
+from webrag.corpus.schema import corpus_embedding, read_embedding, table
 from webrag.corpus.tables import NEXT_CHILDREN, children_statements
 from webrag.embedding.embedder import Embedder
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
@@ -231,15 +231,8 @@ async def switch(
         return "incomplete"
     await connection.execute(_compose(collection, _STALE))
     await _replace(connection, collection)
-    # Past texts are found by their words from now on.
-    await connection.execute(
-        _compose(
-            collection,
-            "alter table {past} alter column embedding type halfvec({size}) using null",
-            past=table(collection, "past_children"),
-            size=sql.Literal(wanted[1]),
-        )
-    )
+    if await read_embedding(connection, collection) != wanted:
+        await _leave_past_to_words(connection, collection, wanted[1])
     await _record(connection, collection, wanted)
     return "switched"
 
@@ -268,6 +261,18 @@ async def _replace(connection: _Connection, collection: str) -> None:
         )
     for (grant,) in grants:
         await connection.execute(sql.SQL(grant))
+
+
+async def _leave_past_to_words(connection: _Connection, collection: str, dimensions: int) -> None:
+    """Vectors of another model say nothing: from now on past texts are found by their words."""
+    await connection.execute(
+        _compose(
+            collection,
+            "alter table {past} alter column embedding type halfvec({size}) using null",
+            past=table(collection, "past_children"),
+            size=sql.Literal(dimensions),
+        )
+    )
 
 
 async def _record(connection: _Connection, collection: str, wanted: tuple[str, int]) -> None:
