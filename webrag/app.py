@@ -873,6 +873,26 @@ class WebRAG:
         wanted = [urls] if isinstance(urls, str) else list(urls)
         return await self.jobs.enqueue_pages(wanted, refresh=refresh)
 
+    async def enqueue_verification(
+        self, citations: Citation | Sequence[Citation], *, live: bool = True
+    ) -> "Job":
+        """Let a worker check quotations, as `verify` does here; pages that do not answer, again.
+
+        Args:
+            citations: The quotations, each with its page and, if known, its place.
+            live: Also fetch the pages as they are now.
+
+        Returns:
+            The job; `await rag.jobs.job(number)` later has the checks in its report.
+
+        Raises:
+            ConfigurationError: The extra `workers` is not installed.
+            InputError: A URL, a quotation or its offsets cannot be used; nothing was enqueued.
+            StorageError: The database failed.
+        """
+        given = [citations] if isinstance(citations, Citation) else list(citations)
+        return await self.jobs.enqueue_citations(given, live=live)
+
     async def work(
         self,
         options: "WorkerOptions | None" = None,
@@ -893,7 +913,10 @@ class WebRAG:
         """
         from webrag.wiring.jobs import make_worker
 
-        worker = await asyncio.to_thread(make_worker, await self._current_parts(), options, on_turn)
+        await self._current_parts()
+        worker = await asyncio.to_thread(
+            make_worker, self.settings, self.jobs, self._current_parts, options, on_turn
+        )
         await worker.run(until_empty=until_empty)
 
     # What is stored; these need an open WebRAG.
@@ -1184,6 +1207,30 @@ class WebRAG:
             return await maintenance.reindex(
                 database, self.settings, force=force, on_progress=on_progress
             )
+
+    async def enqueue_reindex(self, *, force: bool = False) -> "list[Job]":
+        """Let workers embed the stored text again, as `reindex` does here.
+
+        They must know the model, its key or its server; searches use the old vectors until all new
+        ones are there. What is embedded is kept when a job ends early, and the next one goes on.
+
+        Args:
+            force: Renew the vectors although the model is the same.
+
+        Returns:
+            The job that ends with the new vectors in use, then those that help it; none when the
+            collection is made with the model already.
+
+        Raises:
+            ConfigurationError: The settings choose no usable model, or the extra `workers` is not
+                installed.
+            InputError: The collection does not exist, or a job for another model has not ended.
+            StorageError: Another process is reindexing the collection.
+        """
+        from webrag import maintenance
+
+        async with self._some_database() as database:
+            return await maintenance.enqueue_reindex(database, self.settings, force=force)
 
     async def collections(self) -> list[CollectionSize]:
         """Every collection of the database with its number of pages, in alphabetical order."""

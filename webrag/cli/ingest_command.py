@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from webrag.cli.options import RunOptions, json_option, run_options, with_options, with_settings
-from webrag.cli.output import error_value, print_brief, print_json
+from webrag.cli.output import error_value, print_brief, print_jobs, print_json
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -122,15 +122,11 @@ def ingest_command(
 def _enqueue(
     ctx: click.Context, urls: tuple[str, ...], chosen: dict[str, Any], refresh: bool
 ) -> None:
-    from webrag.presentation.jobs import format_jobs
     from webrag.wiring.jobs import require_workers
 
     require_workers()
     jobs = run(_enqueued(ctx.obj, urls, chosen, refresh))
-    if run_options(ctx).json:
-        print_json({"jobs": [job.model_dump(mode="json") for job in jobs]})
-    else:
-        print_brief(format_jobs(jobs))
+    print_jobs(jobs, is_json=run_options(ctx).json)
 
 
 async def _enqueued(

@@ -28,7 +28,8 @@ def parse_queues(
 
     names = [name.strip() for name in value.split(",")]
     if unknown := [name for name in names if name not in get_args(JobKind)]:
-        raise click.BadParameter(f"{unknown[0]!r} is no kind of job; there are page and site.")
+        known = ", ".join(get_args(JobKind))
+        raise click.BadParameter(f"{unknown[0]!r} is no kind of job; allowed are {known}.")
     return tuple(dict.fromkeys(names))  # type: ignore[arg-type]  # checked above
 
 
@@ -45,7 +46,7 @@ def parse_queues(
     "--queues",
     metavar="KIND,...",
     callback=parse_queues,
-    help="Only jobs of these kinds: page, site.  [default: all]",
+    help="Only jobs of these kinds: page, site, citation, embedding.  [default: all]",
 )
 @click.option("--until-empty", is_flag=True, help="End as soon as no job waits.")
 @click.pass_context
@@ -56,7 +57,7 @@ def worker_command(
     queues: "tuple[JobKind, ...] | None",
     until_empty: bool,
 ) -> None:
-    """Fetch and index what `webrag ingest --queue` and `webrag schedule` ask for.
+    """Do what --queue of ingest, verify and reindex, and `webrag schedule` ask for.
 
     Start as many as you like, on any machine with the same WEBRAG_DATABASE_URL. Ctrl-C finishes the
     pages under way; what a worker leaves behind, others take over.
@@ -83,7 +84,7 @@ async def _work(
         if not options.quiet:
             said = end.outcome or "waits for its next turn"
             why = f": {end.reason}" if end.reason else ""
-            click.echo(shown(f"Job {turn.job} ({turn.request.url}) {said}{why}"), err=True)
+            click.echo(shown(f"Job {turn.job} ({turn.request.subject}) {said}{why}"), err=True)
 
     # What became of a job is told below.
     logging.getLogger("procrastinate.worker").setLevel(logging.CRITICAL)

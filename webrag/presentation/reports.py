@@ -21,6 +21,7 @@ from webrag.retrieval.citation_checks import CitationCheck, Finding
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport
+    from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.corpus.texts import PageText, PassageText
     from webrag.retrieval.reading import PageExcerpt
 
@@ -34,6 +35,7 @@ __all__ = [
     "format_forget",
     "format_ingest",
     "format_passage",
+    "format_reindexing",
     "format_site",
     "format_sites",
     "format_status",
@@ -126,6 +128,16 @@ def format_forget(report: "ForgetReport") -> str:
     if report.unknown:
         lines += ["", "Not stored:", *(f"- {url}" for url in report.unknown)]
     return "\n".join(lines)
+
+
+def format_reindexing(report: "ReindexReport") -> str:
+    """What a reindexing did."""
+    if report.was_current:
+        return f"The collection is made with {report.model} already; nothing was done."
+    return (
+        f"{report.chunks:,} chunks have vectors of {report.model} ({report.dimensions}"
+        f" dimensions) in place of {report.previous_model}; {report.embedded:,} were embedded."
+    )
 
 
 def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") -> str:
