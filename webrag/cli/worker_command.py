@@ -1,15 +1,17 @@
 """`webrag worker`: do jobs."""
 
 import logging
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from webrag.cli.options import RunOptions, run_options, with_settings
+from webrag.cli.options import RunOptions, parse_age, run_options, with_settings
 from webrag.cli.output import shown
 from webrag.cli.running import run
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from webrag.jobs.models import JobKind
     from webrag.jobs.queue import Turn
     from webrag.jobs.worker import TurnEnd
@@ -48,6 +50,12 @@ def parse_queues(
     callback=parse_queues,
     help="Only jobs of these kinds: page, site, citation, embedding.  [default: all]",
 )
+@click.option(
+    "--keep",
+    metavar="AGE",
+    callback=parse_age,
+    help="How long jobs can be seen after they have ended.  [default: 30d]",
+)
 @click.option("--until-empty", is_flag=True, help="End as soon as no job waits.")
 @click.pass_context
 def worker_command(
@@ -55,6 +63,7 @@ def worker_command(
     /,
     concurrency: int,
     queues: "tuple[JobKind, ...] | None",
+    keep: "timedelta | None",
     until_empty: bool,
 ) -> None:
     """Do what --queue of ingest, verify and reindex, and `webrag schedule` ask for.
@@ -64,15 +73,13 @@ def worker_command(
 
     Needs the extra `workers`: pip install 'webrag[workers]'.
     """
-    run(_work(ctx.obj, concurrency, queues, until_empty, run_options(ctx)))
+    chosen: dict[str, Any] = {"concurrency": concurrency, "queues": queues}
+    chosen |= {} if keep is None else {"kept": keep}
+    run(_work(ctx.obj, chosen, until_empty, run_options(ctx)))
 
 
 async def _work(
-    settings: "Settings",
-    concurrency: int,
-    queues: "tuple[JobKind, ...] | None",
-    until_empty: bool,
-    options: RunOptions,
+    settings: "Settings", chosen: dict[str, Any], until_empty: bool, options: RunOptions
 ) -> None:
     from webrag.app import WebRAG
     from webrag.wiring.jobs import require_workers
@@ -94,7 +101,7 @@ async def _work(
         if not options.quiet:
             click.echo(f"Working on the jobs of {settings.collection}; Ctrl-C ends it.", err=True)
         await rag.work(
-            WorkerOptions(concurrency=concurrency, queues=queues),
+            WorkerOptions(**chosen),
             until_empty=until_empty,
             on_turn=tell,
         )

@@ -194,6 +194,7 @@ class WorkerOptions(_Frozen):
         stalled_s: Seconds without one after which others take a worker's jobs over.
         grace_s: Seconds that the pages under way get when the worker is asked to stop.
         poll_s: Seconds between two looks for jobs that nobody announced.
+        kept: How long jobs can be seen after they have ended.
     """
 
     concurrency: int = Field(default=4, ge=1, le=64)
@@ -204,6 +205,7 @@ class WorkerOptions(_Frozen):
     stalled_s: float = Field(default=45.0, gt=0)
     grace_s: float = Field(default=20.0, ge=0)
     poll_s: float = Field(default=5.0, gt=0)
+    kept: timedelta = Field(default=timedelta(days=30), ge=timedelta(0))
 
 
 def merged_report(before: SiteReport | None, now: SiteReport, *, visited: int) -> SiteReport:

@@ -51,6 +51,8 @@ _EPOCH: Final = 1_700_000_000
 
 _MOST_DEATHS: Final = 20
 
+_REMOVED_AT_ONCE: Final = 1_000
+
 _LONGEST_EVERY: Final = timedelta(days=3650)
 
 
@@ -435,6 +437,36 @@ class JobQueue:
             await connection.execute(statement)
 
         await self.database.run(work)
+
+    async def remove_ended(self, kept: timedelta) -> int:
+        """Delete jobs that ended longer ago than this, but the latest of each schedule; how many.
+
+        What they stored stays.
+        """
+        ended = self._sql(
+            """
+            delete from {jobs} where id in (
+              select j.id from {jobs} j
+              where j.ended_at < now() - %s and (j.schedule is null or exists (
+                select from {jobs} l where l.schedule = j.schedule and l.id > j.id))
+              order by j.id limit %s)
+            returning id
+            """
+        )
+        places = self._sql("delete from {queue}.procrastinate_jobs where id = any(%s)")
+
+        async def work(connection: _Connection) -> int:
+            rows = await (await connection.execute(ended, (kept, _REMOVED_AT_ONCE))).fetchall()
+            # A trigger of procrastinate's names its tables without a schema.
+            await use_queue_schema(connection, self.collection, is_local=True)
+            await connection.execute(places, ([number for (number,) in rows],))
+            return len(rows)
+
+        removed = last = await self.database.run(work)
+        while last == _REMOVED_AT_ONCE:
+            last = await self.database.run(work)
+            removed += last
+        return removed
 
     async def set_schedule(self, url: str, options: CrawlOptions, every: timedelta) -> Schedule:
         """Visit a site again and again, for the first time as soon as a worker is free.

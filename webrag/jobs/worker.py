@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, NamedTuple
@@ -48,6 +49,10 @@ _PAUSE_FACTOR: Final = 4
 _MOST_FAILURES: Final = 5
 
 _LOST_PAUSE_S: Final = 10
+
+_MOST_INTERRUPTIONS: Final = 5
+
+_TIDIED_EVERY_S: Final = 3600
 
 _MOST_REASON_CHARS: Final = 300
 
@@ -258,6 +263,8 @@ class JobWorker:
         self._options = options
         self._on_turn = on_turn
         self._is_stopping = False
+        self._turns = 0
+        self._tidies_at = 0.0
 
     async def run(self, *, until_empty: bool = False) -> None:
         """Work until cancelled; the pages under way are finished first, within `grace_s`.
@@ -266,19 +273,30 @@ class JobWorker:
             until_empty: End as soon as no job waits for a worker now.
 
         Raises:
-            StorageError: The queue cannot be reached at the start.
+            StorageError: The queue cannot be reached at the start, or, `until_empty`, later on, or
+                it fails five times in a row without a turn in between.
         """
         await self._queue.prepare()
         self._is_stopping = False
+        interruptions = turns = 0
         while True:
+            error: BaseException | None
             try:
                 async with self._engine() as app:
                     await self._look_after(app)
-                    await self._work(app, until_empty=until_empty)
-            except (ConnectorException, StorageError) as error:
+                    error = await self._work(app, until_empty=until_empty)
+            except (ConnectorException, StorageError) as lost:
                 if until_empty:
-                    raise StorageError(f"The job queue was lost: {_said(error)}") from error
-                _log.warning("The job queue cannot be reached: %s", _said(error))
+                    raise StorageError(f"The job queue was lost: {_said(lost)}") from lost
+                error = lost
+                _log.warning("The job queue cannot be reached: %s", _said(lost))
+            is_same = error is not None and turns == self._turns
+            interruptions, turns = interruptions + 1 if is_same else 0, self._turns
+            if until_empty and error is not None and interruptions >= _MOST_INTERRUPTIONS:
+                raise StorageError(
+                    f"The job queue failed {interruptions} times in a row: {_said(error)}",
+                    hint="The jobs wait; `webrag doctor` checks the database.",
+                ) from error
             if until_empty and not await self._queue.others_wait(self._options.queues):
                 return
             if until_empty:
@@ -303,7 +321,8 @@ class JobWorker:
         async with pool, app.open_async(pool):
             yield app
 
-    async def _work(self, app: procrastinate.App, *, until_empty: bool) -> None:
+    async def _work(self, app: procrastinate.App, *, until_empty: bool) -> BaseException | None:
+        """Do jobs; what interrupted that, if anything did."""
         options = self._options
         working = asyncio.create_task(
             app.run_worker_async(
@@ -331,6 +350,7 @@ class JobWorker:
         error = None if working.cancelled() else working.exception()
         if error is not None:
             _log.warning("The worker was interrupted: %s", _said(error))
+        return error
 
     async def _keep_looking_after(self, app: procrastinate.App) -> None:
         while True:
@@ -343,7 +363,7 @@ class JobWorker:
                 )
 
     async def _look_after(self, app: procrastinate.App) -> None:
-        """Take jobs of dead workers back into the queue, and put in what is due."""
+        """Take jobs of dead workers back into the queue, put in what is due, and tidy up."""
         manager = JobManager(app.connector)
         async with self._queue.alone() as is_alone:
             if is_alone:
@@ -352,6 +372,10 @@ class JobWorker:
                 ):
                     _log.warning("Job %s is taken over: its worker is gone.", job.id)
                     await manager.retry_job(job)
+                if time.monotonic() >= self._tidies_at:
+                    self._tidies_at = time.monotonic() + _TIDIED_EVERY_S
+                    if removed := await self._queue.remove_ended(self._options.kept):
+                        _log.info("Removed %d jobs that ended long ago.", removed)
         await self._queue.repair()
         await self._queue.enqueue_due()
 
@@ -370,6 +394,7 @@ class JobWorker:
                 raise JobAborted from None
             await asyncio.shield(self._queue.end_turn(turn, outcome=None, failures=turn.failures))
             raise
+        self._turns += 1
         if self._on_turn is not None:
             self._on_turn(turn, end)
         if end.outcome == "failed":

@@ -9,9 +9,9 @@ from tests.webrag.crawling.crawl_lab import TREE, CrawlLab, page
 from tests.webrag.jobs.conftest import HeldEmbedding
 from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.maintenance.reembedding import prepare_reembedding
-from webrag.corpus.schema import corpus_embedding
+from webrag.corpus.schema import corpus_embedding, queue_schema
 from webrag.crawling.report import CrawlOptions, SiteReport
-from webrag.errors import FetchError, PageGoneError, ProviderError
+from webrag.errors import FetchError, PageGoneError, ProviderError, StorageError
 from webrag.jobs.models import Job
 from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import (
@@ -337,6 +337,17 @@ async def test_error_that_nobody_foresaw_is_logged_and_told_and_is_no_death(
     assert [each.exc_info is None for each in caplog.records if "foresaw" in each.message] == [
         False
     ]
+
+
+async def test_worker_that_is_to_end_gives_up_a_queue_that_always_fails(
+    queue: JobQueue, make_worker: Make, database: Database
+) -> None:
+    await queue.enqueue_pages(["https://a.test/"])
+    function = f'"{queue_schema(queue.collection)}".procrastinate_fetch_job_v2'
+    await database.run(lambda c: c.execute(f"alter function {function} rename to gone"))
+
+    with pytest.raises(StorageError, match="failed 5 times in a row: .*fetch_job_v2"):
+        await make_worker(poll_s=0.05).run(until_empty=True)
 
 
 def test_error_that_nobody_foresaw_is_tried_again_only_so_often() -> None:
