@@ -346,7 +346,7 @@ async def test_worker_that_is_to_end_gives_up_a_queue_that_always_fails(
     function = f'"{queue_schema(queue.collection)}".procrastinate_fetch_job_v2'
     await database.run(lambda c: c.execute(f"alter function {function} rename to gone"))
 
-    with pytest.raises(StorageError, match="failed 5 times in a row: .*fetch_job_v2"):
+    with pytest.raises(StorageError, match=r"failed 5 times in a row: .*fetch_job_v2"):
         await make_worker(poll_s=0.05).run(until_empty=True)
 
 
