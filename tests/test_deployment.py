@@ -149,7 +149,7 @@ Overlay.add_constructor("!reset", lambda _loader, _node: None)
 
 def test_containers_of_workers_set_settings_there_are_and_run_a_command_there_is() -> None:
     text = (ROOT / "compose.workers.yaml").read_text(encoding="utf-8")
-    services = yaml.load(text, Overlay)["services"]  # noqa: S506 - safe, with a tag of Compose's
+    services = yaml.load(text, Overlay)["services"]
     worker, server, proxy = (services[name] for name in ("worker", "webrag", "proxy"))
 
     assert {*worker["environment"], *server["environment"]} - VARIABLES == set()
