@@ -57,6 +57,7 @@ BORROWERS = {
     "webrag/web/corpus.py": "writes files for an export and from an upload",
     "webrag/wiring/assembly.py": "loads models",
     "webrag/wiring/embeddings.py": "loads a model",
+    "webrag/wiring/jobs.py": "imports packages and loads a model",
     "webrag/wiring/langsmith_tracing.py": "sends what is left, with a limit",
     "webrag/process_pool/pool.py": "ends processes",
 }
