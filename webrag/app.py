@@ -181,6 +181,8 @@ class WebRAG:
             those of cross-encoders. Thresholds that the settings name replace them.
         reads_named_files: Whether naming a file or folder allows it to be read, with all below it;
             a server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
+        is_own_user: Whether who asks is the user whose logins are stored on this machine; for
+            others only those of `WEBRAG_ALLOW_LOGINS` are used.
         guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
             or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
     """
@@ -195,12 +197,14 @@ class WebRAG:
         score_profile: "ScoreProfile | str | None" = None,
         guardrails: "Sequence[Guardrail]" = (),
         reads_named_files: bool = True,
+        is_own_user: bool = True,
     ) -> None:
         self.settings = settings or load_settings()
         self._page_source = page_source
         self._reranker = (reranker, score_profile)
         self._guardrails = tuple(guardrails)
         self._files = FileAccess(map(Path, self.settings.allow_dirs), takes_names=reads_named_files)
+        self._is_own_user = is_own_user
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
@@ -286,6 +290,7 @@ class WebRAG:
                 reranker=self._reranker,
                 guardrails=self._guardrails,
                 files=self._files,
+                is_own_user=self._is_own_user,
             )
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:
@@ -1117,9 +1122,16 @@ class WebRAG:
             )
 
     async def export_corpus(
-        self, path: Path, *, overwrite: bool = False, on_progress: "Progress | None" = None
+        self,
+        path: Path,
+        *,
+        overwrite: bool = False,
+        with_logins: bool = False,
+        on_progress: "Progress | None" = None,
     ) -> "ExportReport":
         """Write every page, as of one moment, to a portable file; compressed if it ends with .gz.
+
+        Pages that were read with a login are left out unless `with_logins` asks for them.
 
         Raises:
             InputError: The file exists, cannot be written, or nothing is stored.
@@ -1128,7 +1140,11 @@ class WebRAG:
 
         async with self._some_database() as database:
             return await maintenance.export_pages(
-                database, path, overwrite=overwrite, on_progress=on_progress
+                database,
+                path,
+                overwrite=overwrite,
+                with_logins=with_logins,
+                on_progress=on_progress,
             )
 
     async def import_corpus(
