@@ -278,9 +278,7 @@ _NAMED_PAGES = 20
 @click.command("export", short_help="Write all pages to a portable file.")
 @click.argument("file", type=_FILE)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
-@click.option(
-    "--with-logins", is_flag=True, help="Write pages that were read with a login, too."
-)
+@click.option("--with-logins", is_flag=True, help="Write pages that were read with a login, too.")
 @json_option
 @click.pass_context
 def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins: bool) -> None:

@@ -171,6 +171,7 @@ class PageStatus(_Frozen):
         checked_at: When that was; None for pages stored by an earlier version of WebRAG.
         reason: Why it failed, or why the page is gone.
         source: Name of the page source the stored version came from.
+        with_login: It was read with a login of the user's.
     """
 
     url: str
@@ -184,6 +185,7 @@ class PageStatus(_Frozen):
     checked_at: datetime | None = None
     reason: str | None = None
     source: str = ""
+    with_login: bool = False
 
 
 class FailedPage(_Frozen):

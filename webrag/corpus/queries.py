@@ -134,7 +134,7 @@ async def read_counts(
 
 _LISTED: Final = """
     d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
-    d.gone_at, d.source, o.at as checked_at, o.reason,
+    d.gone_at, d.source, d.with_login, o.at as checked_at, o.reason,
     coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end) as outcome
 """
 _PORTION: Final = """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
+from webrag.settings.environment import has_display
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,7 @@ __all__ = [
     "choose_logins",
     "choose_page_source",
     "choose_renderer",
+    "find_browser_for_login",
 ]
 
 LOGINS_FOLDER = "logins"
@@ -162,7 +164,9 @@ def choose_page_source(
     from webrag.ingestion.service import FallbackSource
 
     firecrawl = FirecrawlSource(config)
-    return PageSourceChoice(FallbackSource(firecrawl, builtin, is_private=builtin.has_login), firecrawl)
+    return PageSourceChoice(
+        FallbackSource(firecrawl, builtin, is_private=builtin.has_login), firecrawl
+    )
 
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -196,6 +200,35 @@ def choose_renderer(settings: "Settings", builtin: BuiltinSource) -> "PageRender
     from webrag.ingestion.browser.renderer import BrowserRenderer
 
     return BrowserRenderer(builtin, browser)
+
+
+def find_browser_for_login(settings: "Settings", *, has_endpoint: bool) -> Path | None:
+    """Find the browser that a user can sign in with.
+
+    Args:
+        settings: `WEBRAG_BROWSER_PATH`.
+        has_endpoint: One is running already, so that none is looked for.
+
+    Raises:
+        ConfigurationError: There is none, or no display for its window.
+    """
+    browser = None if has_endpoint else _browser_at(settings.browser_path)
+    if not find_spec("playwright"):
+        missing = "playwright is not installed"
+    elif has_endpoint:
+        missing = ""
+    else:
+        missing = _missing(settings.browser_path, browser)
+        missing = missing or ("" if has_display() else "there is no display")
+    if not missing:
+        return browser
+    raise ConfigurationError(
+        f"No window can be opened to sign in: {missing}.",
+        hint="A window needs a display, pip install 'webrag[browser]' and Chromium or Chrome."
+        " Without them: `--cookies FILE` takes a cookies.txt that your own browser wrote,"
+        " `--browser URL` a Chromium that runs with --remote-debugging-port, and the setting"
+        " WEBRAG_LOGIN_HEADERS a header.",
+    )
 
 
 def _missing(named: Path | None, browser: Path | None) -> str:

@@ -34,9 +34,7 @@ from {documents}
 """
 _DOCUMENTS = (
     "select id, {} from {{documents}} where site <> '' and (%(all)s or not with_login) order by id"
-).format(
-    ", ".join(name for name in PortablePage.model_fields if name != "links")
-)
+).format(", ".join(name for name in PortablePage.model_fields if name != "links"))
 _LINKS = """
 select source_document, url, title as anchor_text, description as sentence, heading, rel,
        char_start, char_end
@@ -98,9 +96,7 @@ async def export_corpus(
     async def work(connection: AsyncConnection[Any]) -> tuple[int, int, int]:
         await lift_timeouts(connection)
         with open_for_writing(partial, compress=path.suffix == ".gz") as file:
-            return await _write(
-                connection, collection, file, on_progress, with_logins=with_logins
-            )
+            return await _write(connection, collection, file, on_progress, with_logins=with_logins)
 
     try:
         documents, left_out, private = await database.run(work, snapshot=True)

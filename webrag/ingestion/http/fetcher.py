@@ -388,9 +388,7 @@ class HttpFetcher:
         seen = [requested]
         for _ in range(self._config.max_redirects + 1):
             headers = _request_headers(validators) | self._login_headers(way, seen[-1])
-            answer = await self._ask_politely(
-                seen[-1], caps, headers, budget, is_part=way.is_part
-            )
+            answer = await self._ask_politely(seen[-1], caps, headers, budget, is_part=way.is_part)
             target = _next_address(answer, way.login)
             if target is None:
                 return answer

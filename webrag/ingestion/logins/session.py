@@ -263,7 +263,7 @@ def _host_named(host: str) -> str:
 
 def _headers(given: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
-        raise ValueError("the headers of a host are not a JSON object of texts")  # noqa: TRY004
+        raise ValueError("the headers of a host are not a JSON object of texts")
     return tuple(checked_header(name, value) for name, value in given.items())
 
 

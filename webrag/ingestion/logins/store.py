@@ -64,7 +64,9 @@ class LoginStore:
         except StorageError as error:
             _log.warning("No login is used: %s", error)
             return []
-        found = [self._read(host, key) for host in hosts]
+        # Without its key, a login is as one that another key encrypted.
+        fernet = Fernet(Fernet.generate_key()) if key is None else key.fernet
+        found = [self._read(host, fernet) for host in hosts]
         logins = [login for login in found if login is not None]
         remember_secrets(*(secret for login in logins for secret in login.secrets))
         return logins
@@ -127,11 +129,9 @@ class LoginStore:
         _write(self._key_file, key)
         return _Key("file", Fernet(key))
 
-    def _read(self, host: str, key: _Key | None) -> Login | None:
+    def _read(self, host: str, fernet: Fernet) -> Login | None:
         try:
-            if key is None:
-                raise InvalidToken
-            values = json.loads(key.fernet.decrypt(self._file(host).read_bytes()))
+            values = json.loads(fernet.decrypt(self._file(host).read_bytes()))
             saved_at = values["saved_at"]
             return Login(
                 host,
