@@ -3,7 +3,7 @@
 import http.cookiejar
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ __all__ = [
 
 _MAX_FILE_BYTES: Final = 5_000_000
 _LEAST_SECRET: Final = 16
+_FIELDS: Final = ("domain", "subdomains", "path", "secure", "expires", "name", "value")
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\Z")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
 # They say what is asked of whom, which is not for a login to say.
@@ -212,31 +213,33 @@ def read_cookie_file(path: Path) -> tuple[Cookie, ...]:
     Raises:
         InputError: It cannot be read or is none; the message holds nothing of the file.
     """
-    jar = http.cookiejar.MozillaCookieJar(str(path))
     try:
-        if path.stat().st_size > _MAX_FILE_BYTES:
-            raise InputError(f"The file {path} is too large for a cookies.txt.")
-        jar.load(ignore_discard=True, ignore_expires=True)
-    except (http.cookiejar.LoadError, UnicodeDecodeError, ValueError):
-        # What is wrong with it may be the value of a cookie.
-        raise InputError(
-            f"The file {path} is not a cookies.txt in Netscape's format, whose first line is"
-            " '# Netscape HTTP Cookie File'."
-        ) from None
+        with path.open("rb") as file:
+            content = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        reason = error.strerror or "not a file of cookies"
-        raise InputError(f"The file {path} cannot be read: {reason}.") from None
-    return tuple(
-        Cookie(
-            each.name,
-            each.value or "",
-            each.domain,
-            each.path,
-            None if each.expires in (None, 0) else float(each.expires),
-            each.secure,
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"The file {path} cannot be read: {reason}.") from error
+    if len(content) > _MAX_FILE_BYTES:
+        raise InputError(f"The file {path} is too large for a cookies.txt.")
+    # The standard library's reader wants a dot wherever the second field says TRUE, which some
+    # extensions leave out, and prints what it cannot read.
+    lines = content.decode("utf-8", errors="replace").splitlines()
+    cookies = (line.removeprefix("#HttpOnly_") for line in lines)
+    fields = [line.split("\t") for line in cookies if line.strip() and not line.startswith("#")]
+    if not fields or any(len(each) != len(_FIELDS) or not each[4].isdigit() for each in fields):
+        raise InputError(
+            f"The file {path} is not a cookies.txt in Netscape's format: lines of"
+            f" {len(_FIELDS)} fields between tabs ({', '.join(_FIELDS)})."
         )
-        for each in jar
-    )
+    return tuple(_cookie(each) for each in fields)
+
+
+def _cookie(fields: Sequence[str]) -> Cookie:
+    domain, below, path, secure, expires, name, value = fields
+    if below.upper() == "TRUE":
+        domain = f".{domain.lstrip('.')}"
+    ends = float(expires) or None
+    return Cookie(name, value, domain, path, ends, secure.upper() == "TRUE")
 
 
 def read_headers(text: str) -> tuple[Login, ...]:

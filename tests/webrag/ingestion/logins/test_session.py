@@ -16,7 +16,7 @@ from webrag.ingestion.logins.session import (
 )
 
 NETSCAPE = """# Netscape HTTP Cookie File
-#HttpOnly_.wiki.example\tTRUE\t/\tTRUE\t4102444800\tsession\tabc def
+#HttpOnly_wiki.example\tTRUE\t/\tTRUE\t4102444800\tsession\tabc def
 wiki.example\tFALSE\t/docs\tFALSE\t0\ttheme\tdark
 other.example\tFALSE\t/\tTRUE\t4102444800\tforeign\tsecret
 """
