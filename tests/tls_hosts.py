@@ -1,4 +1,4 @@
-"""Hosts of the web for tests: names, ports and certificates as there, all on one loopback server."""
+"""Hosts of the web for tests, with names, ports and certificates, on one loopback server."""
 
 import ssl
 from collections.abc import Iterator, Mapping

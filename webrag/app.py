@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -46,9 +46,9 @@ from webrag.corpus.texts import (
     year_sizes,
 )
 from webrag.errors import FetchError, InputError, PageGoneError, WebRAGError
-from webrag.ingestion.addresses import canonical_url, file_path, page_address
+from webrag.ingestion.addresses import canonical_url, file_path, is_file, page_address
 from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.files.naming import NamedSources, expand_named
+from webrag.ingestion.files.naming import NamedSources, check_named, expand_named
 from webrag.ingestion.git.address import is_git
 from webrag.ingestion.notes import listening
 from webrag.ingestion.versions import checked_version
@@ -649,6 +649,46 @@ class WebRAG:
             "degraded": (*named.notes, *report.degraded),
         }
         return report.model_copy(update=update)
+
+    async def watch(
+        self,
+        paths: Named | Sequence[Named],
+        *,
+        version: str | None = None,
+        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+    ) -> AsyncGenerator[IngestReport, None]:
+        """Ingest files and folders, and again whatever of them changes; without end.
+
+        Of a folder the files are read that `ingest` reads. Files that are gone are marked so, and
+        stand in the report as failed.
+
+        Args:
+            paths: Of this machine.
+            version: As for `ingest`.
+            on_page: Told each file and its outcome as soon as it is known.
+
+        Yields:
+            A report of all, then one whenever something has changed.
+
+        Raises:
+            InputError: Something is no file or folder, or cannot be watched.
+        """
+        from webrag.ingestion.files.watching import changed_files, states_of
+
+        several = [paths] if isinstance(paths, (str, Path)) else list(paths)
+        addresses = [check_named(each) for each in several]
+        other = next((each for each in addresses if not is_file(each)), None)
+        if other is not None:
+            raise InputError(f"Only files and folders can be watched, and {other} is neither.")
+        roots = [file_path(each).resolve() for each in addresses]
+        limit = self.settings.fetch_max_decoded_bytes
+        # Looked at first, so that what changes while they are read is read once more.
+        before = await asyncio.to_thread(states_of, roots, max_bytes=limit)
+        yield await self.ingest(addresses, version=version, on_page=on_page)
+        batches = changed_files(roots, max_bytes=limit, before=before)
+        async with aclosing(batches):
+            async for changed in batches:
+                yield await self.ingest(changed, version=version, on_page=on_page)
 
     async def add_documents(self, documents: "Sequence[Document]") -> IngestReport:
         """Index LlamaIndex documents, as pages that nobody has to be asked for.

@@ -38,7 +38,7 @@ def test_file_that_is_no_cookie_file_is_refused_without_a_word_of_it(tmp_path: P
     file = tmp_path / "cookies.txt"
     file.write_text("# Netscape HTTP Cookie File\nthe-secret-value in one field\n")
 
-    with pytest.raises(InputError, match="not a cookies.txt") as caught:
+    with pytest.raises(InputError, match="is not a cookies") as caught:
         read_cookie_file(file)
 
     assert "the-secret-value" not in f"{caught.value!r}{caught.value.__cause__!r}"
