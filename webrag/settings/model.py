@@ -144,6 +144,8 @@ class Settings(Values):
             yield from login.secrets
         for field in type(self).model_fields:
             value = getattr(self, field)
+            if field == "login_headers":
+                continue  # its hosts are no secrets
             if isinstance(value, SecretStr) and field not in _SECRET_URLS:
                 yield value.get_secret_value()
             elif isinstance(value, SecretStr | str):

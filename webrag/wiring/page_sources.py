@@ -141,7 +141,9 @@ class PageSourceChoice:
 
 
 def choose_page_source(
-    settings: "Settings", builtin: BuiltinSource, own: "PageSource | BaseReader | None" = None
+    settings: "Settings",
+    builtin: "BuiltinSource | HttpFetcher",
+    own: "PageSource | BaseReader | None" = None,
 ) -> PageSourceChoice:
     """Choose where pages come from.
 

@@ -49,7 +49,6 @@ async def changed_files(
         debounce=_LONGEST_MS,
         rust_timeout=_LOOK_MS,
         yield_on_timeout=True,
-        raise_interrupt=False,
     )
     try:
         async with aclosing(events):

@@ -358,6 +358,10 @@ class HttpFetcher:
         way = _Way(address, takes_login=takes_login, is_part=True)
         return await self._final_answer(way, self._caps, None)
 
+    async def has_login(self, url: str) -> bool:
+        """Whether an address is asked for with a login."""
+        return self._logins.host_of(url) is not None
+
     async def declared_sitemaps(self, url: str) -> tuple[str, ...]:
         """Give the addresses the robots.txt of a page's site names for its sitemaps.
 

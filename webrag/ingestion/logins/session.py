@@ -92,9 +92,9 @@ class Login:
     def secrets(self) -> Iterator[str]:
         """Every value that must not be shown; short cookies are words, and identify nobody."""
         yield from (each.value for each in self.cookies if len(each.value) >= _LEAST_SECRET)
-        for _, value in self.headers:
-            yield value
-            yield value.rpartition(" ")[2]
+        for name, value in self.headers:
+            has_scheme = name.lower() == "authorization" and " " in value
+            yield value.partition(" ")[2] if has_scheme else value
 
 
 class Logins:
@@ -147,11 +147,11 @@ def login_expired(url: str, host: str, status: int | None) -> UnusablePageError:
     """What is raised for a page that wants a login although one was sent."""
     said = f" (HTTP {status})" if status in (401, 403) else ""
     return UnusablePageError(
+        # The command is in the message, as reports of several pages keep only that.
         f"The page {url} cannot be read: {host} does not accept the stored login{said}; it has"
-        " expired, or may not see this page.",
+        f" expired, or may not see this page. Renew it with `webrag login {host}`.",
         url=url,
         status=status,
-        hint=f"Renew it with `webrag login {host}`.",
         kind="login_expired",
     )
 

@@ -172,7 +172,7 @@ async def test_expired_login_is_named_with_the_command_that_renews_it(
         await fetcher.fetch(f"{WIKI}/page")
 
     assert caught.value.kind == "login_expired"
-    assert "`webrag login wiki.example`" in str(caught.value.hint)
+    assert "`webrag login wiki.example`" in str(caught.value)
 
 
 async def test_secrets_are_in_no_log_and_no_repr(
