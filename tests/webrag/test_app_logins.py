@@ -11,7 +11,7 @@ from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.logins.session import Cookie, Login, Logins
 from webrag.ingestion.models import FetchConfig
 from webrag.postgres.database import Database
-from webrag.presentation.reports import format_status
+from webrag.presentation.reports import format_excerpt, format_status
 from webrag.settings import Settings
 
 SECRET = "s3cret-session-0123456789"
@@ -72,10 +72,11 @@ async def test_page_behind_a_login_is_marked_and_stays_here(
     assert shown.count("with your login") == 1
 
     excerpt = await stored.read(PRIVATE)
-    assert "with your login" in str(excerpt)
+    text, _ = format_excerpt(excerpt, token_budget=4_000, count_tokens=stored.count_tokens)
+    assert "UTC with your login" in text
 
     result = await stored.answer(PRIVATE, "At how many degrees is the kiln fired?")
-    assert "with your login" in stored.brief(result, full=True)
+    assert "with your login" in stored.brief(result, detail="full")
     assert SECRET not in result.model_dump_json()
 
     without = await stored.export_corpus(tmp_path / "shared.jsonl")
