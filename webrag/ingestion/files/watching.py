@@ -40,11 +40,14 @@ async def changed_files(
     """
     from watchfiles import awatch
 
-    # A file that is written by way of another one is only seen from its folder.
-    watched = {root if root.is_dir() else root.parent for root in roots}
+    folders = {root for root in roots if root.is_dir()}
+    # A file that is written by way of another one is only seen from its folder, of which nothing
+    # else matters. Beside folders, files are looked at as often as where nothing is heard.
+    watched = folders or {root.parent for root in roots}
     events = awatch(
         *watched,
         watch_filter=None,
+        recursive=bool(folders),
         step=_QUIET_MS,
         debounce=_LONGEST_MS,
         rust_timeout=_LOOK_MS,

@@ -32,6 +32,10 @@ _LEAST_SECRET: Final = 16
 _FIELDS: Final = ("domain", "subdomains", "path", "secure", "expires", "name", "value")
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\Z")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
+# Links to it are on every page behind a login.
+_SIGNS_OUT: Final = re.compile(
+    r"[/?&=:](?:user)?(?:log|sign)[-_]?(?:out|off)(?:[/?&.]|\Z)", re.IGNORECASE
+)
 # They say what is asked of whom, which is not for a login to say.
 _NOT_GIVEN: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "te", "trailer"}
@@ -120,13 +124,16 @@ class Logins:
     def host_of(self, url: str) -> str | None:
         """The host of a login that goes with an address; None where none does.
 
-        Only https, the very host and the very port count.
+        Only https, the very host and the very port count. An address that signs out gets none, so
+        that following links does not end the session.
         """
         if not self._headers:
             return None
         target = URL(url)
         is_plain = target.protocol == "https:" and not (target.username or target.password)
-        return target.host if is_plain and target.host in self._headers else None
+        if not is_plain or _SIGNS_OUT.search(target.pathname + target.search):
+            return None
+        return target.host if target.host in self._headers else None
 
     def headers_for(self, url: str) -> dict[str, str]:
         """What is sent with a request for an address: none for any but the login's own host."""

@@ -105,3 +105,20 @@ def test_headers_and_cookies_of_a_host_are_sent_together() -> None:
 
     assert logins.headers_for("https://wiki.example/x") == {"X-Key": "k", "Cookie": "a=1"}
     assert logins.headers_for("https://wiki.example:444/x") == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "gets_it"),
+    [
+        ("/logout", False),
+        ("/users/sign_out?next=/", False),
+        ("/index.php?title=Special:UserLogout&returnto=Home", False),
+        ("/?action=logoff", False),
+        ("/guide/how-to-log-out", True),
+        ("/logouts-per-day", True),
+    ],
+)
+def test_address_that_signs_out_is_asked_for_without_the_login(path: str, gets_it: bool) -> None:
+    logins = Logins([Login("wiki.example", (Cookie("a", "1", "wiki.example"),))])
+
+    assert bool(logins.headers_for(f"https://wiki.example{path}")) == gets_it
