@@ -113,11 +113,14 @@ async def export_pages(
     path: Path,
     *,
     overwrite: bool = False,
+    with_logins: bool = False,
     on_progress: Progress | None = None,
 ) -> ExportReport:
-    """Write every page, as of one moment, to a portable file."""
+    """Write every page, as of one moment, to a portable file; as `export_corpus`."""
     await update_schema(database)
-    return await export_corpus(database, path, overwrite=overwrite, on_progress=on_progress)
+    return await export_corpus(
+        database, path, overwrite=overwrite, with_logins=with_logins, on_progress=on_progress
+    )
 
 
 async def import_pages(

@@ -291,22 +291,30 @@ _NAMED_PAGES = 20
 @click.command("export", short_help="Write all pages to a portable file.")
 @click.argument("file", type=_FILE)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--with-logins", is_flag=True, help="Write pages that were read with a login, too.")
 @json_option
 @click.pass_context
-def export_command(ctx: click.Context, file: Path, overwrite: bool) -> None:
+def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins: bool) -> None:
     """Write every page of the collection to FILE, compressed when its name ends with .gz.
 
     The file has one JSON object per line. It holds texts, links and dates; vectors are made anew
-    by `webrag import`, with the model of the importing side.
+    by `webrag import`, with the model of the importing side. Pages that were read with a login of
+    yours are left out unless you ask for them.
     """
     options = run_options(ctx)
-    report = run(_export(ctx.obj, file, overwrite, options))
+    report = run(_export(ctx.obj, file, overwrite, with_logins, options))
     if options.json:
         print_json(report.model_dump(mode="json"))
         return
     click.echo(f"{report.documents:,} pages, {report.bytes:,} bytes written to {report.path}.")
     if report.left_out:
         click.echo(f"{report.left_out:,} documents without a web address were left out.", err=True)
+    if report.private:
+        click.echo(
+            f"{report.private:,} {'page' if report.private == 1 else 'pages'} read with a login"
+            " left out; --with-logins writes them, too.",
+            err=True,
+        )
 
 
 @with_settings
@@ -338,12 +346,14 @@ def import_command(ctx: click.Context, file: Path) -> None:
 
 
 async def _export(
-    settings: "Settings", file: Path, overwrite: bool, options: RunOptions
+    settings: "Settings", file: Path, overwrite: bool, with_logins: bool, options: RunOptions
 ) -> "ExportReport":
     from webrag.app import WebRAG
 
     with count_progress("Exporting pages", quiet=options.quiet) as report:
-        return await WebRAG(settings).export_corpus(file, overwrite=overwrite, on_progress=report)
+        return await WebRAG(settings).export_corpus(
+            file, overwrite=overwrite, with_logins=with_logins, on_progress=report
+        )
 
 
 async def _import(settings: "Settings", file: Path, options: RunOptions) -> "ImportReport":

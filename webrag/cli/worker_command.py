@@ -97,7 +97,8 @@ async def _work(
     logging.getLogger("procrastinate.worker").setLevel(logging.CRITICAL)
     if "fetch_host_concurrency" not in settings.model_fields_set:
         settings = settings.model_copy(update={"fetch_host_concurrency": 1})
-    async with WebRAG(settings) as rag:
+    # Anybody who may reach the queue can ask for a page.
+    async with WebRAG(settings, is_own_user=False) as rag:
         if not options.quiet:
             click.echo(f"Working on the jobs of {settings.collection}; Ctrl-C ends it.", err=True)
         await rag.work(

@@ -154,6 +154,7 @@ DOCUMENTS = Table(
             "version_given": "bool not null default false",
             "stored_at": "timestamptz",
         },
+        8: {"with_login": "bool not null default false"},
     },
 )
 
@@ -394,6 +395,8 @@ create table if not exists {schema}.past_pages (
 )""",
         "create index if not exists past_pages_url on {schema}.past_pages using hash (url)",
     ),
+    # Pages that were read with a login of the user's, which exports leave out.
+    8: tuple(DOCUMENTS.additions(8)),
 }
 
 # Made from the other tables and never asked for what they do not hold, so a collection that lacks

@@ -113,10 +113,11 @@ def format_ingest(
 
 
 def _ingest_line(page: AcquiredPage) -> str:
+    how = "; read with your login" if page.with_login else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
         f"  ({OUTCOMES[page.outcome]}; {counted(page.chunk_count, 'chunk')}, "
-        f"{counted(page.token_count, 'token')})"
+        f"{counted(page.token_count, 'token')}{how})"
     )
 
 
@@ -358,6 +359,7 @@ def _section(title: str, lines: list[str], total: int) -> list[str]:
 
 def _page_line(page: PageStatus) -> str:
     by = f" by {one_line(page.source)}" if page.source not in ("", "builtin") else ""
+    by += " with your login" if page.with_login else ""
     gone = f", gone since {_time(page.gone_at)}" if page.gone_at else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
@@ -619,4 +621,5 @@ def _title(title: str | None) -> str:
 
 def _state(stored: "PageText | PassageText") -> str:
     gone = "" if stored.gone_at is None else f", gone since {stored.gone_at:%Y-%m-%d %H:%M} UTC"
-    return f"Fetched: {stored.fetched_at:%Y-%m-%d %H:%M} UTC{gone}"
+    how = " with your login" if stored.with_login else ""
+    return f"Fetched: {stored.fetched_at:%Y-%m-%d %H:%M} UTC{how}{gone}"

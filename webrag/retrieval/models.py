@@ -121,6 +121,7 @@ class RetrievedChunk(ParentChunk):
         commit: Of a repository's file, which it was read at.
         version: Of the library that the page is about, as far as anything says one.
         library: What has that version.
+        with_login: The page was read with a login of the user's.
     """
 
     document_id: UUID
@@ -137,6 +138,7 @@ class RetrievedChunk(ParentChunk):
     commit: str | None = None
     version: str | None = None
     library: str | None = None
+    with_login: bool = False
     published_at: datetime | None = None
     fetched_at: datetime
     matches: tuple[ChildMatch, ...] = ()

@@ -114,7 +114,8 @@ def source_entry(block: EvidenceBlock) -> str:
 def _dates(page: RetrievedChunk) -> str:
     published = f"published {page.published_at:%Y-%m-%d}, " if page.published_at else ""
     version = f"version {one_line(page.version)}, " if page.version else ""
-    return f"{version}{published}fetched {page.fetched_at:%Y-%m-%d}"
+    how = " with your login" if page.with_login else ""
+    return f"{version}{published}fetched {page.fetched_at:%Y-%m-%d}{how}"
 
 
 def _heading_lines(headings: Iterable[str | None]) -> list[str]:
