@@ -57,15 +57,15 @@ async def acquire_seeds(
     acquirer: PageAcquirer,
     urls: Sequence[str],
     *,
-    timeout_s: float,
-    on_page: Callable[[AcquiredPage], None],
+    timeout_s: float | None = None,
+    on_page: Callable[[AcquiredPage], None] | None = None,
 ) -> Seeds:
     """Get pages into the corpus, all at once; nothing is left running.
 
     Args:
         acquirer: Does the work.
         urls: Canonical addresses, at least one.
-        timeout_s: Pages not there by then are given up.
+        timeout_s: Pages not there by then are given up; None to wait for all.
         on_page: Told each page as soon as it is there.
 
     Raises:
@@ -86,12 +86,13 @@ async def acquire_seeds(
                 raise
             outcomes[url] = error
         else:
-            on_page(page)
+            if on_page is not None:
+                on_page(page)
 
     async with within(timeout_s):
         await all_of(one(url) for url in urls)
     unfinished = [url for url in urls if url not in outcomes]
-    late = {url: _late(url, timeout_s) for url in unfinished}
+    late = {url: _late(url, timeout_s or 0.0) for url in unfinished}
     return _judge({url: outcomes.get(url) or late[url] for url in urls}, unfinished)
 
 
