@@ -4,7 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from llama_index.node_parser.webrag import LOSSY_FLAGS
@@ -278,6 +278,37 @@ class Searcher:
             config = config.model_copy(update={"similarity_floor": similarity_floor})
         found = await self._run(lambda: _search(request, config, vectors))
         return matched_result(found, request, vectors, embed_ms)
+
+    async def read_whole(
+        self,
+        query: str,
+        *,
+        filters: SearchFilters = NO_FILTERS,
+        mode: Literal["full_context", "auto"] = "full_context",
+        context_budget: int | None = None,
+    ) -> RetrievalResult | None:
+        """Everything that may be returned, as `retrieve` gives it; nothing is searched or embedded.
+
+        Args:
+            query: The question.
+            filters: What may be returned.
+            mode: `full_context` reads up to the budget, `auto` only what fits the full-context
+                threshold.
+            context_budget: Tokens of parents at most, at least 1; None takes the configured one.
+
+        Returns:
+            None when `auto` finds more than the threshold.
+
+        Raises:
+            InputError: The question is empty or a number is out of range.
+            StorageError: The database failed.
+        """
+        given = (query, (), filters, mode, context_budget, None, None)
+        self._check(*given)
+        choice = await self._run(lambda: self._choice(filters))
+        request = self._check(*given, choice)
+        whole = await self._run(lambda: _read_whole(request))
+        return None if whole is None else whole_result(whole, request)
 
     async def chunks_at(self, places: Sequence[tuple[UUID, int]]) -> list[RetrievedChunk]:
         """Parents by the id of their page and their index on it, in that order, scored 0.0.
