@@ -296,6 +296,7 @@ class ResearchRun:
     async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
         """Rank every part's candidates with one scorer and merge them."""
         state, config = self.state, self.components.config
+        had_failed = state.scorer_failed
         with state.clock.timed("reranking_ms"):
             scored = await self._rank_all(retrieved)
             ranked = fulfilled(scored, self.wishes, datetime.now(UTC))
@@ -312,7 +313,9 @@ class ResearchRun:
                 token_budget=config.context_budget * self.scale,
             )
         is_wider = state.pending is not None and state.pending.decision.action == "expand_recall"
-        state.merged = keeping(state.merged, merged) if is_wider else merged
+        # What one scorer ranked before another took its place cannot be ordered among the rest.
+        is_same_scorer = state.scorer_failed == had_failed
+        state.merged = keeping(state.merged, merged) if is_wider and is_same_scorer else merged
 
     async def _rank_all(
         self, retrieved: Sequence[tuple[str, RetrievalResult]]
