@@ -78,7 +78,6 @@ def whole_result(found: Found, request: RetrievalRequest) -> RetrievalResult:
 def matched_result(
     found: Found,
     request: RetrievalRequest,
-    vectors: Sequence[Sequence[float]],
     embed_ms: float,
 ) -> RetrievalResult:
     """The parents that matched, grouped by page, each with its matching children.
@@ -86,10 +85,9 @@ def matched_result(
     Args:
         found: Rows of the plan.
         request: What was asked.
-        vectors: Embedding of the question, then of each other wording.
-        embed_ms: Time they took.
+        embed_ms: Time that the embedding of the question and its wordings took.
     """
-    wordings = zip(request.wordings, vectors[1:], found.wording_idf, strict=True)
+    wordings = zip(request.wordings, found.wording_idf, strict=True)
     chunks = in_reading_order(
         (_matched_chunk(row, found.hits[row["chunk_id"]], found.texts) for row in found.parents),
         chunk=lambda chunk: chunk,
@@ -99,12 +97,8 @@ def matched_result(
     return RetrievalResult(
         mode="chunk",
         chunks=chunks,
-        query_embedding=tuple(vectors[0]),
         term_idf=found.idf,
-        wordings=tuple(
-            Wording(text=each.text, embedding=tuple(vector), term_idf=idf)
-            for each, vector, idf in wordings
-        ),
+        wordings=tuple(Wording(text=each.text, term_idf=idf) for each, idf in wordings),
         also_searched=dict(request.also_searched),
         truncated=found.is_cut,
         warnings=(*request.warnings, *_version_notes(request, chunks)),
@@ -277,7 +271,7 @@ class Searcher:
         if similarity_floor is not None:
             config = config.model_copy(update={"similarity_floor": similarity_floor})
         found = await self._run(lambda: _search(request, config, vectors))
-        return matched_result(found, request, vectors, embed_ms)
+        return matched_result(found, request, embed_ms)
 
     async def read_whole(
         self,
@@ -345,7 +339,7 @@ class Searcher:
         vectors = [self._embed_sync(each.text) for each in (request.question, *request.wordings)]
         embed_ms = (time.perf_counter() - started) * 1000
         found = self._run_sync(lambda: _search(request, self._config, vectors))
-        return matched_result(found, request, vectors, embed_ms)
+        return matched_result(found, request, embed_ms)
 
     def _choice(self, filters: SearchFilters) -> Steps[VersionChoice]:
         """Which versions the filters mean, in the state of the corpus that is read first."""

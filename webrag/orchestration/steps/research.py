@@ -25,7 +25,7 @@ from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
-from webrag.orchestration.ranking.merger import Merged, keeping, merge
+from webrag.orchestration.ranking.merger import Merged, merge, widened
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
@@ -315,7 +315,7 @@ class ResearchRun:
         is_wider = state.pending is not None and state.pending.decision.action == "expand_recall"
         # What one scorer ranked before another took its place cannot be ordered among the rest.
         is_same_scorer = state.scorer_failed == had_failed
-        state.merged = keeping(state.merged, merged) if is_wider and is_same_scorer else merged
+        state.merged = widened(state.merged, merged) if is_wider and is_same_scorer else merged
 
     async def _rank_all(
         self, retrieved: Sequence[tuple[str, RetrievalResult]]
