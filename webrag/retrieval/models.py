@@ -178,12 +178,10 @@ class Wording(_Frozen):
 
     Attributes:
         text: What the caller gave.
-        embedding: Of the text.
         term_idf: Weights of its terms, as `RetrievalResult.term_idf` of the question's.
     """
 
     text: str
-    embedding: tuple[float, ...]
     term_idf: dict[str, float]
 
 
@@ -192,7 +190,6 @@ class RetrievalResult(_Frozen):
 
     Attributes:
         chunks: Grouped by source, groups by best score, reading order within a group.
-        query_embedding: Empty in full-context mode.
         term_idf: Inverse document frequency of each query term over the searched children.
         wordings: Other wordings of the question that were searched for at the same time.
         also_searched: Words of the question that the searched pages lack, and what they have in
@@ -203,7 +200,6 @@ class RetrievalResult(_Frozen):
 
     mode: Literal["full_context", "chunk"]
     chunks: tuple[RetrievedChunk, ...]
-    query_embedding: tuple[float, ...] = ()
     term_idf: dict[str, float] = Field(default_factory=dict)
     wordings: tuple[Wording, ...] = ()
     also_searched: dict[str, str] = Field(default_factory=dict)
