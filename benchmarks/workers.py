@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,10 @@ from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.service import IngestionService
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import JobQueue
-from webrag.jobs.worker import JobWorker
+from webrag.jobs.worker import JobWorker, Tools
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
+from webrag.retrieval.verification import Verifier
 
 WORDS = ["node", "replica", "volume", "primary", "log", "retry", "quorum", "lease", "shard"]
 ENCODER = BundledEmbedding()
@@ -172,9 +174,18 @@ async def work(data_dir: Path, port: int, options: WorkerOptions, *, pooled: boo
     corpus = Corpus(database)
     embedder = Embedder(ENCODER, ENCODER.dimensions)
     indexer = Indexer(corpus, ParentChildNodeParser(), embedder)
-    acquirer = PageAcquirer(IngestionService(fetcher, pool), indexer, corpus)
+    service = IngestionService(fetcher, pool)
+    acquirer = PageAcquirer(service, indexer, corpus)
     crawler = SiteCrawler(acquirer, CrawlState(database))
-    await JobWorker(JobQueue(database), crawler, acquirer, options).run()
+
+    @contextlib.asynccontextmanager
+    async def load(_wanted: tuple[str, int]) -> AsyncIterator[Embedder]:
+        yield embedder
+
+    async def tools() -> Tools:
+        return Tools(crawler, acquirer, Verifier(corpus, database, service), load)
+
+    await JobWorker(JobQueue(database), tools, options).run()
 
 
 def serve_forks() -> None:

@@ -85,6 +85,7 @@ def _clean_environment(
     for name in os.environ:
         if name.upper().startswith(_OUR_VARIABLES) or name.upper() in _PROXY_VARIABLES:
             monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     home = tmp_path_factory.getbasetemp() / "home"
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(home / name.lower()))

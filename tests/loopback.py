@@ -1,6 +1,7 @@
 """HTTP servers for tests: on loopback, quiet, and gone afterwards with all their connections."""
 
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -37,13 +38,15 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(handler: type[QuietHandler]) -> Iterator[str]:
+def serving(handler: type[QuietHandler], *, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Answer with `handler` while the block runs; yields the base URL, without a slash."""
     server = _Server(("127.0.0.1", 0), handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         for connection in list(server.connections):

@@ -140,14 +140,27 @@ def test_containers_set_settings_there_are() -> None:
     assert named - VARIABLES == set()
 
 
-def test_containers_of_workers_set_settings_there_are_and_run_a_command_there_is() -> None:
-    compose = yaml.safe_load((ROOT / "compose.workers.yaml").read_text(encoding="utf-8"))
-    worker = compose["services"]["worker"]
+class Overlay(yaml.SafeLoader):
+    """Reads what Compose reads in a file that changes another one."""
 
-    assert set(worker["environment"]) - VARIABLES == set()
+
+Overlay.add_constructor("!reset", lambda _loader, _node: None)
+
+
+def test_containers_of_workers_set_settings_there_are_and_run_a_command_there_is() -> None:
+    text = (ROOT / "compose.workers.yaml").read_text(encoding="utf-8")
+    services = yaml.load(text, Overlay)["services"]
+    worker, server, proxy = (services[name] for name in ("worker", "webrag", "proxy"))
+
+    assert {*worker["environment"], *server["environment"]} - VARIABLES == set()
     assert worker["depends_on"].keys() <= COMPOSE["services"].keys()
     assert is_command(worker["command"])
     assert "[workers]" in DOCKERFILE
+    assert [each["deploy"]["replicas"] for each in (server, worker)] == [2, 4]
+    # The proxy has the port that one server has alone.
+    assert server["ports"] is None
+    assert proxy["ports"] == COMPOSE["services"]["webrag"]["ports"]
+    assert proxy["command"][-1] == "webrag:8765"
 
 
 def test_container_checks_its_health_where_the_server_answers() -> None:

@@ -29,6 +29,8 @@ OTHERS = {
     "claude mcp add": "the client's own; test_deployment.py looks at the part that is ours",
     "webrag web": "it serves until it is stopped; test_web_command.py starts one",
     "uv run webrag web": "the same",
+    "webrag login wiki.": "it opens a window; test_window.py signs in in one",
+    "webrag ingest ./docs --watch": "it goes on until it is stopped; test_ingest_command.py does",
     "webrag worker": "it works until it is stopped; the tests of the jobs start some",
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
     "pip install 'webrag[": "a test below looks for the extra",
@@ -169,6 +171,8 @@ def questions(corpus: str) -> None:
     Path("docs").mkdir()
     Path("docs/limits.md").write_text(f"# Limits\n\n{TOPICS}", encoding="utf-8")
     Path("notes.md").write_text("# Notes\n\nSome words to be read.", encoding="utf-8")
+    cookie = "docs.example.com\tFALSE\t/\tTRUE\t4102444800\tsession\tof-the-user"
+    Path("cookies.txt").write_text(f"# Netscape HTTP Cookie File\n{cookie}\n", encoding="utf-8")
     Path("build/sites/docs").mkdir(parents=True)
     text = f"<title>Docs</title><main><h1>Docs</h1><p>{TOPICS}</p></main>"
     Path("build/sites/docs/index.html").write_text(text, encoding="utf-8")

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -47,9 +47,9 @@ from webrag.corpus.texts import (
     year_sizes,
 )
 from webrag.errors import FetchError, InputError, PageGoneError, WebRAGError
-from webrag.ingestion.addresses import canonical_url, file_path, page_address
+from webrag.ingestion.addresses import canonical_url, file_path, is_file, page_address
 from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.files.naming import NamedSources, expand_named, named_urls
+from webrag.ingestion.files.naming import NamedSources, check_named, expand_named, named_urls
 from webrag.ingestion.git.address import is_git
 from webrag.ingestion.notes import listening
 from webrag.ingestion.versions import checked_version
@@ -182,6 +182,8 @@ class WebRAG:
             those of cross-encoders. Thresholds that the settings name replace them.
         reads_named_files: Whether naming a file or folder allows it to be read, with all below it;
             a server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
+        is_own_user: Whether who asks is the user whose logins are stored on this machine; for
+            others only those of `WEBRAG_ALLOW_LOGINS` are used.
         guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
             or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
     """
@@ -196,12 +198,14 @@ class WebRAG:
         score_profile: "ScoreProfile | str | None" = None,
         guardrails: "Sequence[Guardrail]" = (),
         reads_named_files: bool = True,
+        is_own_user: bool = True,
     ) -> None:
         self.settings = settings or load_settings()
         self._page_source = page_source
         self._reranker = (reranker, score_profile)
         self._guardrails = tuple(guardrails)
         self._files = FileAccess(map(Path, self.settings.allow_dirs), takes_names=reads_named_files)
+        self.is_own_user = is_own_user
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
@@ -287,6 +291,7 @@ class WebRAG:
                 reranker=self._reranker,
                 guardrails=self._guardrails,
                 files=self._files,
+                is_own_user=self.is_own_user,
             )
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:
@@ -679,6 +684,46 @@ class WebRAG:
         }
         return report.model_copy(update=update)
 
+    async def watch(
+        self,
+        paths: Named | Sequence[Named],
+        *,
+        version: str | None = None,
+        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+    ) -> AsyncGenerator[IngestReport, None]:
+        """Ingest files and folders, and again whatever of them changes; without end.
+
+        Of a folder the files are read that `ingest` reads. Files that are gone are marked so, and
+        stand in the report as failed.
+
+        Args:
+            paths: Of this machine.
+            version: As for `ingest`.
+            on_page: Told each file and its outcome as soon as it is known.
+
+        Yields:
+            A report of all, then one whenever something has changed.
+
+        Raises:
+            InputError: Something is no file or folder, or cannot be watched.
+        """
+        from webrag.ingestion.files.watching import changed_files, states_of
+
+        several = [paths] if isinstance(paths, (str, Path)) else list(paths)
+        addresses = [check_named(each) for each in several]
+        other = next((each for each in addresses if not is_file(each)), None)
+        if other is not None:
+            raise InputError(f"Only files and folders can be watched, and {other} is neither.")
+        roots = [file_path(each).resolve() for each in addresses]
+        limit = self.settings.fetch_max_decoded_bytes
+        # Looked at first, so that what changes while they are read is read once more.
+        before = await asyncio.to_thread(states_of, roots, max_bytes=limit)
+        yield await self.ingest(addresses, version=version, on_page=on_page)
+        batches = changed_files(roots, max_bytes=limit, before=before)
+        async with aclosing(batches):
+            async for changed in batches:
+                yield await self.ingest(changed, version=version, on_page=on_page)
+
     async def add_documents(self, documents: "Sequence[Document]") -> IngestReport:
         """Index LlamaIndex documents, as pages that nobody has to be asked for.
 
@@ -934,6 +979,26 @@ class WebRAG:
         wanted = [urls] if isinstance(urls, str) else list(urls)
         return await self.jobs.enqueue_pages(wanted, refresh=refresh)
 
+    async def enqueue_verification(
+        self, citations: Citation | Sequence[Citation], *, live: bool = True
+    ) -> "Job":
+        """Let a worker check quotations, as `verify` does here; pages that do not answer, again.
+
+        Args:
+            citations: The quotations, each with its page and, if known, its place.
+            live: Also fetch the pages as they are now.
+
+        Returns:
+            The job; `await rag.jobs.job(number)` later has the checks in its report.
+
+        Raises:
+            ConfigurationError: The extra `workers` is not installed.
+            InputError: A URL, a quotation or its offsets cannot be used; nothing was enqueued.
+            StorageError: The database failed.
+        """
+        given = [citations] if isinstance(citations, Citation) else list(citations)
+        return await self.jobs.enqueue_citations(given, live=live)
+
     async def work(
         self,
         options: "WorkerOptions | None" = None,
@@ -954,7 +1019,10 @@ class WebRAG:
         """
         from webrag.wiring.jobs import make_worker
 
-        worker = await asyncio.to_thread(make_worker, await self._current_parts(), options, on_turn)
+        await self._current_parts()
+        worker = await asyncio.to_thread(
+            make_worker, self.settings, self.jobs, self._current_parts, options, on_turn
+        )
         await worker.run(until_empty=until_empty)
 
     # What is stored; these need an open WebRAG.
@@ -1178,9 +1246,16 @@ class WebRAG:
             )
 
     async def export_corpus(
-        self, path: Path, *, overwrite: bool = False, on_progress: "Progress | None" = None
+        self,
+        path: Path,
+        *,
+        overwrite: bool = False,
+        with_logins: bool = False,
+        on_progress: "Progress | None" = None,
     ) -> "ExportReport":
         """Write every page, as of one moment, to a portable file; compressed if it ends with .gz.
+
+        Pages that were read with a login are left out unless `with_logins` asks for them.
 
         Raises:
             InputError: The file exists, cannot be written, or nothing is stored.
@@ -1189,7 +1264,11 @@ class WebRAG:
 
         async with self._some_database() as database:
             return await maintenance.export_pages(
-                database, path, overwrite=overwrite, on_progress=on_progress
+                database,
+                path,
+                overwrite=overwrite,
+                with_logins=with_logins,
+                on_progress=on_progress,
             )
 
     async def import_corpus(
@@ -1245,6 +1324,30 @@ class WebRAG:
             return await maintenance.reindex(
                 database, self.settings, force=force, on_progress=on_progress
             )
+
+    async def enqueue_reindex(self, *, force: bool = False) -> "list[Job]":
+        """Let workers embed the stored text again, as `reindex` does here.
+
+        They must know the model, its key or its server; searches use the old vectors until all new
+        ones are there. What is embedded is kept when a job ends early, and the next one goes on.
+
+        Args:
+            force: Renew the vectors although the model is the same.
+
+        Returns:
+            The job that ends with the new vectors in use, then those that help it; none when the
+            collection is made with the model already.
+
+        Raises:
+            ConfigurationError: The settings choose no usable model, or the extra `workers` is not
+                installed.
+            InputError: The collection does not exist, or a job for another model has not ended.
+            StorageError: Another process is reindexing the collection.
+        """
+        from webrag import maintenance
+
+        async with self._some_database() as database:
+            return await maintenance.enqueue_reindex(database, self.settings, force=force)
 
     async def collections(self) -> list[CollectionSize]:
         """Every collection of the database with its number of pages, in alphabetical order."""

@@ -117,7 +117,7 @@ class UnusablePageError(FetchError):
         kind: What stands in the way, one word: `bot_wall`, `login_wall`, `cookie_wall`,
             `script_shell`, `soft_404`, `too_little_text`, `empty`, `not_text`, `too_large`,
             `endless_redirect`, `unsafe_markup`, `encrypted`, `scanned`, `damaged`, `unexpected`,
-            `given_up`; "" when it is none of these.
+            `given_up`, `login_expired`; "" when it is none of these.
         alternative_url: Where the page says that another version of it can be read.
     """
 

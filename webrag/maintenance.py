@@ -21,7 +21,12 @@ from webrag.corpus.maintenance.forgetting import (
     urls_to_forget,
 )
 from webrag.corpus.maintenance.importing import ImportReport, import_corpus
-from webrag.corpus.maintenance.reembedding import ReindexReport, reembed
+from webrag.corpus.maintenance.reembedding import (
+    ReindexReport,
+    chunk_ranges,
+    prepare_reembedding,
+    reembed,
+)
 from webrag.corpus.models import CollectionSize
 from webrag.corpus.schema import (
     collection_sizes,
@@ -37,8 +42,11 @@ from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
 from webrag.settings import Settings
 from webrag.wiring.embeddings import choose_embedding, load_embedder
+from webrag.wiring.jobs import open_queue
 
 if TYPE_CHECKING:
+    from webrag.jobs.models import Job
+
     # WebRAG has the parts when it calls; forgetting a page needs none of what they import.
     from webrag.wiring.assembly import Parts
 
@@ -48,6 +56,7 @@ __all__ = [
     "clear",
     "collections",
     "drop_collection",
+    "enqueue_reindex",
     "export_pages",
     "forget",
     "import_pages",
@@ -58,6 +67,8 @@ Progress = Callable[[int, int], None]
 """Told what is done, and of how many."""
 
 _SAMPLE = 100
+
+_PARTS = 16  # of a collection, embedded by as many workers at once
 
 
 async def forget(
@@ -102,11 +113,14 @@ async def export_pages(
     path: Path,
     *,
     overwrite: bool = False,
+    with_logins: bool = False,
     on_progress: Progress | None = None,
 ) -> ExportReport:
-    """Write every page, as of one moment, to a portable file."""
+    """Write every page, as of one moment, to a portable file; as `export_corpus`."""
     await update_schema(database)
-    return await export_corpus(database, path, overwrite=overwrite, on_progress=on_progress)
+    return await export_corpus(
+        database, path, overwrite=overwrite, with_logins=with_logins, on_progress=on_progress
+    )
 
 
 async def import_pages(
@@ -154,6 +168,35 @@ async def reindex(
     async with AsyncExitStack() as stack:
         embedder, _ = await load_embedder(settings, choice, stack)
         return await reembed(database, embedder, choice.name, force=force, on_progress=on_progress)
+
+
+async def enqueue_reindex(
+    database: Database, settings: Settings, *, force: bool = False
+) -> "list[Job]":
+    """Let workers embed the stored text again with the model that a new collection would get.
+
+    Raises:
+        ConfigurationError: The settings choose no usable model, or the extra `workers` is not
+            installed.
+        InputError: The collection does not exist, or a job for another model has not ended.
+        StorageError: Another process is reindexing the collection.
+    """
+    queue = open_queue(database)
+    found = await update_schema(database)
+    choice = await _embedding(settings, found if force else None)
+    wanted = (choice.name, choice.dimensions)
+    if found == wanted and not force:
+        return []
+    under_way = await queue.unfinished_embedding() if found else None
+    if under_way is None:
+        await prepare_reembedding(database, wanted)
+        return await queue.enqueue_embedding(wanted, await chunk_ranges(database, _PARTS))
+    if under_way.request.embedding and under_way.request.embedding.wanted != wanted:
+        raise InputError(
+            f"Job {under_way.id} makes {under_way.request.subject}; it has not ended.",
+            hint=f"Wait for it, or cancel it with `webrag jobs cancel {under_way.id}`.",
+        )
+    return [under_way]
 
 
 async def collections(database: Database) -> list[CollectionSize]:

@@ -20,6 +20,8 @@ from llama_index.core.schema import (
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.node_parser.webrag import FLAG_KEYS, ParentChildNodeParser
 
+from webrag.embedding.bundled import BundledEmbedding
+
 
 def by_level(nodes: Sequence[BaseNode], level: str) -> list[TextNode]:
     return [
@@ -122,14 +124,15 @@ def test_a_pickled_parser_cuts_alike() -> None:
     )
 
 
-def test_a_pipeline_of_several_processes_cuts_alike() -> None:
+def test_a_pipeline_of_several_processes_cuts_and_embeds_alike() -> None:
     documents = [Document(text=f"# {n}\n\ntext", id_=str(n)) for n in range(2)]
-    pipeline = IngestionPipeline(transformations=[ParentChildNodeParser()], disable_cache=True)
+    steps = [ParentChildNodeParser(), BundledEmbedding()]
+    pipeline = IngestionPipeline(transformations=steps, disable_cache=True)
 
     nodes = pipeline.run(documents=documents, num_workers=2)
 
-    assert [node.node_id for node in nodes] == [
-        node.node_id for node in pipeline.run(documents=documents)
+    assert [(node.node_id, node.embedding) for node in nodes] == [
+        (node.node_id, node.embedding) for node in pipeline.run(documents=documents)
     ]
 
 

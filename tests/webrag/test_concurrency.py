@@ -26,6 +26,7 @@ OWNERS = {
     "webrag/corpus/acquirer.py": "a flight, ended by the last caller who leaves",
     "webrag/orchestration/links/expander.py": "the table of running fetches, ended with the round",
     "webrag/ingestion/browser/renderer.py": "the drawing, which ends what is under way",
+    "webrag/ingestion/logins/window.py": "the sign-in, which ends the opening of its page",
     "webrag/ingestion/git/clone.py": "the clone, which waits for the program",
     "webrag/jobs/worker.py": "the worker, whose end waits for what it started",
     "webrag/mcp_server/authorization/memories.py": "the memories, whose close waits",
@@ -49,6 +50,7 @@ BORROWERS = {
     "webrag/embedding/served.py": "closes connections",
     "webrag/ingestion/firecrawl/client.py": "imports a package",
     "webrag/ingestion/files/naming.py": "lists folders that the user named, within limits",
+    "webrag/ingestion/files/watching.py": "lists folders that the user named, within limits",
     "webrag/ingestion/git/clone.py": "makes, measures and removes folders",
     "webrag/ingestion/git/source.py": "lists folders of a clone, within limits",
     "webrag/maintenance.py": "loads a model",
@@ -57,6 +59,7 @@ BORROWERS = {
     "webrag/web/corpus.py": "writes files for an export and from an upload",
     "webrag/wiring/assembly.py": "loads models",
     "webrag/wiring/embeddings.py": "loads a model",
+    "webrag/wiring/jobs.py": "imports packages and loads a model",
     "webrag/wiring/langsmith_tracing.py": "sends what is left, with a limit",
     "webrag/process_pool/pool.py": "ends processes",
 }

@@ -27,7 +27,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
 from mcp import Client
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, folders, restore
 from tests.webrag.wiring.tiny_bert import write_cross_encoder
@@ -59,7 +59,12 @@ from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings
 from webrag.wiring.embeddings import choose_embedding
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
-from webrag.wiring.page_sources import BuiltinSource, choose_page_source, choose_renderer
+from webrag.wiring.page_sources import (
+    BuiltinSource,
+    choose_logins,
+    choose_page_source,
+    choose_renderer,
+)
 from webrag.wiring.rerankers import choose_reranker
 from webrag.wiring.tokenizer import choose_tokenizer
 from webrag.wiring.tracing import choose_tracer
@@ -277,6 +282,15 @@ async def readable_file(_: Lab, settings: Settings) -> Any:
         return type(error).__name__
 
 
+HEADERS = SecretStr('{"wiki.example": {"X-Key": "t0ken-9876543210"}}')
+
+
+async def served_login(_: Lab, settings: Settings) -> Any:
+    """What a server, whose callers are others, sends to a host that has a login."""
+    logins = choose_logins(settings, is_own_user=False)
+    return logins.headers_for("https://wiki.example/")
+
+
 def fetched(path: str = "/", *, look: str = "outcome", local: bool = True) -> Observe:
     """A fetch of the built-in fetcher from a site with a page of each kind."""
 
@@ -345,7 +359,9 @@ async def read_shell(lab: Lab, settings: Settings) -> Any:
 
 
 def chosen_browser(settings: Settings) -> Any:
-    renderer = choose_renderer(settings, BuiltinSource(settings.fetch_config(), SimpleNamespace))
+    renderer = choose_renderer(
+        settings, BuiltinSource(settings.fetch_config(), SimpleNamespace, SimpleNamespace)
+    )
     assert isinstance(renderer, BrowserRenderer)
     return renderer.executable
 
@@ -685,6 +701,8 @@ ROWS = (
     # Fetching.
     Row("allow_hosts", ((), ("127.0.0.1",)), fetched(local=False)),
     Row("allow_dirs", ((), (str(Path(__file__).parent),)), readable_file),
+    Row("allow_logins", ((), ("wiki.example",)), served_login, {"login_headers": HEADERS}),
+    Row("login_headers", (None, HEADERS), served_login, {"allow_logins": ("wiki.example",)}),
     Row("user_agent", ("One/1", "Two/2"), fetched(look="user-agent")),
     Row("fetch_timeout", (0.1, 20.0), fetched("/slow")),
     Row("fetch_max_bytes", (1_024, 5_000_000), fetched("/long")),

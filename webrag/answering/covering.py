@@ -12,6 +12,7 @@ from webrag.answering.english.kinds import AnswerKind, answer_kind, asked_parts,
 from webrag.answering.english.support import identifiers
 from webrag.answering.evidence import Evidence, Gathered
 from webrag.answering.models import AnswerCitation, AnswerPart, ExecutionPlan
+from webrag.orchestration.confidence import log_odds
 from webrag.retrieval.quotes import Encode, term_coverage
 
 __all__ = [
@@ -35,7 +36,6 @@ _TERMS: Final = 1.95
 _MEANING: Final = 1.6
 _RELEVANCE: Final = 0.27
 _WITH_WORDINGS: Final = 1.0
-_EDGE: Final = 1e-3
 
 # An answer that leaves a part of the question out is one in part, whatever the rest is worth.
 _IN_PART: Final = 0.69
@@ -160,7 +160,7 @@ def covering(
         _CONSTANT
         + _TERMS * terms
         + _MEANING * max(map(max, alike), default=0.0)
-        + _RELEVANCE * _logit(best)
+        + _RELEVANCE * log_odds(best)
         + _WITH_WORDINGS * bool(gathered.wordings)
     )
     missing = _missing(plan, gathered, said, encode)
@@ -226,8 +226,3 @@ def _by_name(plan: ExecutionPlan, said: Sequence[Said]) -> float:
     whole = "\n".join(f"{each.place}\n{each.text}" for each in said)
     found = [holds_name(name, whole) for name in names]
     return 1.0 if any(found) or not found else _OF_ANOTHER
-
-
-def _logit(probability: float) -> float:
-    bounded = min(max(probability, _EDGE), 1 - _EDGE)
-    return math.log(bounded / (1 - bounded))

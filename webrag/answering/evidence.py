@@ -11,8 +11,6 @@ from webrag.answering.english.screening import UnquotableSpan, unquotable_spans
 from webrag.answering.models import AnswerConfig, AnswerRequest, ExecutionPlan, RetrieveStep
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer
-from webrag.corpus.models import AcquiredPage
-from webrag.errors import FetchError
 from webrag.ingestion.notes import listening
 from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import confidence, coverage, quality
@@ -20,6 +18,7 @@ from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import ProgressCallback, RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.ranking.merger import union
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
+from webrag.orchestration.steps.research import acquire_seeds
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
@@ -326,7 +325,8 @@ class NamedPages:
         Raises:
             FetchError: None of the pages could be obtained.
             ProviderError: None of them could be embedded.
-            StorageError: The database failed.
+            StorageError: None of them could be stored.
+            DatabaseUnavailableError: The database cannot be reached.
         """
         if request.as_of is not None:
             return (*request.urls, *request.stored) or None, ()
@@ -337,24 +337,13 @@ class NamedPages:
                 return None, ()
         if request.deep:
             return await self._deep(request, progress)
+        for url in request.urls:
+            await progress("ingestion", f"Checking if {url} is indexed...")
         notes: dict[str, None] = {}
         with listening(lambda sentence: notes.update({sentence: None})):
-            outcomes = await all_of(self._one(url, progress) for url in request.urls)
-        pages = [each.url for each in outcomes if isinstance(each, AcquiredPage)]
-        failures = [each for each in outcomes if isinstance(each, FetchError)]
-        if not pages:
-            raise failures[0]
-        return [*pages, *request.stored], (
-            *notes,
-            *(f"{each.url} could not be read: {each}" for each in failures),
-        )
-
-    async def _one(self, url: str, progress: ProgressCallback) -> AcquiredPage | FetchError:
-        await progress("ingestion", f"Checking if {url} is indexed...")
-        try:
-            return await self._acquirer.acquire(url)
-        except FetchError as error:
-            return error
+            seeds = await acquire_seeds(self._acquirer, request.urls)
+        pages = (page.url for page in seeds.pages)
+        return [*pages, *request.stored], (*notes, *seeds.warnings)
 
     async def _deep(
         self, request: AnswerRequest, progress: ProgressCallback

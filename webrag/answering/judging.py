@@ -47,9 +47,9 @@ __all__ = [
     "ORIGINAL_WEIGHT",
     "REVISED_WEIGHT",
     "Band",
-    "Meaning",
     "Reflector",
     "TextEncoder",
+    "TextSimilarity",
     "answer_confidence",
     "band_of",
     "diagnoses",
@@ -379,7 +379,7 @@ class TextEncoder(Protocol):
         """The vector of a text."""
 
 
-class Meaning:
+class TextSimilarity:
     """Similarity of texts; safe to share between threads.
 
     Args:
@@ -393,7 +393,7 @@ class Meaning:
 
         self._vector = vector
 
-    def similarity(self, left: str, right: str) -> float:
+    def between(self, left: str, right: str) -> float:
         """Cosine of two texts, [-1, 1]; 0 when one has no word the encoder knows."""
         one, other = self._vector(left), self._vector(right)
         norm = float(np.linalg.norm(one) * np.linalg.norm(other))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
-from webrag.cli.output import error_value, print_brief, print_columns, print_json
+from webrag.cli.output import error_value, print_brief, print_columns, print_jobs, print_json
 from webrag.cli.progress import count_progress
 from webrag.cli.running import run
 from webrag.errors import InputError, WebRAGError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webrag.corpus.maintenance.importing import ImportReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.corpus.models import CollectionSize, CorpusStatus, SiteSize
+    from webrag.jobs.models import Job
     from webrag.settings import Settings
 
 __all__ = [
@@ -119,25 +120,31 @@ def forget_command(
 @with_settings
 @click.command("reindex", short_help="Embed the stored text with another model.")
 @click.option("--force", is_flag=True, help="Renew all vectors although the model is the same.")
+@click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
 @json_option
 @click.pass_context
-def reindex_command(ctx: click.Context, force: bool) -> None:
+def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
     """Embed all stored text again, with the model that EMBEDDING_PROVIDER and EMBEDDING_MODEL name.
 
     Searches go on with the old vectors until the new ones are complete. Interrupted, it goes on
-    where it stopped when it is run again.
+    where it stopped when it is run again. With --queue, several workers may embed at once; leave
+    EMBEDDING_PROVIDER unset where they run.
     """
+    from webrag.presentation.reports import format_reindexing
+
     options = run_options(ctx)
+    if queue:
+        jobs = run(_enqueue_reindex(ctx.obj, force))
+        if jobs or options.json:
+            print_jobs(jobs, is_json=options.json)
+        else:
+            click.echo("The collection is made with this model already; nothing was enqueued.")
+        return
     report = run(_reindex(ctx.obj, force, options))
     if options.json:
         print_json(report.model_dump(mode="json"))
-    elif report.was_current:
-        click.echo(f"The collection is made with {report.model} already; nothing was done.")
     else:
-        click.echo(
-            f"{report.chunks:,} chunks have vectors of {report.model} ({report.dimensions}"
-            f" dimensions) in place of {report.previous_model}; {report.embedded:,} were embedded."
-        )
+        click.echo(format_reindexing(report))
         if report.failed:
             click.echo(_without_vectors(report), err=True)
 
@@ -210,6 +217,12 @@ async def _reindex(settings: "Settings", force: bool, options: RunOptions) -> "R
         return await WebRAG(settings).reindex(force=force, on_progress=report)
 
 
+async def _enqueue_reindex(settings: "Settings", force: bool) -> "list[Job]":
+    from webrag.app import WebRAG
+
+    return await WebRAG(settings).enqueue_reindex(force=force)
+
+
 async def _check(settings: "Settings", everything: bool, options: RunOptions) -> "CorpusCheck":
     from webrag.app import WebRAG
 
@@ -278,22 +291,30 @@ _NAMED_PAGES = 20
 @click.command("export", short_help="Write all pages to a portable file.")
 @click.argument("file", type=_FILE)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--with-logins", is_flag=True, help="Write pages that were read with a login, too.")
 @json_option
 @click.pass_context
-def export_command(ctx: click.Context, file: Path, overwrite: bool) -> None:
+def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins: bool) -> None:
     """Write every page of the collection to FILE, compressed when its name ends with .gz.
 
     The file has one JSON object per line. It holds texts, links and dates; vectors are made anew
-    by `webrag import`, with the model of the importing side.
+    by `webrag import`, with the model of the importing side. Pages that were read with a login of
+    yours are left out unless you ask for them.
     """
     options = run_options(ctx)
-    report = run(_export(ctx.obj, file, overwrite, options))
+    report = run(_export(ctx.obj, file, overwrite, with_logins, options))
     if options.json:
         print_json(report.model_dump(mode="json"))
         return
     click.echo(f"{report.documents:,} pages, {report.bytes:,} bytes written to {report.path}.")
     if report.left_out:
         click.echo(f"{report.left_out:,} documents without a web address were left out.", err=True)
+    if report.private:
+        click.echo(
+            f"{report.private:,} {'page' if report.private == 1 else 'pages'} read with a login"
+            " left out; --with-logins writes them, too.",
+            err=True,
+        )
 
 
 @with_settings
@@ -325,12 +346,14 @@ def import_command(ctx: click.Context, file: Path) -> None:
 
 
 async def _export(
-    settings: "Settings", file: Path, overwrite: bool, options: RunOptions
+    settings: "Settings", file: Path, overwrite: bool, with_logins: bool, options: RunOptions
 ) -> "ExportReport":
     from webrag.app import WebRAG
 
     with count_progress("Exporting pages", quiet=options.quiet) as report:
-        return await WebRAG(settings).export_corpus(file, overwrite=overwrite, on_progress=report)
+        return await WebRAG(settings).export_corpus(
+            file, overwrite=overwrite, with_logins=with_logins, on_progress=report
+        )
 
 
 async def _import(settings: "Settings", file: Path, options: RunOptions) -> "ImportReport":

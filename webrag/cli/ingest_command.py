@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from webrag.cli.options import RunOptions, json_option, run_options, with_options, with_settings
-from webrag.cli.output import error_value, print_brief, print_json
+from webrag.cli.output import error_value, print_brief, print_jobs, print_json, shown
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run
-from webrag.errors import InputError
+from webrag.errors import InputError, PageGoneError, WebRAGError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +70,9 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
     help="Of the library that the pages are about, as 3.2; else read from addresses and pages.",
 )
 @click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
+@click.option(
+    "--watch", is_flag=True, help="Go on, and read files again when they change; Ctrl-C ends it."
+)
 @json_option
 @click.pass_context
 def ingest_command(
@@ -79,12 +82,13 @@ def ingest_command(
     refresh: bool,
     version: str | None,
     queue: bool,
+    watch: bool,
     **crawl: Any,
 ) -> None:
     """Fetch and index every URL, file, and file of a folder, each completely or not at all.
 
     Of a folder what .gitignore names, hidden files and kinds that hold no text are left out; the
-    next time only files that were changed are read.
+    next time only files that were changed are read. With --watch that time is whenever one changes.
 
     With --max-pages, --depth, --scope, --include or --exclude, URL is where a crawl of its site
     starts. Repeat an interrupted crawl to go on where it was. In a PATTERN, * stands for any
@@ -108,6 +112,10 @@ def ingest_command(
         raise InputError(
             "--version goes with --queue only where a site is crawled; leave --queue out."
         )
+    if watch:
+        _check_watch(ctx, chosen, refresh=refresh, queue=queue)
+        run(_watch(ctx.obj, urls, label, run_options(ctx)))
+        return
     if chosen and label:
         chosen |= {"version": label}
     if queue:
@@ -119,18 +127,59 @@ def ingest_command(
     _ingest_site(ctx, urls[0], chosen | {"refresh": refresh})
 
 
+def _check_watch(ctx: click.Context, chosen: dict[str, Any], *, refresh: bool, queue: bool) -> None:
+    named = {"--queue": queue, "--refresh": refresh, "--json": run_options(ctx).json}
+    named |= {f"--{name.replace('_', '-')}": True for name in chosen}
+    excluded = next((name for name, is_given in named.items() if is_given), None)
+    if excluded is not None:
+        raise InputError(f"--watch reads files and folders without end; leave {excluded} out.")
+
+
+async def _watch(
+    settings: "Settings", paths: tuple[str, ...], version: str | None, options: RunOptions
+) -> None:
+    from contextlib import aclosing
+
+    from webrag.app import WebRAG
+
+    is_watching = False
+
+    def tell(url: str, outcome: "AcquiredPage | WebRAGError") -> None:
+        line = _change(url, outcome)
+        if is_watching and line and not options.quiet:
+            click.echo(shown(line))
+
+    async with (
+        WebRAG(settings) as rag,
+        aclosing(rag.watch(paths, version=version, on_page=tell)) as reports,
+    ):
+        async for report in reports:
+            if not is_watching:
+                _print_report(report)
+                if not options.quiet:
+                    click.echo("Watching for changes; Ctrl-C ends it.", err=True)
+            is_watching = True
+
+
+def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
+    """One line about a file that changed; "" where its text is what it was."""
+    if isinstance(outcome, PageGoneError):
+        return f"gone     {url}"
+    if isinstance(outcome, WebRAGError):
+        return f"failed   {url}: {outcome}"
+    word = {"indexed": "added", "updated": "updated"}.get(outcome.outcome)
+    many = "1 chunk" if outcome.chunk_count == 1 else f"{outcome.chunk_count:,} chunks"
+    return f"{word:<8} {outcome.url} ({many})" if word else ""
+
+
 def _enqueue(
     ctx: click.Context, urls: tuple[str, ...], chosen: dict[str, Any], refresh: bool
 ) -> None:
-    from webrag.presentation.jobs import format_jobs
     from webrag.wiring.jobs import require_workers
 
     require_workers()
     jobs = run(_enqueued(ctx.obj, urls, chosen, refresh))
-    if run_options(ctx).json:
-        print_json({"jobs": [job.model_dump(mode="json") for job in jobs]})
-    else:
-        print_brief(format_jobs(jobs))
+    print_jobs(jobs, is_json=run_options(ctx).json)
 
 
 async def _enqueued(
@@ -154,10 +203,10 @@ def _ingest_pages(
     options = run_options(ctx)
     report = run(_fetch_pages(ctx.obj, urls, refresh, version, options))
     if options.json:
-        shown = report.model_dump(mode="json")
+        value = report.model_dump(mode="json")
         if report.failed:
-            shown["error"] = error_value("FetchError", _failure(report))
-        print_json(shown)
+            value["error"] = error_value("FetchError", _failure(report))
+        print_json(value)
     else:
         _print_report(report)
         _suggest_crawl(report, options)
@@ -194,7 +243,6 @@ async def _fetch_pages(
     options: RunOptions,
 ) -> "IngestReport":
     from webrag.app import WebRAG
-    from webrag.errors import WebRAGError
 
     with page_progress(quiet=options.quiet) as (begin, advance):
 

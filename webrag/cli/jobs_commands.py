@@ -11,7 +11,7 @@ from webrag.cli.running import run
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import timedelta
 
     from webrag.jobs.models import Job, JobKind, Schedule
@@ -22,10 +22,12 @@ __all__ = ["jobs_command", "schedule_command"]
 
 _T = TypeVar("_T")
 
+_KINDS: "Sequence[JobKind]" = ("page", "site", "citation", "embedding")
+
 
 @click.group("jobs", short_help="List, show, cancel and retry jobs.")
 def jobs_command() -> None:
-    """Look after what `webrag ingest --queue` and `webrag schedule` have enqueued.
+    """Look after what `--queue` of ingest, verify and reindex, and schedules have enqueued.
 
     Needs the extra `workers`: pip install 'webrag[workers]'.
     """
@@ -34,7 +36,7 @@ def jobs_command() -> None:
 @jobs_command.command("list")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
 @click.option("--unfinished", is_flag=True, help="Only jobs that wait or run.")
-@click.option("--kind", type=click.Choice(["page", "site"]), help="Only jobs of this kind.")
+@click.option("--kind", type=click.Choice(_KINDS), help="Only jobs of this kind.")
 @json_option
 @click.pass_context
 def list_command(

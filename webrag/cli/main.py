@@ -26,6 +26,7 @@ from webrag.cli.demo_command import demo_command
 from webrag.cli.eval_command import compare_command, eval_command
 from webrag.cli.ingest_command import ingest_command
 from webrag.cli.jobs_commands import jobs_command, schedule_command
+from webrag.cli.login_commands import login_command, logins_command, logout_command
 from webrag.cli.mcp_command import mcp_command
 from webrag.cli.models_command import models_command
 from webrag.cli.options import RunOptions, run_options, with_settings
@@ -97,6 +98,9 @@ main.add_command(search_command)
 main.add_command(ask_command)
 main.add_command(read_command)
 main.add_command(ingest_command)
+main.add_command(login_command)
+main.add_command(logins_command)
+main.add_command(logout_command)
 main.add_command(worker_command)
 main.add_command(jobs_command)
 main.add_command(schedule_command)

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from webrag.errors import InputError
 from webrag.ingestion.characters import normalize_characters
+
+if TYPE_CHECKING:
+    from webrag.jobs.models import Job
 
 __all__ = [
     "as_json",
@@ -21,6 +24,7 @@ __all__ = [
     "print_brief",
     "print_columns",
     "print_figures",
+    "print_jobs",
     "print_json",
     "print_text",
     "shown",
@@ -34,6 +38,16 @@ def print_brief(text: str) -> None:
     if may_be_terminal(sys.stdout) and _has_colours():
         text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
     click.echo(text)
+
+
+def print_jobs(jobs: "Sequence[Job]", *, is_json: bool) -> None:
+    """Print what was enqueued, one line for each job."""
+    from webrag.presentation.jobs import format_jobs
+
+    if is_json:
+        print_json({"jobs": [job.model_dump(mode="json") for job in jobs]})
+    else:
+        print_brief(format_jobs(jobs))
 
 
 def print_text(text: str, *, pager: bool) -> None:

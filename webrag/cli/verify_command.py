@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webrag.cli.options import json_option, run_options, with_settings
-from webrag.cli.output import print_brief, print_json
+from webrag.cli.output import print_brief, print_jobs, print_json
 from webrag.cli.running import run
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
+    from webrag.jobs.models import Job
     from webrag.retrieval.citation_checks import Citation, CitationCheck
     from webrag.settings import Settings
 
 __all__ = ["verify_command"]
-
-_VERBATIM = ("exact", "moved")
 
 
 @with_settings
@@ -32,6 +31,7 @@ _VERBATIM = ("exact", "moved")
     help="JSON list of objects with url, quote and, if known, char_start and char_end; - is stdin.",
 )
 @click.option("--no-live", is_flag=True, help="Fetch nothing: look at the stored pages only.")
+@click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
 @json_option
 @click.pass_context
 def verify_command(
@@ -41,22 +41,29 @@ def verify_command(
     chars: str | None,
     file: Path | None,
     no_live: bool,
+    queue: bool,
 ) -> None:
     """Check that QUOTE is verbatim in the stored page URL and still on the live page.
 
-    Exit code 1 when a quotation is not verbatim in the stored version.
+    Exit code 1 when a quotation is not verbatim in the stored version. With --queue, `webrag jobs
+    show` says what was found; pages that do not answer are tried again for an hour and a half.
     """
     from webrag.presentation.reports import format_verification
+    from webrag.retrieval.citation_checks import VERBATIM
 
     if (file is None) == (url is None) or (url is None) != (quote is None):
         raise InputError("Give URL and QUOTE, or --from with a file of citations.")
     given = _read(file) if file is not None else [_given(str(url), str(quote), chars)]
+    if queue:
+        job = run(_enqueued(ctx.obj, given, live=not no_live))
+        print_jobs([job], is_json=run_options(ctx).json)
+        return
     checks = run(_verify(ctx.obj, given, live=not no_live))
     if run_options(ctx).json:
         print_json({"checks": [check.model_dump(mode="json") for check in checks]})
     else:
         print_brief(format_verification(checks))
-    if any(check.stored.state not in _VERBATIM for check in checks):
+    if any(check.stored.state not in VERBATIM for check in checks):
         ctx.exit(1)
 
 
@@ -67,6 +74,15 @@ async def _verify(
 
     async with WebRAG(settings) as rag:
         return await rag.verify(citations, live=live)
+
+
+async def _enqueued(settings: "Settings", citations: "list[Citation]", *, live: bool) -> "Job":
+    from webrag.app import WebRAG
+    from webrag.wiring.jobs import require_workers
+
+    require_workers()
+    async with WebRAG(settings) as rag:
+        return await rag.enqueue_verification(citations, live=live)
 
 
 def _given(url: str, quote: str, chars: str | None) -> "Citation":

@@ -1,15 +1,17 @@
 """`webrag worker`: do jobs."""
 
 import logging
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from webrag.cli.options import RunOptions, run_options, with_settings
+from webrag.cli.options import RunOptions, parse_age, run_options, with_settings
 from webrag.cli.output import shown
 from webrag.cli.running import run
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from webrag.jobs.models import JobKind
     from webrag.jobs.queue import Turn
     from webrag.jobs.worker import TurnEnd
@@ -28,7 +30,8 @@ def parse_queues(
 
     names = [name.strip() for name in value.split(",")]
     if unknown := [name for name in names if name not in get_args(JobKind)]:
-        raise click.BadParameter(f"{unknown[0]!r} is no kind of job; there are page and site.")
+        known = ", ".join(get_args(JobKind))
+        raise click.BadParameter(f"{unknown[0]!r} is no kind of job; allowed are {known}.")
     return tuple(dict.fromkeys(names))  # type: ignore[arg-type]  # checked above
 
 
@@ -45,7 +48,13 @@ def parse_queues(
     "--queues",
     metavar="KIND,...",
     callback=parse_queues,
-    help="Only jobs of these kinds: page, site.  [default: all]",
+    help="Only jobs of these kinds: page, site, citation, embedding.  [default: all]",
+)
+@click.option(
+    "--keep",
+    metavar="AGE",
+    callback=parse_age,
+    help="How long jobs can be seen after they have ended.  [default: 30d]",
 )
 @click.option("--until-empty", is_flag=True, help="End as soon as no job waits.")
 @click.pass_context
@@ -54,24 +63,23 @@ def worker_command(
     /,
     concurrency: int,
     queues: "tuple[JobKind, ...] | None",
+    keep: "timedelta | None",
     until_empty: bool,
 ) -> None:
-    """Fetch and index what `webrag ingest --queue` and `webrag schedule` ask for.
+    """Do what --queue of ingest, verify and reindex, and `webrag schedule` ask for.
 
     Start as many as you like, on any machine with the same WEBRAG_DATABASE_URL. Ctrl-C finishes the
     pages under way; what a worker leaves behind, others take over.
 
     Needs the extra `workers`: pip install 'webrag[workers]'.
     """
-    run(_work(ctx.obj, concurrency, queues, until_empty, run_options(ctx)))
+    chosen: dict[str, Any] = {"concurrency": concurrency, "queues": queues}
+    chosen |= {} if keep is None else {"kept": keep}
+    run(_work(ctx.obj, chosen, until_empty, run_options(ctx)))
 
 
 async def _work(
-    settings: "Settings",
-    concurrency: int,
-    queues: "tuple[JobKind, ...] | None",
-    until_empty: bool,
-    options: RunOptions,
+    settings: "Settings", chosen: dict[str, Any], until_empty: bool, options: RunOptions
 ) -> None:
     from webrag.app import WebRAG
     from webrag.wiring.jobs import require_workers
@@ -83,17 +91,18 @@ async def _work(
         if not options.quiet:
             said = end.outcome or "waits for its next turn"
             why = f": {end.reason}" if end.reason else ""
-            click.echo(shown(f"Job {turn.job} ({turn.request.url}) {said}{why}"), err=True)
+            click.echo(shown(f"Job {turn.job} ({turn.request.subject}) {said}{why}"), err=True)
 
     # What became of a job is told below.
     logging.getLogger("procrastinate.worker").setLevel(logging.CRITICAL)
     if "fetch_host_concurrency" not in settings.model_fields_set:
         settings = settings.model_copy(update={"fetch_host_concurrency": 1})
-    async with WebRAG(settings) as rag:
+    # Anybody who may reach the queue can ask for a page.
+    async with WebRAG(settings, is_own_user=False) as rag:
         if not options.quiet:
             click.echo(f"Working on the jobs of {settings.collection}; Ctrl-C ends it.", err=True)
         await rag.work(
-            WorkerOptions(concurrency=concurrency, queues=queues),
+            WorkerOptions(**chosen),
             until_empty=until_empty,
             on_turn=tell,
         )

@@ -203,4 +203,5 @@ def acquired_page(
         token_count=page.token_count,
         source=page.source,
         version=None if page.edition is None else page.edition.version,
+        with_login=page.with_login,
     )

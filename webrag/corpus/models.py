@@ -75,6 +75,7 @@ class StoredPage(_Frozen):
         source: Name of the page source this version came from.
         edition: The version of a library that it belongs to.
         stored_at: When the site first delivered this text, as far as is known.
+        with_login: It was read with a login of the user's.
     """
 
     page_id: int
@@ -93,6 +94,7 @@ class StoredPage(_Frozen):
     source: str = ""
     edition: Edition | None = None
     stored_at: datetime | None = None
+    with_login: bool = False
 
 
 class AcquiredPage(_Frozen):
@@ -105,6 +107,7 @@ class AcquiredPage(_Frozen):
         chunks_embedded: Child chunks that had to be embedded.
         source: Name of the page source the stored version came from.
         version: Of the library that the page is about; None where nothing says one.
+        with_login: It was read with a login of the user's.
     """
 
     url: str
@@ -119,6 +122,7 @@ class AcquiredPage(_Frozen):
     token_count: int
     source: str = ""
     version: str | None = None
+    with_login: bool = False
 
 
 class LinkCandidate(_Frozen):
@@ -167,6 +171,7 @@ class PageStatus(_Frozen):
         checked_at: When that was; None for pages stored by an earlier version of WebRAG.
         reason: Why it failed, or why the page is gone.
         source: Name of the page source the stored version came from.
+        with_login: It was read with a login of the user's.
     """
 
     url: str
@@ -180,6 +185,7 @@ class PageStatus(_Frozen):
     checked_at: datetime | None = None
     reason: str | None = None
     source: str = ""
+    with_login: bool = False
 
 
 class FailedPage(_Frozen):

@@ -35,7 +35,7 @@ __all__ = [
 _PAGE = """
     d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
     d.content_hash, d.etag, d.last_modified, d.depth, d.child_count as chunk_count,
-    d.token_count, d.gone_at, d.source,
+    d.token_count, d.gone_at, d.source, d.with_login,
     case when d.version is not null then jsonb_build_object('version', d.version,
         'library', d.library, 'root', d.edition, 'is_given', d.version_given) end as edition,
     coalesce(d.stored_at, d.fetched_at) as stored_at
@@ -134,7 +134,7 @@ async def read_counts(
 
 _LISTED: Final = """
     d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
-    d.gone_at, d.source, o.at as checked_at, o.reason,
+    d.gone_at, d.source, d.with_login, o.at as checked_at, o.reason,
     coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end) as outcome
 """
 _PORTION: Final = """
@@ -339,8 +339,9 @@ async def read_versions(
     previous = (await find_pages(connection, collection, [document.url])).get(document.url)
     if previous is None or previous.url != document.url:
         return KnownVersions(None, await _twin(connection, collection, document, links))
-    known = (previous.content_hash, previous.title, previous.edition)
-    if known != (document.content_hash, document.title, document.edition):
+    known = (previous.content_hash, previous.title, previous.edition, previous.with_login)
+    now = (document.content_hash, document.title, document.edition, document.with_login)
+    if known != now:
         return KnownVersions(previous, None)
     is_same = links == await _link_targets(connection, collection, previous.page_id)
     is_same = is_same and await _has_places(connection, collection, previous.page_id, document)

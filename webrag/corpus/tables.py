@@ -159,6 +159,7 @@ DOCUMENTS = Table(
             "version_given": "bool not null default false",
             "stored_at": "timestamptz",
         },
+        8: {"with_login": "bool not null default false"},
     },
 )
 
@@ -399,6 +400,8 @@ create table if not exists {schema}.past_pages (
 )""",
         "create index if not exists past_pages_url on {schema}.past_pages using hash (url)",
     ),
+    # Pages that were read with a login of the user's, which exports leave out.
+    8: tuple(DOCUMENTS.additions(8)),
 }
 
 _FIRST_WITH_PAST = 7

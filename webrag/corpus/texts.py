@@ -35,6 +35,7 @@ class PageText:
         markdown: The text that all offsets refer to.
         fetched_at: When the site last delivered or confirmed it.
         gone_at: When the site was first seen to say that the page does not exist.
+        with_login: It was read with a login of the user's.
     """
 
     document_id: UUID
@@ -43,6 +44,7 @@ class PageText:
     markdown: str
     fetched_at: datetime
     gone_at: datetime | None
+    with_login: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class PassageText:
     char_end: int
     fetched_at: datetime
     gone_at: datetime | None
+    with_login: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +175,7 @@ async def read_page(database: Database, document_id: UUID) -> PageText | None:
         StorageError: The database failed.
     """
     statement = sql.SQL(
-        "select document_id, url, title, markdown, fetched_at, gone_at from {}"
+        "select document_id, url, title, markdown, fetched_at, gone_at, with_login from {}"
         " where document_id = %s"
     ).format(table(database.config.collection, "documents"))
 
@@ -218,7 +221,7 @@ async def read_passage(database: Database, passage_id: UUID) -> PassageText | No
     statement = sql.SQL(
         """
         select p.id, d.document_id, d.url, d.title, p.heading, p.text, p.char_start, p.char_end,
-               d.fetched_at, d.gone_at
+               d.fetched_at, d.gone_at, d.with_login
         from {parents} p join {documents} d on d.id = p.document where p.id = %s
         """
     ).format(

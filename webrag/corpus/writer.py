@@ -205,6 +205,7 @@ _DOCUMENT_FIELDS = (
     "last_modified",
     "status",
     "source",
+    "with_login",
 )
 
 

@@ -217,6 +217,7 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         last_modified=page.last_modified,
         status=page.status,
         source=page.source,
+        with_login=page.with_login,
         edition=edition_of(meta.url, marked=meta.version, manifest=page.manifest),
     )
 

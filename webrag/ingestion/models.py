@@ -137,6 +137,7 @@ class FetchedPage(_Frozen):
         robots: Directives of the X-Robots-Tag headers that concern this reader, lower case.
         alternates: Other versions the Link header names.
         manifest: What the package that a file belongs to says of itself.
+        with_login: It was asked for with a login of the user's.
     """
 
     model_config = ConfigDict(
@@ -157,6 +158,7 @@ class FetchedPage(_Frozen):
     robots: tuple[str, ...] = ()
     alternates: tuple["Alternate", ...] = ()
     manifest: Manifest | None = None
+    with_login: bool = False
 
 
 class PageSource(Protocol):
@@ -336,6 +338,7 @@ class NormalizedDocument(_Frozen):
         source: Name of the page source.
         metadata: Of a program's own document; its chunks carry them.
         edition: The version of a library that the page belongs to; None where nothing says one.
+        with_login: It was asked for with a login of the user's.
     """
 
     url: str
@@ -360,6 +363,7 @@ class NormalizedDocument(_Frozen):
     source: str
     metadata: dict[str, Any] = Field(default_factory=dict)
     edition: Edition | None = None
+    with_login: bool = False
 
 
 def is_generic_anchor(anchor: str) -> bool:

@@ -33,6 +33,7 @@ __all__ = [
     "check_quality",
     "cookie_wall",
     "judge",
+    "leads_to_login",
     "login_wall",
     "read_signs",
     "wall_of_answer",
@@ -70,7 +71,10 @@ _BOT_HINT = (
     " meant for programs, or set FIRECRAWL_API_KEY to read it through a browser service."
 )
 
-_LOGIN_HINT = "Only pages that everyone can read are fetched; look for a public version of it."
+_LOGIN_HINT = (
+    "Look for a public version of it; if you have an account there, `webrag login HOST` lets your"
+    " own commands read it."
+)
 
 _COOKIE_HINT = (
     "Look for another address of the same text, such as a print or documentation version."
@@ -193,6 +197,14 @@ def wall_of_redirect(url: str, target: str) -> Wall | None:
     if comes_back and _CONSENT_PATH.search(there.pathname):
         return cookie_wall()
     return None
+
+
+def leads_to_login(url: str, target: str) -> bool:
+    """Whether a redirect that met a login leads to where one signs in."""
+    here, there = URL(url), URL(target)
+    if _LOGIN_HOSTS.search(there.hostname):
+        return not _LOGIN_HOSTS.search(here.hostname)
+    return bool(_LOGIN_PATH.search(there.pathname)) and not _LOGIN_PATH.search(here.pathname)
 
 
 ROBOT_TITLE = re.compile(

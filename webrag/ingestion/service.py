@@ -3,10 +3,13 @@
 import logging
 from collections.abc import Awaitable, Callable
 
+from ada_url import URL
+
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
 from webrag.ingestion.addresses import is_file, page_address
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.git.address import is_git
+from webrag.ingestion.logins.session import login_expired
 from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
     FetchedPage,
@@ -82,7 +85,7 @@ class IngestionService:
         if self._render_always and renderer is not None:
             return await self._drawn(fetched, renderer)
         try:
-            document = await self._pool.extract(fetched)
+            document = await self._extracted(fetched)
         except UnusablePageError as error:
             if error.alternative_url is not None:
                 _log.info("%s; reading its Markdown version %s", error, error.alternative_url)
@@ -121,7 +124,7 @@ class IngestionService:
     ) -> NormalizedDocument:
         other = await self._fetch(url, None, fresh)
         assert isinstance(other, FetchedPage)
-        document = await self._pool.extract(other)
+        document = await self._extracted(other)
         # The page stays what was asked for, so later requests go to it, without the validators
         # of another address.
         return document.model_copy(
@@ -130,8 +133,17 @@ class IngestionService:
                 "requested_url": page.requested_url,
                 "etag": None,
                 "last_modified": None,
+                "with_login": page.with_login or other.with_login,
             }
         )
+
+    async def _extracted(self, page: FetchedPage) -> NormalizedDocument:
+        try:
+            return await self._pool.extract(page)
+        except UnusablePageError as error:
+            if not (page.with_login and error.kind == "login_wall"):
+                raise
+            raise login_expired(page.url, URL(page.url).host, page.status) from error
 
     async def _drawn(self, page: FetchedPage, renderer: PageRenderer) -> NormalizedDocument:
         """The page as a browser draws it, with files of other sites only when it needs them."""
@@ -139,7 +151,7 @@ class IngestionService:
         while True:
             rendering = await renderer.render(page, other_sites=other_sites)
             try:
-                return await self._pool.extract(rendering.page)
+                return await self._extracted(rendering.page)
             except UnusablePageError as error:
                 if error.kind not in _TEXTLESS:
                     raise
@@ -247,11 +259,23 @@ class FallbackSource:
     A page that the first source reports as missing, forbidden or unreadable is not asked for
     again. An address that the first source may not be told is left to the second one, which
     judges it by itself. Each failure is noted for the caller; the log gets it once.
+
+    Args:
+        first: Asked for pages, as a rule.
+        second: Asked where the first cannot.
+        is_private: Addresses that the first may not be told, as a login goes with them.
     """
 
-    def __init__(self, first: PageSource, second: PageSource) -> None:
+    def __init__(
+        self,
+        first: PageSource,
+        second: PageSource,
+        *,
+        is_private: Callable[[str], Awaitable[bool]] | None = None,
+    ) -> None:
         self._first = first
         self._second = second
+        self._is_private = is_private
         self._logged: str | None = None
 
     @property
@@ -268,6 +292,8 @@ class FallbackSource:
             InputError: Not an address that can be fetched.
             FetchError: The source that was asked last could not obtain it.
         """
+        if self._is_private is not None and await self._is_private(url):
+            return await self._second.fetch(url, validators=validators, fresh=fresh)
         try:
             page = await self._first.fetch(url, validators=validators, fresh=fresh)
         except SourceUnavailableError as error:

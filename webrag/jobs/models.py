@@ -1,12 +1,15 @@
 """Jobs as their users see them, and how the reports of their turns add up. No I/O."""
 
+import hashlib
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from webrag.corpus.maintenance.reembedding import ReindexReport
 from webrag.crawling.report import CrawlOptions, SiteReport
+from webrag.retrieval.citation_checks import Citation, CitationCheck
 
 __all__ = [
     "Job",
@@ -14,6 +17,7 @@ __all__ = [
     "JobReport",
     "JobRequest",
     "JobState",
+    "NewVectors",
     "Schedule",
     "WorkerOptions",
     "merged_report",
@@ -21,7 +25,7 @@ __all__ = [
 
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
-JobKind = Literal["page", "site"]
+JobKind = Literal["page", "site", "citation", "embedding"]
 """What a job is about, and the name of the queue it waits in."""
 
 _SHOWN_FAILURES = 20
@@ -31,28 +35,79 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class JobRequest(_Frozen):
-    """What a job is asked to do: the pages of a site, or one page.
+class NewVectors(_Frozen):
+    """A model that the stored text is embedded with again, and what part of it.
 
     Attributes:
-        url: Canonical URL of the page, or of the site's first page.
-        options: How far to go; None for the page alone.
-        refresh: Ask the site again even when the stored version of a single page is fresh.
+        model: Its name, as the collection records it.
+        dimensions: Size of its vectors.
+        first: Lowest number of a chunk of this part; None in the job that embeds what is left of
+            all chunks, from the first on, and then switches over.
+        last: Highest number of a chunk of this part.
     """
 
-    url: str
+    model: str
+    dimensions: int
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def wanted(self) -> tuple[str, int]:
+        """Model and dimensions."""
+        return self.model, self.dimensions
+
+
+class JobRequest(_Frozen):
+    """What a job is asked to do: the pages of a site, one page, quotations, or new vectors.
+
+    Attributes:
+        url: Canonical URL of the page, or of the site's first page; empty for the other kinds.
+        options: How far to go on a site; None for the others.
+        refresh: Ask the site again even when the stored version of a single page is fresh.
+        citations: Quotations to check.
+        live: Check them on the pages as they are now, too.
+        embedding: New vectors to make.
+    """
+
+    url: str = ""
     options: CrawlOptions | None = None
     refresh: bool = False
+    citations: tuple[Citation, ...] = ()
+    live: bool = True
+    embedding: NewVectors | None = None
 
     @property
     def kind(self) -> JobKind:
         """What it is about."""
+        if self.embedding is not None:
+            return "embedding"
+        if self.citations:
+            return "citation"
         return "page" if self.options is None else "site"
 
     @property
     def key(self) -> str:
         """Equal for requests that one job at a time may work on; of sites, the key of the crawl."""
-        return f"page {self.url}" if self.options is None else self.options.key(self.url)
+        if self.options is not None:
+            return self.options.key(self.url)
+        if self.kind == "page":
+            return f"page {self.url}"
+        said = self.model_dump_json(include={"citations", "live", "embedding"})
+        return f"{self.kind} {hashlib.sha256(said.encode()).hexdigest()}"
+
+    @property
+    def subject(self) -> str:
+        """What it is about, in a few words."""
+        if self.embedding is not None:
+            part = self.embedding
+            which = "all chunks" if part.first is None else f"chunks {part.first} to {part.last}"
+            return f"vectors of {part.model} for {which}"
+        if not self.citations:
+            return self.url
+        pages = list(dict.fromkeys(each.url or str(each.passage_id) for each in self.citations))
+        more = f" and {len(pages) - 1} more" if len(pages) > 1 else ""
+        count = len(self.citations)
+        return f"{count:,} quotation{'' if count == 1 else 's'} of {pages[0]}{more}"
 
 
 class JobReport(_Frozen):
@@ -61,10 +116,18 @@ class JobReport(_Frozen):
     Attributes:
         site: Of a site; its `before` counts pages whose turn ended before it could report.
         outcome: Of a page: `indexed`, `updated`, `unchanged` or `stored`.
+        checks: What was found of quotations, in the order given.
+        embedded: Chunks that the job has embedded.
+        chunks: Chunks that have a new vector, and all there are; of the job that switches over.
+        reindexed: What that one came to.
     """
 
     site: SiteReport | None = None
     outcome: str | None = None
+    checks: tuple[CitationCheck, ...] = ()
+    embedded: int = 0
+    chunks: tuple[int, int] | None = None
+    reindexed: ReindexReport | None = None
 
 
 class Job(_Frozen):
@@ -131,6 +194,7 @@ class WorkerOptions(_Frozen):
         stalled_s: Seconds without one after which others take a worker's jobs over.
         grace_s: Seconds that the pages under way get when the worker is asked to stop.
         poll_s: Seconds between two looks for jobs that nobody announced.
+        kept: How long jobs can be seen after they have ended.
     """
 
     concurrency: int = Field(default=4, ge=1, le=64)
@@ -141,6 +205,7 @@ class WorkerOptions(_Frozen):
     stalled_s: float = Field(default=45.0, gt=0)
     grace_s: float = Field(default=20.0, ge=0)
     poll_s: float = Field(default=5.0, gt=0)
+    kept: timedelta = Field(default=timedelta(days=30), ge=timedelta(0))
 
 
 def merged_report(before: SiteReport | None, now: SiteReport, *, visited: int) -> SiteReport:

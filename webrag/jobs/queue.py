@@ -6,7 +6,7 @@ transaction wherever both change.
 """
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,17 +22,19 @@ from webrag.corpus.schema import lock_tables, queue_schema, table
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.crawling.scope import CrawlScope
 from webrag.errors import ConfigurationError, InputError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import canonical_url, page_address
 from webrag.jobs.models import (
     Job,
     JobKind,
     JobReport,
     JobRequest,
     JobState,
+    NewVectors,
     Schedule,
     merged_report,
 )
 from webrag.postgres.database import Database
+from webrag.retrieval.citation_checks import Citation, check_citation
 
 __all__ = ["TASK", "JobQueue", "Turn", "is_behind", "priority_of", "use_queue_schema"]
 
@@ -48,6 +50,8 @@ _PAGE_PRIORITY: Final = 1  # somebody waits for it
 _EPOCH: Final = 1_700_000_000
 
 _MOST_DEATHS: Final = 20
+
+_REMOVED_AT_ONCE: Final = 1_000
 
 _LONGEST_EVERY: Final = timedelta(days=3650)
 
@@ -78,8 +82,9 @@ async def use_queue_schema(connection: _Connection, collection: str, *, is_local
 
 
 def priority_of(request: JobRequest) -> int:
-    """Its priority from now on: pages come first, and of sites the one that has waited longest."""
-    return _PAGE_PRIORITY if request.options is None else _EPOCH - int(time.time())
+    """Its priority from now on: what is short comes first, then what has waited longest."""
+    is_short = request.kind in ("page", "citation")
+    return _PAGE_PRIORITY if is_short else _EPOCH - int(time.time())
 
 
 class JobQueue:
@@ -141,6 +146,55 @@ class JobQueue:
         wanted = dict.fromkeys(canonical_url(url) for url in urls)
         return await self._enqueue([JobRequest(url=url, refresh=refresh) for url in wanted])
 
+    async def enqueue_citations(self, citations: Sequence[Citation], *, live: bool = True) -> Job:
+        """Let a worker check quotations; `Job.report` then has what it found.
+
+        Args:
+            citations: The quotations, each with its page and, if known, its place.
+            live: Also fetch the pages as they are now; those that cannot be had are tried again.
+
+        Returns:
+            The job, as `enqueue_site`.
+
+        Raises:
+            InputError: None was given, or one cannot be used; of files, only what is stored of them
+                can be checked, as another machine may do it.
+        """
+        if not citations:
+            raise InputError("No citation was given: name at least one.")
+        for citation in citations:
+            check_citation(citation)
+            if live and citation.url and page_address(citation.url).startswith("file:"):
+                raise InputError(
+                    f"{citation.url} is a file, which the machine of a worker may not have.",
+                    hint="Check the stored version alone (--no-live), or check it here.",
+                )
+        return (await self._enqueue([JobRequest(citations=tuple(citations), live=live)]))[0]
+
+    async def enqueue_embedding(
+        self, wanted: tuple[str, int], ranges: Sequence[tuple[int, int]]
+    ) -> list[Job]:
+        """Let workers embed the stored text again, after `prepare_reembedding`.
+
+        Args:
+            wanted: Model and dimensions.
+            ranges: Parts that several workers may embed at once.
+
+        Returns:
+            The job that embeds what is left and switches over, then one for each part.
+        """
+        model, dimensions = wanted
+        whole = NewVectors(model=model, dimensions=dimensions)
+        # The first range is where the job for all of them begins.
+        parts = [NewVectors(model=model, dimensions=dimensions, first=a, last=b) for a, b in ranges]
+        return await self._enqueue([JobRequest(embedding=each) for each in (whole, *parts[1:])])
+
+    async def unfinished_embedding(self) -> Job | None:
+        """The job that makes new vectors for the whole collection, as long as it has not ended."""
+        jobs = await self.jobs(unfinished=True, kind="embedding")
+        wholes = (job for job in jobs if job.request.embedding and not job.request.embedding.first)
+        return next(wholes, None)
+
     async def jobs(
         self, *, limit: int = 100, unfinished: bool = False, kind: JobKind | None = None
     ) -> list[Job]:
@@ -178,10 +232,21 @@ class JobQueue:
     async def cancel(self, number: int) -> Job:
         """Take a job out of the queue, or stop it; pages that are stored stay.
 
+        With the job that makes new vectors for a whole collection go those that help it.
+
         Raises:
             InputError: There is none with this number, or it has ended.
         """
         job = await self.job(number)
+        if job.request.embedding and job.request.embedding.first is None:
+            for helper in await self.jobs(unfinished=True, kind="embedding"):
+                if helper.id != number:
+                    await self._cancel(helper)
+        await self._cancel(job)
+        return await self.job(number)
+
+    async def _cancel(self, job: Job) -> None:
+        number = job.id
 
         async def work(connection: _Connection) -> bool:
             await use_queue_schema(connection, self.collection, is_local=True)
@@ -201,7 +266,6 @@ class JobQueue:
 
         if not await self.database.run(work):
             raise InputError(f"Job {number} has ended: it is {job.state}.")
-        return await self.job(number)
 
     async def retry(self, number: int) -> Job:
         """Enqueue a job that failed or was cancelled once more; it goes on where it was.
@@ -268,7 +332,7 @@ class JobQueue:
         *,
         outcome: Literal["done", "failed"] | None,
         site: SiteReport | None = None,
-        page: str | None = None,
+        found: Mapping[str, Any] | None = None,
         reason: str | None = None,
         failures: int = 0,
     ) -> bool:
@@ -278,7 +342,7 @@ class JobQueue:
             turn: Which.
             outcome: Of the job; None when another turn goes on with it.
             site: What this turn did on the site.
-            page: What became of the page.
+            found: Values of `JobReport` that the turn has learned.
             reason: Why the turn or the job failed.
             failures: Turns in a row that ended in a failure worth another try.
 
@@ -288,12 +352,10 @@ class JobQueue:
 
         async def work(connection: _Connection) -> bool:
             visited = await self._visited(connection, turn.job)
-            report = JobReport(
-                site=merged_report(turn.report.site, site, visited=visited)
-                if site
-                else turn.report.site,
-                outcome=page,
-            )
+            changes = dict(found or {})
+            if site:
+                changes["site"] = merged_report(turn.report.site, site, visited=visited)
+            report = turn.report.model_copy(update=changes)
             if outcome is not None:
                 return await self._end(connection, turn, outcome, reason, report)
             # The worker lives, so it has not died of the pages it leaves behind.
@@ -321,6 +383,14 @@ class JobQueue:
             return cursor.rowcount > 0
 
         return await self.database.run(work)
+
+    async def note_progress(self, turn: Turn, report: JobReport) -> None:
+        """Let those who look at the job see how far it is."""
+        statement = self._sql(
+            "update {jobs} set report = %s where id = %s and turn = %s and ended_at is null"
+        )
+        values = (Jsonb(report.model_dump(mode="json")), turn.job, turn.number)
+        await self.database.run(lambda connection: connection.execute(statement, values))
 
     async def others_wait(self, kinds: Sequence[JobKind] | None = None) -> bool:
         """Whether a job waits for a worker now.
@@ -367,6 +437,36 @@ class JobQueue:
             await connection.execute(statement)
 
         await self.database.run(work)
+
+    async def remove_ended(self, kept: timedelta) -> int:
+        """Delete jobs that ended longer ago than this, but the latest of each schedule; how many.
+
+        What they stored stays.
+        """
+        ended = self._sql(
+            """
+            delete from {jobs} where id in (
+              select j.id from {jobs} j
+              where j.ended_at < now() - %s and (j.schedule is null or exists (
+                select from {jobs} l where l.schedule = j.schedule and l.id > j.id))
+              order by j.id limit %s)
+            returning id
+            """
+        )
+        places = self._sql("delete from {queue}.procrastinate_jobs where id = any(%s)")
+
+        async def work(connection: _Connection) -> int:
+            rows = await (await connection.execute(ended, (kept, _REMOVED_AT_ONCE))).fetchall()
+            # A trigger of procrastinate's names its tables without a schema.
+            await use_queue_schema(connection, self.collection, is_local=True)
+            await connection.execute(places, ([number for (number,) in rows],))
+            return len(rows)
+
+        removed = last = await self.database.run(work)
+        while last == _REMOVED_AT_ONCE:
+            last = await self.database.run(work)
+            removed += last
+        return removed
 
     async def set_schedule(self, url: str, options: CrawlOptions, every: timedelta) -> Schedule:
         """Visit a site again and again, for the first time as soon as a worker is free.

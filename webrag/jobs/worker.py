@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 import procrastinate
@@ -17,17 +18,23 @@ from psycopg import AsyncConnection
 
 from webrag.concurrency import ended, settled
 from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.maintenance.reembedding import is_reembedding, reembed, reembed_range
 from webrag.crawling.crawl import CrawlTurn, SiteCrawler, is_no_answer
 from webrag.crawling.queue import TurnLostError
 from webrag.crawling.report import SiteReport
-from webrag.errors import ProviderError, StorageError, WebRAGError
+from webrag.embedding.embedder import Embedder
+from webrag.errors import ConfigurationError, ProviderError, StorageError, WebRAGError
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
 from webrag.redaction import redacted_failure
+from webrag.retrieval.citation_checks import CitationCheck
+from webrag.retrieval.verification import Verifier
 
 __all__ = [
     "JobWorker",
+    "Tools",
     "TurnEnd",
+    "decide_after_check",
     "decide_after_defect",
     "decide_after_failure",
     "decide_after_visit",
@@ -42,6 +49,10 @@ _PAUSE_FACTOR: Final = 4
 _MOST_FAILURES: Final = 5
 
 _LOST_PAUSE_S: Final = 10
+
+_MOST_INTERRUPTIONS: Final = 5
+
+_TIDIED_EVERY_S: Final = 3600
 
 _MOST_REASON_CHARS: Final = 300
 
@@ -90,7 +101,9 @@ def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
         error: Why.
         failures: Turns in a row that ended in a failure before it.
     """
-    is_passing = isinstance(error, ProviderError | StorageError) or is_no_answer(error)
+    # Settings are a worker's own: those of another may fit, or of this one when it starts anew.
+    may_pass = (ConfigurationError, ProviderError, StorageError)
+    is_passing = isinstance(error, may_pass) or is_no_answer(error)
     if not is_passing:
         return TurnEnd("failed", reason=str(error))
     return _again_or_failed(str(error), failures)
@@ -115,6 +128,23 @@ def _again_or_failed(reason: str, failures: int) -> TurnEnd:
     if failures >= _MOST_FAILURES:
         return TurnEnd("failed", failures=failures, reason=reason)
     return TurnEnd(None, _FIRST_PAUSE_S * _PAUSE_FACTOR ** (failures - 1), failures, reason)
+
+
+def decide_after_check(checks: Sequence[CitationCheck], failures: int) -> TurnEnd:
+    """What follows a turn that checked quotations: pages that could not be had are tried again.
+
+    Args:
+        checks: What was found.
+        failures: Turns in a row that could not have every page.
+    """
+    unread = [check.url for check in checks if check.live.state == "unreachable"]
+    if not unread:
+        return TurnEnd("done")
+    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+    reason = f"Could not be read now: {unread[0]}{more}."
+    again = _again_or_failed(reason, failures)
+    # What was found of the others counts, and of these that they cannot be read.
+    return again._replace(outcome="done") if again.outcome else again
 
 
 class _AnotherTurn(Exception):
@@ -194,13 +224,28 @@ class _OwnJobs(JobManager):
                 return
 
 
+class Tools(NamedTuple):
+    """What jobs are done with; it fits the model that the collection is made with.
+
+    Attributes:
+        crawler: Brings in sites.
+        acquirer: Brings in pages.
+        verifier: Checks quotations.
+        load_embedder: Loads a model, given its name and dimensions.
+    """
+
+    crawler: SiteCrawler
+    acquirer: PageAcquirer
+    verifier: Verifier
+    load_embedder: Callable[[tuple[str, int]], AbstractAsyncContextManager[Embedder]]
+
+
 class JobWorker:
     """Works on the jobs of one collection, several at once.
 
     Args:
         queue: Where they are.
-        crawler: Brings in sites.
-        acquirer: Brings in pages.
+        tools: Asked for at each turn, as the collection's model may change.
         options: How to work.
         on_turn: Told of each turn that ended: what it was at and what follows.
     """
@@ -208,18 +253,18 @@ class JobWorker:
     def __init__(
         self,
         queue: JobQueue,
-        crawler: SiteCrawler,
-        acquirer: PageAcquirer,
+        tools: Callable[[], Awaitable[Tools]],
         options: WorkerOptions,
         *,
         on_turn: Callable[[Turn, TurnEnd], None] | None = None,
     ) -> None:
         self._queue = queue
-        self._crawler = crawler
-        self._acquirer = acquirer
+        self._tools = tools
         self._options = options
         self._on_turn = on_turn
         self._is_stopping = False
+        self._turns = 0
+        self._tidies_at = 0.0
 
     async def run(self, *, until_empty: bool = False) -> None:
         """Work until cancelled; the pages under way are finished first, within `grace_s`.
@@ -228,19 +273,30 @@ class JobWorker:
             until_empty: End as soon as no job waits for a worker now.
 
         Raises:
-            StorageError: The queue cannot be reached at the start.
+            StorageError: The queue cannot be reached at the start, or, `until_empty`, later on, or
+                it fails five times in a row without a turn in between.
         """
         await self._queue.prepare()
         self._is_stopping = False
+        interruptions = turns = 0
         while True:
+            error: BaseException | None
             try:
                 async with self._engine() as app:
                     await self._look_after(app)
-                    await self._work(app, until_empty=until_empty)
-            except (ConnectorException, StorageError) as error:
+                    error = await self._work(app, until_empty=until_empty)
+            except (ConnectorException, StorageError) as lost:
                 if until_empty:
-                    raise StorageError(f"The job queue was lost: {_said(error)}") from error
-                _log.warning("The job queue cannot be reached: %s", _said(error))
+                    raise StorageError(f"The job queue was lost: {_said(lost)}") from lost
+                error = lost
+                _log.warning("The job queue cannot be reached: %s", _said(lost))
+            is_same = error is not None and turns == self._turns
+            interruptions, turns = interruptions + 1 if is_same else 0, self._turns
+            if until_empty and error is not None and interruptions >= _MOST_INTERRUPTIONS:
+                raise StorageError(
+                    f"The job queue failed {interruptions} times in a row: {_said(error)}",
+                    hint="The jobs wait; `webrag doctor` checks the database.",
+                ) from error
             if until_empty and not await self._queue.others_wait(self._options.queues):
                 return
             if until_empty:
@@ -265,7 +321,8 @@ class JobWorker:
         async with pool, app.open_async(pool):
             yield app
 
-    async def _work(self, app: procrastinate.App, *, until_empty: bool) -> None:
+    async def _work(self, app: procrastinate.App, *, until_empty: bool) -> BaseException | None:
+        """Do jobs; what interrupted that, if anything did."""
         options = self._options
         working = asyncio.create_task(
             app.run_worker_async(
@@ -293,6 +350,7 @@ class JobWorker:
         error = None if working.cancelled() else working.exception()
         if error is not None:
             _log.warning("The worker was interrupted: %s", _said(error))
+        return error
 
     async def _keep_looking_after(self, app: procrastinate.App) -> None:
         while True:
@@ -305,7 +363,7 @@ class JobWorker:
                 )
 
     async def _look_after(self, app: procrastinate.App) -> None:
-        """Take jobs of dead workers back into the queue, and put in what is due."""
+        """Take jobs of dead workers back into the queue, put in what is due, and tidy up."""
         manager = JobManager(app.connector)
         async with self._queue.alone() as is_alone:
             if is_alone:
@@ -314,6 +372,10 @@ class JobWorker:
                 ):
                     _log.warning("Job %s is taken over: its worker is gone.", job.id)
                     await manager.retry_job(job)
+                if time.monotonic() >= self._tidies_at:
+                    self._tidies_at = time.monotonic() + _TIDIED_EVERY_S
+                    if removed := await self._queue.remove_ended(self._options.kept):
+                        _log.info("Removed %d jobs that ended long ago.", removed)
         await self._queue.repair()
         await self._queue.enqueue_due()
 
@@ -332,6 +394,7 @@ class JobWorker:
                 raise JobAborted from None
             await asyncio.shield(self._queue.end_turn(turn, outcome=None, failures=turn.failures))
             raise
+        self._turns += 1
         if self._on_turn is not None:
             self._on_turn(turn, end)
         if end.outcome == "failed":
@@ -341,15 +404,22 @@ class JobWorker:
 
     async def _done(self, turn: Turn) -> TurnEnd:
         """Take the turn, and write down what it came to."""
-        report: SiteReport | None = None
-        page: str | None = None
+        site: SiteReport | None = None
+        found: dict[str, Any] = {}
         try:
-            if turn.request.options is None:
-                page = await self._visit_page(turn)
-                end = TurnEnd("done")
-            else:
-                report = await self._visit_site(turn)
-                end = decide_after_visit(report, turn.failures)
+            tools = await self._tools()
+            match turn.request.kind:
+                case "page":
+                    found["outcome"] = await self._visit_page(turn, tools.acquirer)
+                    end = TurnEnd("done")
+                case "site":
+                    site = await self._visit_site(turn, tools.crawler)
+                    end = decide_after_visit(site, turn.failures)
+                case "citation":
+                    found["checks"] = await self._check(turn, tools.verifier)
+                    end = decide_after_check(found["checks"], turn.failures)
+                case "embedding":
+                    end, found = await self._embed(turn, tools)
         except TurnLostError:
             raise
         except WebRAGError as error:
@@ -360,28 +430,91 @@ class JobWorker:
         await self._queue.end_turn(
             turn,
             outcome=end.outcome,
-            site=report,
-            page=page,
+            site=site,
+            found=found,
             reason=end.reason,
             failures=end.failures,
         )
         return end
 
-    async def _visit_page(self, turn: Turn) -> str:
+    async def _visit_page(self, turn: Turn, acquirer: PageAcquirer) -> str:
         request, page_s = turn.request, self._options.page_s
         limit = asyncio.timeout(page_s)
         try:
             async with limit:
-                page = await self._acquirer.acquire(request.url, refresh=request.refresh)
+                page = await acquirer.acquire(request.url, refresh=request.refresh)
         except TimeoutError:
             if not limit.expired():
                 raise
             why = f"it was not done within {page_s:g} seconds"
-            raise await self._acquirer.give_up(request.url, why) from None
+            raise await acquirer.give_up(request.url, why) from None
         return page.outcome
 
-    async def _visit_site(self, turn: Turn) -> SiteReport:
+    async def _visit_site(self, turn: Turn, crawler: SiteCrawler) -> SiteReport:
         assert turn.request.options is not None
+        async with self._watched() as is_over:
+            return await crawler.crawl(
+                turn.request.url,
+                turn.request.options,
+                turn=CrawlTurn(turn.number, is_over, page_s=self._options.page_s),
+            )
+
+    async def _check(self, turn: Turn, verifier: Verifier) -> tuple[CitationCheck, ...]:
+        request = turn.request
+        checks = await verifier.verify(
+            request.citations, live=request.live, deadline_s=self._options.page_s
+        )
+        return tuple(checks)
+
+    async def _embed(self, turn: Turn, tools: Tools) -> tuple[TurnEnd, dict[str, Any]]:
+        """Make new vectors for a part of the chunks, or for all that have none and switch."""
+        new, database = turn.request.embedding, self._queue.database
+        assert new is not None
+        model, _ = new.wanted
+        if not await is_reembedding(database, new.wanted):
+            return TurnEnd("done"), {}
+        async with tools.load_embedder(new.wanted) as embedder, self._watched() as is_over:
+            if new.first is not None and new.last is not None:
+                numbers = (new.first, new.last)
+                embedded, is_done = await reembed_range(
+                    database, embedder, model, numbers, is_over=is_over
+                )
+                found: dict[str, Any] = {}
+            else:
+                async with self._told(turn) as tell:
+                    report = await reembed(
+                        database, embedder, model, force=True, on_progress=tell, is_over=is_over
+                    )
+                embedded, is_done = report.embedded, not report.is_paused
+                found = {"reindexed": report} if is_done else {}
+        found["embedded"] = turn.report.embedded + embedded
+        return TurnEnd("done" if is_done else None), found
+
+    @asynccontextmanager
+    async def _told(self, turn: Turn) -> AsyncIterator[Callable[[int, int], None]]:
+        """What is told is seen by those who look at the job, every few seconds."""
+        latest: tuple[int, int] | None = None
+
+        def tell(done: int, total: int) -> None:
+            nonlocal latest
+            latest = done, total
+
+        async def note() -> None:
+            while True:
+                await asyncio.sleep(self._options.poll_s)
+                if latest is not None:
+                    report = turn.report.model_copy(update={"chunks": latest})
+                    await self._queue.note_progress(turn, report)
+
+        noting = asyncio.create_task(_unless_lost(note))
+        try:
+            yield tell
+        finally:
+            await ended([noting])
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[Callable[[], bool]]:
+        """Whether the turn is over: others wait, or the worker is to stop."""
         is_over = False
 
         async def watch() -> None:
@@ -394,15 +527,7 @@ class JobWorker:
 
         watching = asyncio.create_task(_unless_lost(watch))
         try:
-            return await self._crawler.crawl(
-                turn.request.url,
-                turn.request.options,
-                turn=CrawlTurn(
-                    turn.number,
-                    lambda: is_over or self._is_stopping,
-                    page_s=self._options.page_s,
-                ),
-            )
+            yield lambda: is_over or self._is_stopping
         finally:
             await ended([watching])
 

@@ -1,5 +1,6 @@
 """BM25 of children and of whole pages, summed in numpy; it runs no statement."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,14 +52,6 @@ class TermPostings(NamedTuple):
     page_length: NDArray[np.int64]
     counts: NDArray[np.int64]
     entries: NDArray[Any]
-
-    def with_others(self, others: "TermPostings") -> "TermPostings":
-        """These postings and those of the same term on other pages."""
-        if not len(others.pages):
-            return self
-        return TermPostings(
-            self.term, *(np.concatenate(both) for both in zip(self[1:], others[1:], strict=True))
-        )
 
 
 class CorpusTotals(NamedTuple):
@@ -162,7 +155,10 @@ def inverse_document_frequency(frequency: int, total: int) -> float:
 
 
 def term_postings(
-    terms: Sequence[str], rows: Sequence[tuple[Any, ...]], left_out: Sequence[int] = ()
+    terms: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+    left_out: Sequence[int] = (),
+    others: Sequence[tuple[Any, ...]] = (),
 ) -> list[TermPostings]:
     """Postings of each term, also of those that occur nowhere.
 
@@ -171,32 +167,63 @@ def term_postings(
         rows: The term, pages that hold it as big-endian (id, terms of the page, bytes of
             postings), and the packed postings of those pages in the same order; a term may have
             several rows.
-        left_out: Pages whose postings do not count.
+        left_out: Pages whose postings in `rows` do not count.
+        others: More rows; all their pages count.
     """
     found: dict[str, list[tuple[bytes, bytes]]] = {}
     for term, head, body in rows:
         found.setdefault(term, []).append((head, body))
+    counted = {term: sum(len(head) for head, _ in each) for term, each in found.items()}
+    for term, head, body in others:
+        found.setdefault(term, []).append((head, body))
     gone = np.asarray(left_out, np.int64)
-    return [_unpacked(term, found.get(term, []), gone) for term in terms]
+    return [
+        _unpacked(term, found.get(term, []), gone, counted.get(term, 0) // _PAGE_HEADER.itemsize)
+        for term in terms
+    ]
 
 
 def _unpacked(
-    term: str, rows: Sequence[tuple[bytes, bytes]], gone: NDArray[np.int64]
+    term: str, rows: Sequence[tuple[bytes, bytes]], gone: NDArray[np.int64], among: int
 ) -> TermPostings:
+    """Postings of the rows without those pages of the first `among` that are gone."""
     headers = np.frombuffer(b"".join(head for head, _ in rows), _PAGE_HEADER)
-    entries = unpack_postings(b"".join(body for _, body in rows))
-    counts = headers["bytes"] // POSTING.itemsize
-    if len(gone):
-        is_kept = ~np.isin(headers["document"], gone)
-        entries = entries[np.repeat(is_kept, counts)]
-        headers, counts = headers[is_kept], counts[is_kept]
+    pages = headers["document"].astype(np.int64)
+    lengths = headers["terms"].astype(np.int64)
+    sizes = headers["bytes"].astype(np.int64)
+    left = np.flatnonzero(np.isin(pages[:among], gone)) if len(gone) else gone
+    ends = np.cumsum(sizes)[left].tolist() if len(left) else []
+    cuts = [(end - size, end) for end, size in zip(ends, sizes[left].tolist(), strict=True)]
+    bodies = _without([body for _, body in rows], cuts)
+    if len(left):
+        pages, lengths, sizes = (np.delete(each, left) for each in (pages, lengths, sizes))
     return TermPostings(
-        term,
-        headers["document"].astype(np.int64),
-        headers["terms"].astype(np.int64),
-        counts.astype(np.int64),
-        entries,
+        term, pages, lengths, sizes // POSTING.itemsize, unpack_postings(b"".join(bodies))
     )
+
+
+def _without(
+    parts: Sequence[bytes], cuts: Sequence[tuple[int, int]]
+) -> Sequence[bytes | memoryview]:
+    """The parts without some stretches of them, which ascend and none of which is in two parts.
+
+    What is left is not copied: postings are too many to be copied twice.
+    """
+    if not cuts:
+        return parts
+    kept: list[memoryview] = []
+    behind = iter([*cuts, (math.inf, math.inf)])
+    start, end = next(behind)
+    offset = 0
+    for part in parts:
+        view, first = memoryview(part), 0
+        while start < offset + len(part):
+            kept.append(view[first : int(start) - offset])
+            first = int(end) - offset
+            start, end = next(behind)
+        kept.append(view[first:])
+        offset += len(part)
+    return kept
 
 
 class PostingPages:

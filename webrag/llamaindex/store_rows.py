@@ -404,6 +404,7 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "content_hash": content_hash(nodes.markdown),
         "status": 200,
         "source": "llamaindex",
+        "with_login": False,
         "token_count": nodes.token_count,
         "child_count": len(nodes.children),
         "term_count": sum(map(len, page.terms)),

@@ -129,4 +129,9 @@ def _load_webrag(settings: Settings) -> "AbstractAsyncContextManager[WebRAG]":
     # Imported here: LlamaIndex takes more than a second, and clients wait for the tool list.
     from webrag.app import WebRAG
 
-    return WebRAG(settings, soft_deadline_s=settings.mcp_soft_deadline, reads_named_files=False)
+    return WebRAG(
+        settings,
+        soft_deadline_s=settings.mcp_soft_deadline,
+        reads_named_files=False,
+        is_own_user=False,
+    )

@@ -24,6 +24,7 @@ __all__ = [
     "confidence_of",
     "coverage",
     "is_list_of_links",
+    "log_odds",
     "profile_for",
     "quality",
 ]
@@ -100,7 +101,7 @@ def confidence_of(best_quality: float, covered: float, *, with_wordings: bool = 
     slopes = (_QUALITY_SLOPE, _COVERAGE_SLOPE)
     if with_wordings:
         slopes = (_WORDINGS_QUALITY_SLOPE, _WORDINGS_COVERAGE_SLOPE)
-    logit = slopes[0] * _logit(best_quality) + slopes[1] * covered
+    logit = slopes[0] * log_odds(best_quality) + slopes[1] * covered
     return 1 / (1 + math.exp(-logit))
 
 
@@ -167,7 +168,8 @@ def band(value: float) -> ConfidenceBand:
     return "low" if value >= LOW else "none"
 
 
-def _logit(probability: float) -> float:
+def log_odds(probability: float) -> float:
+    """The log-odds of a probability, which is kept a little away from 0 and 1."""
     bounded = min(max(probability, _EDGE), 1 - _EDGE)
     return math.log(bounded / (1 - bounded))
 

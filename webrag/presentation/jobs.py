@@ -2,10 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
-from webrag.jobs.models import Job, Schedule
-from webrag.presentation.reports import counted, format_site
+from webrag.jobs.models import Job, JobKind, Schedule
+from webrag.presentation.reports import (
+    counted,
+    format_reindexing,
+    format_site,
+    format_verification,
+)
 from webrag.presentation.untrusted import one_line
+from webrag.retrieval.citation_checks import VERBATIM, CitationCheck
 
 __all__ = ["format_job", "format_jobs", "format_schedules", "format_span"]
 
@@ -21,7 +28,7 @@ def format_job(job: Job) -> str:
     """All about one job."""
     lines = [
         f"[JOB {job.id}]",
-        f"{'Page' if job.request.options is None else 'Site'}: {job.request.url}",
+        f"{_KINDS[job.request.kind]}: {one_line(job.request.subject)}",
         f"State: {_state(job)}",
         f"Enqueued: {_time(job.enqueued_at)}",
     ]
@@ -34,7 +41,19 @@ def format_job(job: Job) -> str:
         lines.append(f"The page was {job.report.outcome}.")
     if job.report.site:
         lines += ["", format_site(job.report.site)]
+    if job.report.checks:
+        lines += ["", format_verification(job.report.checks)]
+    if job.report.reindexed:
+        lines += ["", format_reindexing(job.report.reindexed)]
     return "\n".join(lines)
+
+
+_KINDS: Final[dict[JobKind, str]] = {
+    "page": "Page",
+    "site": "Site",
+    "citation": "Quotations",
+    "embedding": "Embedding",
+}
 
 
 def format_schedules(schedules: Sequence[Schedule]) -> str:
@@ -54,7 +73,7 @@ def format_span(span: timedelta) -> str:
 
 
 def _line(job: Job) -> str:
-    return f"- {job.id}: {job.request.url}\n  ({_state(job)})"
+    return f"- {job.id}: {one_line(job.request.subject)}\n  ({_state(job)})"
 
 
 def _state(job: Job) -> str:
@@ -63,11 +82,24 @@ def _state(job: Job) -> str:
         said.append(f"{counted(job.visited, 'page')} visited, {job.queued:,} known and waiting")
     if job.report.site is not None and job.ended_at:
         said.append(f"{counted(job.report.site.obtained + job.report.site.before, 'page')} visited")
+    if job.report.chunks and not job.ended_at:
+        said.append("{:,} of {:,} chunks embedded".format(*job.report.chunks))
+    if job.report.checks and job.ended_at:
+        said.append(_found(job.report.checks))
     if job.retry_at:
         said.append(f"tried again at {_time(job.retry_at)}")
     if job.reason:
         said.append(one_line(job.reason))
     return "; ".join(said)
+
+
+def _found(checks: Sequence[CitationCheck]) -> str:
+    stored = sum(check.stored.state in VERBATIM for check in checks)
+    live = sum(check.live.state in VERBATIM for check in checks)
+    every = f"{stored} of {counted(len(checks), 'quotation')} verbatim as stored"
+    if all(check.live.state == "unchecked" for check in checks):
+        return every
+    return f"{every}, {live} on the live page"
 
 
 def _schedule(schedule: Schedule) -> str:

@@ -21,6 +21,7 @@ from webrag.retrieval.citation_checks import CitationCheck, Finding
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport
+    from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.corpus.texts import PageText, PassageText
     from webrag.retrieval.reading import PageExcerpt
 
@@ -34,6 +35,7 @@ __all__ = [
     "format_forget",
     "format_ingest",
     "format_passage",
+    "format_reindexing",
     "format_site",
     "format_sites",
     "format_status",
@@ -111,10 +113,11 @@ def format_ingest(
 
 
 def _ingest_line(page: AcquiredPage) -> str:
+    how = "; read with your login" if page.with_login else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
         f"  ({OUTCOMES[page.outcome]}; {counted(page.chunk_count, 'chunk')}, "
-        f"{counted(page.token_count, 'token')})"
+        f"{counted(page.token_count, 'token')}{how})"
     )
 
 
@@ -126,6 +129,16 @@ def format_forget(report: "ForgetReport") -> str:
     if report.unknown:
         lines += ["", "Not stored:", *(f"- {url}" for url in report.unknown)]
     return "\n".join(lines)
+
+
+def format_reindexing(report: "ReindexReport") -> str:
+    """What a reindexing did."""
+    if report.was_current:
+        return f"The collection is made with {report.model} already; nothing was done."
+    return (
+        f"{report.chunks:,} chunks have vectors of {report.model} ({report.dimensions}"
+        f" dimensions) in place of {report.previous_model}; {report.embedded:,} were embedded."
+    )
 
 
 def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") -> str:
@@ -346,6 +359,7 @@ def _section(title: str, lines: list[str], total: int) -> list[str]:
 
 def _page_line(page: PageStatus) -> str:
     by = f" by {one_line(page.source)}" if page.source not in ("", "builtin") else ""
+    by += " with your login" if page.with_login else ""
     gone = f", gone since {_time(page.gone_at)}" if page.gone_at else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
@@ -607,4 +621,5 @@ def _title(title: str | None) -> str:
 
 def _state(stored: "PageText | PassageText") -> str:
     gone = "" if stored.gone_at is None else f", gone since {stored.gone_at:%Y-%m-%d %H:%M} UTC"
-    return f"Fetched: {stored.fetched_at:%Y-%m-%d %H:%M} UTC{gone}"
+    how = " with your login" if stored.with_login else ""
+    return f"Fetched: {stored.fetched_at:%Y-%m-%d %H:%M} UTC{how}{gone}"

@@ -1,7 +1,7 @@
 """The contract between verification and what presents its results. No I/O here."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +12,7 @@ from webrag.ingestion.addresses import page_address
 
 __all__ = [
     "MAX_QUOTE_CHARS",
+    "VERBATIM",
     "Citation",
     "CitationCheck",
     "Finding",
@@ -33,6 +34,9 @@ FindingState = Literal[
     "unreachable",
     "unchecked",
 ]
+
+VERBATIM: Final[tuple[FindingState, ...]] = ("exact", "moved")
+"""States of a version that holds the quotation as it was quoted."""
 
 
 class _Frozen(BaseModel):

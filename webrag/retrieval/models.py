@@ -121,6 +121,7 @@ class RetrievedChunk(ParentChunk):
         commit: Of a repository's file, which it was read at.
         version: Of the library that the page is about, as far as anything says one.
         library: What has that version.
+        with_login: The page was read with a login of the user's.
         as_of: Moment that was asked about; its page may have another text now. None for the text
             that it has.
     """
@@ -139,6 +140,7 @@ class RetrievedChunk(ParentChunk):
     commit: str | None = None
     version: str | None = None
     library: str | None = None
+    with_login: bool = False
     published_at: datetime | None = None
     fetched_at: datetime
     as_of: datetime | None = None
@@ -179,12 +181,10 @@ class Wording(_Frozen):
 
     Attributes:
         text: What the caller gave.
-        embedding: Of the text.
         term_idf: Weights of its terms, as `RetrievalResult.term_idf` of the question's.
     """
 
     text: str
-    embedding: tuple[float, ...]
     term_idf: dict[str, float]
 
 
@@ -193,7 +193,6 @@ class RetrievalResult(_Frozen):
 
     Attributes:
         chunks: Grouped by source, groups by best score, reading order within a group.
-        query_embedding: Empty in full-context mode.
         term_idf: Inverse document frequency of each query term over the searched children.
         wordings: Other wordings of the question that were searched for at the same time.
         also_searched: Words of the question that the searched pages lack, and what they have in
@@ -204,7 +203,6 @@ class RetrievalResult(_Frozen):
 
     mode: Literal["full_context", "chunk"]
     chunks: tuple[RetrievedChunk, ...]
-    query_embedding: tuple[float, ...] = ()
     term_idf: dict[str, float] = Field(default_factory=dict)
     wordings: tuple[Wording, ...] = ()
     also_searched: dict[str, str] = Field(default_factory=dict)

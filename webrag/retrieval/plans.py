@@ -142,14 +142,6 @@ def _postings_of(queries: Queries, terms: Sequence[str], blocks: Blocks) -> list
     ]
 
 
-def _postings(
-    terms: Sequence[str], block_rows: Rows, later_rows: Rows, blocks: Blocks
-) -> list[TermPostings]:
-    in_blocks = term_postings(terms, block_rows, blocks.left)
-    later = term_postings(terms, later_rows)
-    return [one.with_others(other) for one, other in zip(in_blocks, later, strict=True)]
-
-
 def read_postings(
     queries: Queries, terms: Sequence[str]
 ) -> Steps[tuple[CorpusTotals, list[TermPostings]]]:
@@ -159,7 +151,7 @@ def read_postings(
         queries.sizes(blocks.last, blocks.stale), *_postings_of(queries, terms, blocks)
     )
     totals = blocks.with_others(totals_of(sizes))
-    return totals, _postings(terms, block_rows, later_rows, blocks)
+    return totals, term_postings(terms, block_rows, blocks.left, later_rows)
 
 
 def read_totals(queries: Queries) -> Steps[CorpusTotals]:
@@ -312,7 +304,7 @@ def _both_legs(
             *(queries.nearest_in_graph(vector, limit) for vector in vectors)
         )
     by_vector = iter(nearest)
-    postings = _postings(terms, block_rows, later_rows, blocks)
+    postings = term_postings(terms, block_rows, blocks.left, later_rows)
     by_term = {entry.term: entry for entry in postings}
     counted = (totals_of(others[0]), others[1]) if is_apart else (totals, None)
     legs = [

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from llama_index.node_parser.webrag import LOSSY_FLAGS
@@ -82,7 +82,6 @@ def whole_result(found: Found, request: RetrievalRequest) -> RetrievalResult:
 def matched_result(
     found: Found,
     request: RetrievalRequest,
-    vectors: Sequence[Sequence[float]],
     embed_ms: float,
 ) -> RetrievalResult:
     """The parents that matched, grouped by page, each with its matching children.
@@ -90,11 +89,10 @@ def matched_result(
     Args:
         found: Rows of the plan.
         request: What was asked.
-        vectors: Embedding of the question, then of each other wording.
-        embed_ms: Time they took.
+        embed_ms: Time that the embedding of the question and its wordings took.
     """
     as_of = request.queries.scope.as_of
-    wordings = zip(request.wordings, vectors[1:], found.wording_idf, strict=True)
+    wordings = zip(request.wordings, found.wording_idf, strict=True)
     chunks = in_reading_order(
         (
             _matched_chunk(row, found.hits[row["chunk_id"]], found.texts, as_of)
@@ -107,12 +105,8 @@ def matched_result(
     return RetrievalResult(
         mode="chunk",
         chunks=chunks,
-        query_embedding=tuple(vectors[0]),
         term_idf=found.idf,
-        wordings=tuple(
-            Wording(text=each.text, embedding=tuple(vector), term_idf=idf)
-            for each, vector, idf in wordings
-        ),
+        wordings=tuple(Wording(text=each.text, term_idf=idf) for each, idf in wordings),
         also_searched=dict(request.also_searched),
         truncated=found.is_cut,
         warnings=(*request.warnings, *_version_notes(request, chunks)),
@@ -291,7 +285,38 @@ class Searcher:
         if similarity_floor is not None:
             config = config.model_copy(update={"similarity_floor": similarity_floor})
         found = await self._run(lambda: _search(request, config, vectors))
-        return matched_result(found, request, vectors, embed_ms)
+        return matched_result(found, request, embed_ms)
+
+    async def read_whole(
+        self,
+        query: str,
+        *,
+        filters: SearchFilters = NO_FILTERS,
+        mode: Literal["full_context", "auto"] = "full_context",
+        context_budget: int | None = None,
+    ) -> RetrievalResult | None:
+        """Everything that may be returned, as `retrieve` gives it; nothing is searched or embedded.
+
+        Args:
+            query: The question.
+            filters: What may be returned.
+            mode: `full_context` reads up to the budget, `auto` only what fits the full-context
+                threshold.
+            context_budget: Tokens of parents at most, at least 1; None takes the configured one.
+
+        Returns:
+            None when `auto` finds more than the threshold.
+
+        Raises:
+            InputError: The question is empty or a number is out of range.
+            StorageError: The database failed.
+        """
+        given = (query, (), filters, mode, context_budget, None, None)
+        self._check(*given)
+        choice = await self._run(lambda: self._choice(filters))
+        request = self._check(*given, choice)
+        whole = await self._run(lambda: _read_whole(request))
+        return None if whole is None else whole_result(whole, request)
 
     async def chunks_at(
         self, places: Sequence[tuple[UUID, int]], *, as_of: datetime | None = None
@@ -330,7 +355,7 @@ class Searcher:
         vectors = [self._embed_sync(each.text) for each in (request.question, *request.wordings)]
         embed_ms = (time.perf_counter() - started) * 1000
         found = self._run_sync(lambda: _search(request, self._config, vectors))
-        return matched_result(found, request, vectors, embed_ms)
+        return matched_result(found, request, embed_ms)
 
     def _choice(self, filters: SearchFilters) -> Steps[VersionChoice]:
         """Which versions the filters mean, in the state of the corpus that is read first."""

@@ -458,7 +458,7 @@ PARENT_COLUMNS = {
     "source_url": "d.url",
     **DOCUMENTS.selected(
         *("d", "document_id", "site", "title", "depth", "published_at", "fetched_at"),
-        *("version", "library"),
+        *("version", "library", "with_login"),
     ),
     "anchors": _ANCHORS,
     "commit": "case when starts_with(d.url, 'git+') then d.last_modified end",

@@ -258,6 +258,8 @@ _FETCH_CONCURRENCY = 8
 
 _Fetched = Mapping[str, NormalizedDocument | WebRAGError]
 
+_Stored = tuple[StoredPage, str]
+
 OnChecked = Callable[[CitationCheck, int, int], None]
 
 
@@ -306,7 +308,8 @@ class Verifier:
             StorageError: The database failed.
         """
         claims = [await self._claim(citation) for citation in citations]
-        claims = [await self._with_stored(claim) for claim in claims]
+        stored = {url: await self._stored(url) for url in {claim.url: None for claim in claims}}
+        claims = [await _with_stored(claim, stored[claim.url]) for claim in claims]
         fetched = await self._fetched(claims, deadline_s) if live else None
         checks: list[CitationCheck] = []
         for claim in claims:
@@ -331,13 +334,10 @@ class Verifier:
         assert url  # checked: a passage or a page is named
         return _Claim(citation, page_address(url), place, None, Finding(state="not_stored"))
 
-    async def _with_stored(self, claim: _Claim) -> _Claim:
-        page = await self._corpus.page(claim.url)
+    async def _stored(self, url: str) -> _Stored | None:
+        page = await self._corpus.page(url)
         markdown = None if page is None else await self._corpus.markdown(page.url)
-        if page is None or markdown is None:
-            return claim
-        stored = await _found(claim, markdown, page.fetched_at)
-        return replace(claim, page=page, stored=stored, markdown=markdown)
+        return None if page is None or markdown is None else (page, markdown)
 
     async def _with_past(self, claim: _Claim, check: CitationCheck) -> CitationCheck:
         """When a quotation disappeared, as far as earlier texts of the page were kept."""
@@ -372,6 +372,14 @@ class Verifier:
         async with within(deadline_s):
             await all_of(one(url, page) for url, page in pages.items())
         return outcomes
+
+
+async def _with_stored(claim: _Claim, stored: _Stored | None) -> _Claim:
+    if stored is None:
+        return claim
+    page, markdown = stored
+    found = await _found(claim, markdown, page.fetched_at)
+    return replace(claim, page=page, stored=found, markdown=markdown)
 
 
 async def _compared(claim: _Claim, fetched: _Fetched | None) -> CitationCheck:

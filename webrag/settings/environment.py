@@ -1,19 +1,26 @@
 """The process environment beside the settings: what other packages are told by it."""
 
 import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-__all__ = ["forces_terminal", "lent"]
+__all__ = ["forces_terminal", "has_display", "lent"]
 
 _FORCED = ("FORCE_COLOR", "TTY_COMPATIBLE")
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 _lending = threading.Lock()
 
 
 def forces_terminal() -> bool:
     """Whether `rich` would take a pipe for a terminal."""
     return any(name in os.environ for name in _FORCED)
+
+
+def has_display(system: str = sys.platform) -> bool:
+    """Whether windows can be opened, as far as the environment says."""
+    return system != "linux" or any(os.environ.get(name) for name in _DISPLAYS)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ __all__ = [
     "HostList",
     "HttpUrl",
     "LogLevel",
+    "LoginHeaders",
     "OriginList",
     "PostgresUrl",
     "ProxyUrl",
@@ -46,6 +47,10 @@ DIRECTORIES_TEXT = "comma-separated absolute paths of folders, other than `/`"
 HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
 HTTP_URL_TEXT = "an http:// or https:// URL without a user name or password"
 KEY_TEXT = "printable ASCII characters without spaces"
+LOGIN_HEADERS_TEXT = (
+    "a JSON object of hosts, each with an object of headers, such as"
+    ' `{"wiki.example.com": {"Authorization": "Bearer ..."}}`'
+)
 LEVELS_TEXT = "one of DEBUG, INFO, WARNING, ERROR, CRITICAL"
 MASK = "********"
 SECURE_URL_TEXT = (
@@ -265,6 +270,14 @@ def _secret(value: SecretStr) -> SecretStr:
     return SecretStr(text)
 
 
+def _login_headers(value: SecretStr) -> SecretStr:
+    # Few have any, and who has none need not wait for what reads them.
+    from webrag.ingestion.logins.session import read_headers
+
+    read_headers(value.get_secret_value())
+    return value
+
+
 def _absolute(path: Path) -> Path:
     if "\0" in str(path):
         raise ValueError("holds a NUL")
@@ -297,6 +310,7 @@ CommaList = Annotated[tuple[str, ...], BeforeValidator(_split)]
 DirectoryList = Annotated[CommaList, AfterValidator(_directories)]
 HostList = Annotated[CommaList, AfterValidator(checked_hosts)]
 HttpUrl = Annotated[str, AfterValidator(checked_http_url)]
+LoginHeaders = Annotated[SecretStr, AfterValidator(_login_headers)]
 LogLevel = Annotated[str, BeforeValidator(_level)]
 OriginList = Annotated[CommaList, AfterValidator(_origins)]
 PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres_url)]

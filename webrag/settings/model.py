@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -30,6 +30,9 @@ from webrag.settings.explain import explain
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, hidden_parts, mask_url
 from webrag.settings.sources import ORIGINS, Variables, VariablesSource
 from webrag.settings.values import Values
+
+if TYPE_CHECKING:
+    from webrag.ingestion.logins.session import Login
 
 __all__ = ["Settings", "load_settings"]
 
@@ -127,9 +130,22 @@ class Settings(Values):
         tokens = (self.mcp_auth_token, self.mcp_tokens_file, self.mcp_oauth_issuer)
         return any(each is not None for each in tokens)
 
+    @property
+    def header_logins(self) -> "tuple[Login, ...]":
+        """Logins of `WEBRAG_LOGIN_HEADERS`."""
+        if self.login_headers is None:
+            return ()
+        from webrag.ingestion.logins.session import read_headers
+
+        return read_headers(self.login_headers.get_secret_value())
+
     def _secrets(self) -> Iterator[str]:
+        for login in self.header_logins:
+            yield from login.secrets
         for field in type(self).model_fields:
             value = getattr(self, field)
+            if field == "login_headers":
+                continue  # its hosts are no secrets
             if isinstance(value, SecretStr) and field not in _SECRET_URLS:
                 yield value.get_secret_value()
             elif isinstance(value, SecretStr | str):

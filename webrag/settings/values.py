@@ -23,12 +23,14 @@ from webrag.settings.fields import (
     HTTP_URL_TEXT,
     KEY_TEXT,
     LEVELS_TEXT,
+    LOGIN_HEADERS_TEXT,
     SECURE_URL_TEXT,
     AbsolutePath,
     CommaList,
     DirectoryList,
     HostList,
     HttpUrl,
+    LoginHeaders,
     LogLevel,
     OriginList,
     PostgresUrl,
@@ -160,6 +162,22 @@ class Values(BaseSettings):
         env="WEBRAG_ALLOW_DIRS",
         read_by="file source",
         allowed=DIRECTORIES_TEXT,
+    )
+    allow_logins: HostList = setting(
+        (),
+        "Hosts whose logins are also used for others than who stored them: over MCP, in the"
+        " browser's page and by workers.",
+        env="WEBRAG_ALLOW_LOGINS",
+        read_by="fetcher",
+        allowed=HOSTS_TEXT,
+    )
+    login_headers: LoginHeaders | None = setting(
+        None,
+        "Headers that pages of a host are asked for with, as a login; sent to that host alone,"
+        " over https.",
+        env="WEBRAG_LOGIN_HEADERS",
+        read_by="fetcher",
+        allowed=LOGIN_HEADERS_TEXT,
     )
     recrawl_after: SecondsOrNever = setting(
         _FIRECRAWL.max_age_s,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from webrag.answering.evidence import EvidenceFinder, NamedPages
 from webrag.answering.guardrails import Guardrail, with_defaults
-from webrag.answering.judging import Meaning, Reflector
+from webrag.answering.judging import Reflector, TextSimilarity
 from webrag.answering.manager import Manager, Tracer
 from webrag.answering.planning import Planner
 from webrag.answering.writing import (
@@ -48,7 +48,7 @@ def make_manager(
     `guardrails` are asked after the built-in ones.
     """
     config = settings.answer_config()
-    meaning = Meaning(encoder)
+    similarity = TextSimilarity(encoder)
     synthesizer: Synthesizer = ExtractiveSynthesizer(config, encoder.encode)
     if llm is not None:
         synthesizer = LanguageModelSynthesizer(llm, synthesizer, config, encoder.encode)
@@ -59,7 +59,7 @@ def make_manager(
         synthesizer=synthesizer,
         reflector=Reflector(llm, config),
         pages=corpus,
-        similarity=meaning.similarity,
+        similarity=similarity.between,
         guardrails=with_defaults(guardrails),
         tracer=tracer,
     )

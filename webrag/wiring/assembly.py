@@ -36,6 +36,7 @@ from webrag.wiring.language_models import choose_answer_llm, choose_orchestratio
 from webrag.wiring.page_sources import (
     BuiltinSource,
     PageSourceChoice,
+    choose_logins,
     choose_page_source,
     choose_renderer,
 )
@@ -133,11 +134,12 @@ async def assemble(
     reranker: "tuple[BaseNodePostprocessor | None, ScoreProfile | str | None]" = (None, None),
     guardrails: "Sequence[Guardrail]" = (),
     files: FileAccess,
+    is_own_user: bool = True,
 ) -> Parts:
     """Start what needs starting, in the order it is needed; `stack` undoes it.
 
     The arguments are those of `WebRAG`, a reranker together with its score profile; `files` says
-    which files of this machine may be read. The stack
+    which files of this machine may be read, `is_own_user` whose logins are used. The stack
     closes everything, the page source included.
 
     Raises:
@@ -151,7 +153,7 @@ async def assemble(
     pool = ExtractionPool(_EXTRACTION_WORKERS, settings.fetch_config().extraction_timeout_s)
     clones = _clones(settings)
     ingestion, fetcher, pages = _ingestion(
-        settings, stack, page_source, pool, database, files, clones
+        settings, stack, page_source, pool, database, files, clones, is_own_user
     )
     cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
     indexer = Indexer(corpus, cutter, embedder)
@@ -350,6 +352,7 @@ def _ingestion(
     database: Database,
     files: FileAccess,
     clones: GitSource,
+    is_own_user: bool,
 ) -> tuple[IngestionService, BuiltinSource, PageSourceChoice]:
     config = settings.fetch_config()
 
@@ -358,7 +361,9 @@ def _ingestion(
 
         return HostTurns(database)
 
-    fetcher = BuiltinSource(config, shared)
+    fetcher = BuiltinSource(
+        config, shared, partial(choose_logins, settings, is_own_user=is_own_user)
+    )
     # What sites list of themselves is always read by it; closing it twice does no harm.
     stack.push_async_callback(fetcher.aclose)
     pages = choose_page_source(settings, fetcher, own)

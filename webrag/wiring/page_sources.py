@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
+from webrag.settings.environment import has_display
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from webrag.ingestion.http.client import Answer
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
+    from webrag.ingestion.logins.session import Logins
     from webrag.ingestion.models import (
         FetchConfig,
         FetchedPage,
@@ -29,7 +31,18 @@ if TYPE_CHECKING:
     )
     from webrag.settings import Settings
 
-__all__ = ["BuiltinSource", "PageSourceChoice", "choose_page_source", "choose_renderer"]
+__all__ = [
+    "LOGINS_FOLDER",
+    "BuiltinSource",
+    "PageSourceChoice",
+    "choose_logins",
+    "choose_page_source",
+    "choose_renderer",
+    "find_browser_for_login",
+]
+
+LOGINS_FOLDER = "logins"
+"""Below `WEBRAG_DATA_DIR`."""
 
 
 class BuiltinSource:
@@ -40,9 +53,16 @@ class BuiltinSource:
 
     name = "builtin"
 
-    def __init__(self, config: "FetchConfig", shared: "Callable[[], SharedManners]") -> None:
+    def __init__(
+        self,
+        config: "FetchConfig",
+        shared: "Callable[[], SharedManners]",
+        load_logins: "Callable[[], Logins]",
+    ) -> None:
         self._config = config
         self._shared = shared
+        self._load_logins = load_logins
+        self._logins: Logins | None = None
         self._fetcher: HttpFetcher | None = None
 
     async def fetch(
@@ -55,9 +75,13 @@ class BuiltinSource:
         """As `HttpFetcher.fetch_bytes`."""
         return await (await self._opened()).fetch_bytes(url, at_most=at_most)
 
-    async def fetch_part(self, url: str) -> "Answer":
+    async def fetch_part(self, url: str, *, page: str = "") -> "Answer":
         """As `HttpFetcher.fetch_part`."""
-        return await (await self._opened()).fetch_part(url)
+        return await (await self._opened()).fetch_part(url, page=page)
+
+    async def has_login(self, url: str) -> bool:
+        """Whether an address is asked for with a login."""
+        return (await self._known_logins()).host_of(url) is not None
 
     async def declared_sitemaps(self, url: str) -> Sequence[str]:
         """As `HttpFetcher.declared_sitemaps`."""
@@ -70,9 +94,35 @@ class BuiltinSource:
 
     async def _opened(self) -> "HttpFetcher":
         home = await in_background(import_module, "webrag.ingestion.http.fetcher")
+        logins = await self._known_logins()
         if self._fetcher is None:
-            self._fetcher = home.HttpFetcher(self._config, shared=self._shared())
+            self._fetcher = home.HttpFetcher(self._config, shared=self._shared(), logins=logins)
         return self._fetcher
+
+    async def _known_logins(self) -> "Logins":
+        if self._logins is None:
+            self._logins = await in_background(self._load_logins)
+        return self._logins
+
+
+def choose_logins(settings: "Settings", *, is_own_user: bool) -> "Logins":
+    """Read the logins that pages are asked for with.
+
+    Args:
+        settings: `WEBRAG_DATA_DIR`, `WEBRAG_LOGIN_HEADERS` and `WEBRAG_ALLOW_LOGINS`.
+        is_own_user: Who asks is the user who stored them, so that no host need be allowed.
+    """
+    from webrag.ingestion.logins.session import Logins
+
+    logins = list(settings.header_logins)
+    folder = settings.data_dir / LOGINS_FOLDER
+    # Without any, what would decrypt them is not imported.
+    if folder.is_dir():
+        from webrag.ingestion.logins.store import LoginStore
+
+        logins = [*LoginStore(folder).load(), *logins]
+    allowed = frozenset(settings.allow_logins)
+    return Logins(login for login in logins if is_own_user or login.host in allowed)
 
 
 @dataclass(frozen=True)
@@ -91,7 +141,9 @@ class PageSourceChoice:
 
 
 def choose_page_source(
-    settings: "Settings", builtin: "PageSource", own: "PageSource | BaseReader | None" = None
+    settings: "Settings",
+    builtin: "BuiltinSource | HttpFetcher",
+    own: "PageSource | BaseReader | None" = None,
 ) -> PageSourceChoice:
     """Choose where pages come from.
 
@@ -114,7 +166,9 @@ def choose_page_source(
     from webrag.ingestion.service import FallbackSource
 
     firecrawl = FirecrawlSource(config)
-    return PageSourceChoice(FallbackSource(firecrawl, builtin), firecrawl)
+    return PageSourceChoice(
+        FallbackSource(firecrawl, builtin, is_private=builtin.has_login), firecrawl
+    )
 
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -148,6 +202,35 @@ def choose_renderer(settings: "Settings", builtin: BuiltinSource) -> "PageRender
     from webrag.ingestion.browser.renderer import BrowserRenderer
 
     return BrowserRenderer(builtin, browser)
+
+
+def find_browser_for_login(settings: "Settings", *, has_endpoint: bool) -> Path | None:
+    """Find the browser that a user can sign in with.
+
+    Args:
+        settings: `WEBRAG_BROWSER_PATH`.
+        has_endpoint: One is running already, so that none is looked for.
+
+    Raises:
+        ConfigurationError: There is none, or no display for its window.
+    """
+    browser = None if has_endpoint else _browser_at(settings.browser_path)
+    if not find_spec("playwright"):
+        missing = "playwright is not installed"
+    elif has_endpoint:
+        missing = ""
+    else:
+        missing = _missing(settings.browser_path, browser)
+        missing = missing or ("" if has_display() else "there is no display")
+    if not missing:
+        return browser
+    raise ConfigurationError(
+        f"No window can be opened to sign in: {missing}.",
+        hint="A window needs a display, pip install 'webrag[browser]' and Chromium or Chrome."
+        " Without them: `--cookies FILE` takes a cookies.txt that your own browser wrote,"
+        " `--browser URL` a Chromium that runs with --remote-debugging-port, and the setting"
+        " WEBRAG_LOGIN_HEADERS a header.",
+    )
 
 
 def _missing(named: Path | None, browser: Path | None) -> str:

@@ -16,7 +16,7 @@ from tests.loopback import QuietHandler, serving
 from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.english.screening import unquotable_spans
 from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered
-from webrag.answering.judging import Meaning, Reflector
+from webrag.answering.judging import Reflector, TextSimilarity
 from webrag.answering.manager import Manager
 from webrag.answering.models import AnswerConfig, AnswerRequest, RetrieveStep
 from webrag.answering.planning import Planner
@@ -36,7 +36,7 @@ from webrag.retrieval.models import ChildMatch, RetrievalConfig, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
 ENCODER = BundledEmbedding()
-MEANING = Meaning(ENCODER)
+SIMILARITY = TextSimilarity(ENCODER)
 Reply = str | Callable[[dict[str, Any]], str] | int | float
 
 
@@ -170,7 +170,7 @@ async def desk(database: Database) -> Desk:
             "synthesizer": LanguageModelSynthesizer(llm, extractive, config) if llm else extractive,
             "reflector": Reflector(llm, config),
             "pages": corpus,
-            "similarity": MEANING.similarity,
+            "similarity": SIMILARITY.between,
         }
         return Manager(**{**chosen, **parts})
 
@@ -231,7 +231,7 @@ def build_gathered(*evidence: Evidence, **values: Any) -> Gathered:
 
 def build_desk(*evidence: Evidence, **values: Any) -> CitationDesk:
     pages = {each.chunk.source_url: each.chunk.text for each in evidence}
-    return CitationDesk(evidence, pages, **{"similarity": MEANING.similarity, **values})
+    return CitationDesk(evidence, pages, **{"similarity": SIMILARITY.between, **values})
 
 
 @pytest.fixture
@@ -255,4 +255,4 @@ def make_desk() -> Callable[..., CitationDesk]:
 @pytest.fixture
 def similarity() -> Callable[[str, str], float]:
     """Cosine of two texts by the bundled embedding."""
-    return MEANING.similarity
+    return SIMILARITY.between

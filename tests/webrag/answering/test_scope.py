@@ -6,7 +6,13 @@ import pytest
 from webrag.answering.evidence import NamedPages
 from webrag.answering.planning import answer_request
 from webrag.corpus.models import AcquiredPage
-from webrag.errors import FetchError, StorageError, WebRAGError
+from webrag.errors import (
+    DatabaseUnavailableError,
+    FetchError,
+    ProviderError,
+    StorageError,
+    WebRAGError,
+)
 from webrag.ingestion.notes import note
 
 A, B = "https://d.test/a", "https://d.test/b"
@@ -52,22 +58,31 @@ def pages(acquirer: Acquirer) -> NamedPages:
     return NamedPages(acquirer, engine)  # type: ignore[arg-type]
 
 
-async def test_error_of_one_page_ends_the_fetches_of_the_others() -> None:
-    acquirer = Acquirer({A: StorageError("The disk is full."), B: None})
+async def test_loss_of_the_database_ends_the_fetches_of_all_pages() -> None:
+    acquirer = Acquirer({A: DatabaseUnavailableError("It is gone."), B: None})
 
-    with pytest.raises(StorageError, match="disk is full"):
+    with pytest.raises(DatabaseUnavailableError, match="gone"):
         await pages(acquirer)(answer_request("Where?", url=[A, B]), unheard)
 
     assert acquirer.cancelled == [B]
 
 
-async def test_page_that_cannot_be_had_is_told_and_the_others_are_used() -> None:
-    acquirer = Acquirer({A: FetchError("It does not answer.", url=A)})
+@pytest.mark.parametrize(
+    "error",
+    [
+        FetchError("It does not answer.", url=A),
+        StorageError("It does not fit."),
+        ProviderError("It was not embedded.", provider="x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_page_that_cannot_be_used_is_told_and_the_others_are(error: WebRAGError) -> None:
+    acquirer = Acquirer({A: error})
 
     found, problems = await pages(acquirer)(answer_request("Where?", url=[A, B]), unheard)
 
     assert found == [B]
-    assert problems[-1] == f"{A} could not be read: It does not answer."
+    assert problems[-1] == f"{A} could not be used: {error}"
 
 
 async def test_what_page_sources_note_is_among_what_did_not_work() -> None:

@@ -27,6 +27,29 @@ def test_queued_page_is_stored_by_a_worker(
     assert "The page was indexed." in shown.stdout
 
 
+def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
+    corpus_command: Run, static_site: Callable[..., Any]
+) -> None:
+    site = static_site({"/": PAGE})
+    corpus_command(site, "ingest", f"{site}/")
+    quote = "Clean the filter of the kettle every three weeks"
+
+    corpus_command(site, "verify", f"{site}/", quote, "--queue")
+    same = corpus_command(site, "reindex", "--queue")
+    queued = corpus_command(site, "reindex", "--queue", "--force")
+    again = corpus_command(site, "reindex", "--queue", "--force")
+    corpus_command(site, "worker", "--until-empty")
+    checked = corpus_command(site, "jobs", "show", "1")
+    embedded = corpus_command(site, "jobs", "show", "2")
+
+    assert "with this model already; nothing was enqueued." in same.stdout
+    assert "- 2: vectors of " in queued.stdout
+    assert again.stdout == queued.stdout
+    assert "State: done; 1 of 1 quotation verbatim as stored, 1 on the live page" in checked.stdout
+    assert "State: done" in embedded.stdout
+    assert "1 chunks have vectors of " in embedded.stdout
+
+
 def test_job_can_be_cancelled_and_retried(corpus_command: Run) -> None:
     corpus_command(None, "ingest", "https://docs.test/", "--max-pages", "9", "--queue")
 
@@ -71,7 +94,7 @@ def test_worker_of_an_unknown_queue_is_refused(corpus_command: Run) -> None:
     ran = corpus_command(None, "worker", "--queues", "page,seite")
 
     assert ran.exit_code == 2
-    assert "'seite' is no kind of job; there are page and site." in ran.stderr
+    assert "'seite' is no kind of job; allowed are page, site, citation, embedding." in ran.stderr
 
 
 def test_worker_does_the_queues_that_are_named(

@@ -130,3 +130,15 @@ async def test_a_fresh_copy_is_asked_of_both_sources() -> None:
     await FallbackSource(first, second).fetch(URL, fresh=True)
 
     assert (first.wants_fresh, second.wants_fresh) == (True, True)
+
+
+async def test_first_source_is_not_told_of_a_page_that_wants_a_login() -> None:
+    first = Source("first")
+
+    async def is_private(url: str) -> bool:
+        return url == URL
+
+    fallback = FallbackSource(first, Source("second"), is_private=is_private)
+
+    assert await source_of(fallback) == "second"
+    assert first.asked == []

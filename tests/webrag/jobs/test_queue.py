@@ -214,6 +214,30 @@ async def test_due_visit_is_enqueued_once_by_several_workers(queue: JobQueue) ->
     assert timedelta(days=6) < after.next_at - schedule.next_at < timedelta(days=8)
 
 
+async def test_jobs_that_ended_long_ago_are_removed_with_their_places_in_the_queue(
+    queue: JobQueue, database: Database
+) -> None:
+    await queue.set_schedule(START, ALL, timedelta(days=7))
+    await queue.enqueue_due()
+    old, waiting, new = await queue.enqueue_pages([f"{START}{n}" for n in range(3)])
+    for job in (await queue.jobs(kind="site"))[0], old, new:
+        await queue.cancel(job.id)
+    await database.run(
+        lambda c: c.execute(
+            f'update "{queue.collection}".jobs set ended_at = now() - interval $$31 days$$'
+            " where ended_at is not null and id <> %s",
+            (new.id,),
+        )
+    )
+
+    removed = await queue.remove_ended(timedelta(days=30))
+
+    kept = {job.id for job in await queue.jobs()}
+    assert removed == 1
+    assert kept == {waiting.id, new.id, (await queue.schedules())[0].last_job}
+    assert await count(database, queue_schema(queue.collection), "procrastinate_jobs") == len(kept)
+
+
 async def test_schedule_for_the_same_pages_is_replaced(queue: JobQueue) -> None:
     await queue.set_schedule(START, ALL, timedelta(days=7))
     await queue.set_schedule(START, ALL, timedelta(hours=6))

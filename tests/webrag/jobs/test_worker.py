@@ -1,22 +1,28 @@
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from tests.webrag.crawling.crawl_lab import TREE, CrawlLab, page
+from tests.webrag.jobs.conftest import HeldEmbedding
+from webrag.corpus.maintenance.checking import check_corpus
+from webrag.corpus.maintenance.reembedding import prepare_reembedding
+from webrag.corpus.schema import corpus_embedding, queue_schema
 from webrag.crawling.report import CrawlOptions, SiteReport
-from webrag.errors import FetchError, PageGoneError, ProviderError
+from webrag.errors import FetchError, PageGoneError, ProviderError, StorageError
 from webrag.jobs.models import Job
 from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import (
     JobWorker,
+    decide_after_check,
     decide_after_defect,
     decide_after_failure,
     decide_after_visit,
 )
 from webrag.postgres.database import Database
+from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 
 Make = Callable[..., JobWorker]
 Start = Callable[..., asyncio.Task[None]]
@@ -169,6 +175,119 @@ async def test_page_that_hangs_is_given_up_and_the_rest_is_stored(
     assert await crawl_lab.stored() == {f"{site}/", f"{site}/b.html"}
 
 
+NEW = ("new/model", 16)
+
+
+async def reindexing(
+    queue: JobQueue, ranges: Sequence[tuple[int, int]], wanted: tuple[str, int] = NEW
+) -> list[Job]:
+    await prepare_reembedding(queue.database, wanted)
+    return await queue.enqueue_embedding(wanted, ranges)
+
+
+async def store(lab: Any, site: Any, paths: Sequence[str]) -> None:
+    for path in paths:
+        await lab.acquirer.acquire(f"{site}{path}")
+
+
+async def test_stored_text_is_embedded_again_by_workers_each_chunk_once(
+    lab: Any,
+    queue: JobQueue,
+    make_worker: Make,
+    static_site: Any,
+    database: Database,
+    new_model: HeldEmbedding,
+) -> None:
+    paths = [f"/{number}.html" for number in range(6)]
+    site = static_site({path: page(f"Text of {path}.") for path in paths})
+    await store(lab, site, paths)
+    jobs = await reindexing(queue, [(1, 2), (3, 4), (5, 99)])
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(make_worker(concurrency=2).run(until_empty=True))
+
+    ended = [await queue.job(job.id) for job in jobs]
+    assert [job.state for job in ended] == ["done"] * 3
+    assert sum(job.report.embedded for job in ended) == len(set(new_model.texts)) >= 6
+    assert ended[0].report.reindexed is not None
+    assert await corpus_embedding(database) == NEW
+    assert (await check_corpus(database)).is_sound
+
+
+async def test_worker_that_stops_in_the_middle_of_new_vectors_leaves_the_old_ones_in_use(
+    lab: Any,
+    queue: JobQueue,
+    make_worker: Make,
+    static_site: Any,
+    database: Database,
+    new_model: HeldEmbedding,
+) -> None:
+    site = static_site({"/": page("Text of the page.")})
+    await store(lab, site, ["/"])
+    before = await corpus_embedding(database)
+    (job,) = await reindexing(queue, [])
+    working = asyncio.create_task(make_worker().run())
+    new_model.gate.clear()
+    while not new_model.texts:
+        await asyncio.sleep(0.02)
+
+    working.cancel()
+    new_model.gate.set()
+    await asyncio.wait([working])
+    between = await corpus_embedding(database)
+    await make_worker().run(until_empty=True)
+
+    assert between == before
+    assert (await queue.job(job.id)).state == "done"
+    assert await corpus_embedding(database) == NEW
+
+
+async def test_new_vectors_of_a_model_that_a_worker_has_not_got_wait_for_another_worker(
+    lab: Any, queue: JobQueue, make_worker: Make, static_site: Any
+) -> None:
+    await store(lab, static_site({"/": page("Text.")}), ())
+    (job,) = await reindexing(queue, [], ("unknown", 16))
+
+    await make_worker().run(until_empty=True)
+
+    now = await queue.job(job.id)
+    assert (now.state, now.reason) == ("waiting", "No such model is known here.")
+    assert now.retry_at is not None
+
+
+async def test_quotations_are_checked_by_a_worker_that_says_what_it_found(
+    lab: Any, queue: JobQueue, make_worker: Make, static_site: Any
+) -> None:
+    routes = {"/": page("Clean the filter every three weeks.")}
+    site = static_site(routes)
+    await store(lab, site, ["/"])
+    routes["/"] = page("Clean the filter every five weeks.")
+    job = await queue.enqueue_citations([Citation(url=f"{site}/", quote="every three weeks")])
+
+    await make_worker().run(until_empty=True)
+
+    done = await queue.job(job.id)
+    assert done.state == "done"
+    (check,) = done.report.checks
+    assert (check.stored.state, check.live.state) == ("exact", "changed")
+
+
+def test_pages_of_quotations_that_cannot_be_read_are_tried_again_and_then_reported() -> None:
+    citation = Citation(url="https://a.test/", quote="text")
+    gone, unread = Finding(state="gone"), Finding(state="unreachable")
+    checks = [
+        CitationCheck(citation=citation, url="https://a.test/", stored=gone, live=live)
+        for live in (gone, unread)
+    ]
+
+    ends = [decide_after_check(checks, failures) for failures in range(5)]
+
+    assert decide_after_check(checks[:1], 0).outcome == "done"
+    assert [end.outcome for end in ends] == [None] * 4 + ["done"]
+    assert ends[0].reason == "Could not be read now: https://a.test/."
+
+
 def test_passing_failures_are_tried_again_after_growing_pauses_and_then_no_more() -> None:
     silent = FetchError("no answer", url="https://a.test/")
     ends = [decide_after_failure(silent, failures) for failures in range(5)]
@@ -218,6 +337,17 @@ async def test_error_that_nobody_foresaw_is_logged_and_told_and_is_no_death(
     assert [each.exc_info is None for each in caplog.records if "foresaw" in each.message] == [
         False
     ]
+
+
+async def test_worker_that_is_to_end_gives_up_a_queue_that_always_fails(
+    queue: JobQueue, make_worker: Make, database: Database
+) -> None:
+    await queue.enqueue_pages(["https://a.test/"])
+    function = f'"{queue_schema(queue.collection)}".procrastinate_fetch_job_v2'
+    await database.run(lambda c: c.execute(f"alter function {function} rename to gone"))
+
+    with pytest.raises(StorageError, match=r"failed 5 times in a row: .*fetch_job_v2"):
+        await make_worker(poll_s=0.05).run(until_empty=True)
 
 
 def test_error_that_nobody_foresaw_is_tried_again_only_so_often() -> None:

@@ -1,4 +1,5 @@
 import math
+import struct
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from webrag.lexical.bm25 import (
     score_children,
     score_pages,
     split_key,
+    term_postings,
 )
 from webrag.lexical.postings import POSTING
 
@@ -137,6 +139,30 @@ def test_scores_at_unknown_ids_are_zero() -> None:
     scores = LexicalScores(np.array([3, 5]), np.array([1.0, 2.0]))
 
     assert scores.at(np.array([5, 4, 3, 99])).tolist() == [2.0, 0.0, 1.0, 0.0]
+
+
+def row(pages: dict[int, int], first: int = 0) -> tuple[str, bytes, bytes]:
+    """What SQL reads of pages with so many chunks each."""
+    heads = [struct.pack(">iii", page, 50, POSTING.itemsize * n) for page, n in pages.items()]
+    chunks = [(place, page % 200, first) for page, n in pages.items() for place in range(n)]
+    return "port", b"".join(heads), np.array(chunks, POSTING).tobytes()
+
+
+_PAGES = st.dictionaries(st.integers(1, 30), st.integers(1, 4))
+
+
+@given(st.lists(_PAGES, max_size=3), st.sets(st.integers(1, 30)), _PAGES)
+def test_pages_that_are_left_out_leave_the_postings_of_the_others(
+    stored: list[dict[int, int]], gone: set[int], others: dict[int, int]
+) -> None:
+    rows = [row(pages) for pages in stored]
+    kept = [row({page: n for page, n in pages.items() if page not in gone}) for pages in stored]
+
+    (found,) = term_postings(["port"], rows, sorted(gone), [row(others, first=1)])
+
+    (expected,) = term_postings(["port"], [*kept, row(others, first=1)])
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        assert one.tolist() == other.tolist()
 
 
 @given(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from webrag.mcp_server.assembly import _load_webrag
 from webrag.mcp_server.server import build_server
 from webrag.postgres.database import Database
 from webrag.settings import Settings
@@ -140,3 +141,7 @@ async def test_bad_input_is_an_error_result_and_stores_nothing(
     assert words in str(result.content)
     totals = ["Documents indexed: 0", "Total chunks: 0", "Links known: 0"]
     assert [total for total in totals if total not in str(after.content)] == []
+
+
+def test_logins_of_the_user_are_not_for_clients() -> None:
+    assert not _load_webrag(Settings()).is_own_user  # type: ignore[attr-defined]

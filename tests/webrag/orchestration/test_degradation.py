@@ -66,7 +66,7 @@ async def embedding_by_service(lab: Lab, database: Database, services: FakeServi
     acquirer = PageAcquirer(
         ingestion, Indexer(lab.corpus, ParentChildNodeParser(), embedder), lab.corpus
     )
-    searcher = Searcher(database, embedder, RetrievalConfig())
+    searcher = Searcher(database, embedder, RetrievalConfig(full_context_threshold=500))
     yield Stack(lab.engine(acquirer=acquirer, searcher=searcher), acquirer)
     await ingestion.aclose()
 
@@ -127,6 +127,22 @@ async def test_stored_page_is_given_whole_when_the_question_cannot_be_embedded(
     assert (result.partial, result.confidence_band) == (True, "none")
     assert result.final_decision.rule == "provider_failed"
     assert site.paths == ["/"]
+
+
+async def test_pages_too_large_to_be_given_whole_are_searched_once(
+    embedding_by_service: Stack, static_site: Any, services: FakeServices
+) -> None:
+    beds = [f"Bed {n} holds {n} rows of turnips, sown in the {n}th week." for n in range(60)]
+    site = static_site({"/": "<main>" + "".join(f"<p>{each}</p>" for each in beds)})
+    await embedding_by_service.acquirer.acquire(site + "/")
+    services.asked["embeddings"].clear()
+
+    result = await embedding_by_service.engine.run(
+        site + "/", "How many rows has bed 37?", retrieval_mode="auto"
+    )
+
+    assert result.mode == "chunk"
+    assert len(services.asked["embeddings"]) == 1
 
 
 async def test_pages_that_cannot_be_embedded_end_the_expansion(

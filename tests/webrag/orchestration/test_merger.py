@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.orchestration.models import SubQueryResult
-from webrag.orchestration.ranking.merger import Merged, keeping, merge, trim_to_budget
+from webrag.orchestration.ranking.merger import Merged, merge, trim_to_budget, widened
 
 from .conftest import build_chunk, build_ranked, build_result
 
@@ -109,7 +109,7 @@ POOL = [build_ranked(score / 8, f"passage {score}") for score in range(8)]
 def test_wider_result_holds_all_that_was_found_before_each_once_best_first(
     before: set[int], now: set[int]
 ) -> None:
-    found = keeping(
+    found = widened(
         Merged(tuple(POOL[at] for at in sorted(before, reverse=True))),
         Merged(tuple(POOL[at] for at in sorted(now, reverse=True)), redundant=1, trimmed=2),
     )

@@ -246,10 +246,7 @@ def with_wordings(*texts: str, count: int = 2) -> Any:
     chunks = [
         build_chunk(matches=(build_match(text, wordings=(told(),) * count),)) for text in texts
     ]
-    wordings = tuple(
-        Wording(text=f"w{n}", embedding=(1.0,), term_idf={f"term{n}": 2.0})
-        for n in range(1, count + 1)
-    )
+    wordings = tuple(Wording(text=f"w{n}", term_idf={f"term{n}": 2.0}) for n in range(1, count + 1))
     return build_result(*chunks, wordings=wordings, term_idf={"own": 1.0})
 
 

@@ -227,6 +227,29 @@ async def test_sitemap_that_robots_txt_names_is_read_where_no_page_names_a_map(
     assert step.found_in == {address: "the site's sitemap"}
 
 
+async def test_sitemap_that_does_not_come_hides_none_of_the_others(
+    make_maps: Callable[..., SiteMaps], lab: Lab, static_site: Callable[..., Any]
+) -> None:
+    ends = Event()
+
+    def late(_: Any) -> Any:
+        ends.wait(20)
+        return 404, {}, b""
+
+    routes: dict[str, Any] = {"/index.html": html("Turnips", "All of them."), "/late.xml": late}
+    site = static_site(routes)
+    routes["/robots.txt"] = f"Sitemap: {site}/map.xml\n"
+    listed = "".join(f"<sitemap><loc>{site}/{name}.xml</loc></sitemap>" for name in ("a", "late"))
+    routes["/map.xml"] = f"<sitemapindex>{listed}</sitemapindex>"
+    routes["/a.xml"] = f"<urlset><url><loc>{site}/colours</loc></url></urlset>"
+    await lab.acquirer.acquire(f"{site}/index.html")
+
+    (found,), sentences = await make_maps(timeout_s=5).known([f"{site}/index.html"], timeout_s=5)
+    ends.set()
+
+    assert (found.index.urls, sentences) == ([f"{site}/colours"], [])
+
+
 async def test_of_links_that_promise_the_same_the_one_the_sitemap_calls_newer_is_followed(
     make_maps: Callable[..., SiteMaps], lab: Lab, static_site: Callable[..., Any]
 ) -> None:

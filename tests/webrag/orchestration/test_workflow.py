@@ -3,6 +3,9 @@ import time
 from typing import Any
 
 import pytest
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from typing_extensions import override
 from workflows.events import StopEvent
 
 from webrag.errors import InputError
@@ -129,27 +132,70 @@ def test_workflow_is_valid() -> None:
     WebRAGWorkflow(None).validate()  # type: ignore[arg-type]
 
 
-async def test_larger_retrieval_brings_passages_and_loses_none(lab: Lab, static_site: Any) -> None:
+VALVES = "At which pressure does a valve of the boiler open?"
+# With these, nothing but a larger retrieval is left to try.
+CALM = LOCAL.model_copy(
+    update={
+        "mediocre_score_floor": 0.0,
+        "score_cliff_threshold": 1.0,
+        "answered_score": 1.0,
+        "plateau_variance_threshold": 0.0,
+    }
+)
+
+
+@pytest.fixture
+def boiler(static_site: Any) -> Any:
     steam = "Steam rises. " * 60
     sections = "".join(
         f"<h2>Valve {n}</h2><p>Valve {n} of the boiler opens at {n}0 bar. {steam}</p>"
         for n in range(1, 9)
     )
-    site = static_site({"/": f"<title>Boiler</title><main><h1>Boiler</h1>{sections}</main>"})
-    # Nothing but a larger retrieval is left to try.
-    calm = {"mediocre_score_floor": 0.0, "score_cliff_threshold": 1.0, "answered_score": 1.0}
-    profile = LOCAL.model_copy(update={**calm, "plateau_variance_threshold": 0.0})
+    return static_site({"/": f"<title>Boiler</title><main><h1>Boiler</h1>{sections}</main>"})
+
+
+class FailsLater(BaseNodePostprocessor):
+    """Turns the order of similarity round, once."""
+
+    _calls: int = PrivateAttr(default=0)
+
+    @override
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        self._calls += 1
+        if self._calls > 1:
+            raise ConnectionError("no route to the service")
+        similarity = [item.node.metadata["similarity"] for item in nodes]
+        for item in nodes:
+            item.score = 0.9 if item.node.metadata["similarity"] == min(similarity) else 0.8
+        return nodes
+
+
+async def test_reranker_that_fails_in_a_larger_retrieval_leaves_no_score_behind(
+    lab: Lab, boiler: Any
+) -> None:
+    config = OrchestrationConfig(children_limit=6, reranker_top_n=1, locality_enabled=False)
+    engine = lab.engine(
+        config=config, reranker=ChunkReranker(FailsLater(), CALM, fallback_profile=CALM)
+    )
+
+    result = await engine.run(f"{boiler}/", VALVES, research_mode="deep")
+
+    step = next(each for each in result.expansion_steps if each.decision == "expand_recall")
+    assert step.top_score_before == 0.9
+    assert step.top_score_after < 0.8
+
+
+async def test_larger_retrieval_brings_passages_and_loses_none(lab: Lab, boiler: Any) -> None:
     engines = {
         name: lab.engine(
             config=OrchestrationConfig(children_limit=3, locality_enabled=False),
-            reranker=ChunkReranker(local_rerank(), profile),
+            reranker=ChunkReranker(local_rerank(), CALM),
         )
         for name in ("fast", "deep")
     }
 
-    query = "At which pressure does a valve of the boiler open?"
     found = {
-        mode: await engine.run(f"{site}/", query, research_mode=mode)
+        mode: await engine.run(f"{boiler}/", VALVES, research_mode=mode)
         for mode, engine in engines.items()
     }
 

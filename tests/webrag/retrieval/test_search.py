@@ -494,11 +494,6 @@ async def test_timing_adds_up(make_searcher: MakeSearcher) -> None:
 
 
 @pytest.mark.usefixtures("pages")
-async def test_the_question_is_embedded_once_and_given_back(make_searcher: MakeSearcher) -> None:
-    assert len((await make_searcher().retrieve("port")).query_embedding) == 256
-
-
-@pytest.mark.usefixtures("pages")
 @pytest.mark.parametrize("mode", ["chunk", "full_context", "auto"])
 async def test_the_synchronous_method_gives_the_same(
     make_searcher: MakeSearcher, mode: str

@@ -11,6 +11,7 @@ from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.models import ScoreProfile
 from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
+from webrag.redaction import redacted
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings, load_settings
 from webrag.settings.sources import ORIGINS
@@ -27,6 +28,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_LOG_LEVEL", "log_level", "WARNING", "debug", "DEBUG", "loud", "one of DEBUG, INFO"),
     ("WEBRAG_ALLOW_HOSTS", "allow_hosts", (), "LocalHost:8000, [::1]:80,10.0.0.1,", ("localhost:8000", "[::1]:80", "10.0.0.1"), "http://localhost", "comma-separated `host`"),
     ("WEBRAG_ALLOW_DIRS", "allow_dirs", (), "/srv/docs, /srv/notes", ("/srv/docs", "/srv/notes"), "docs", "comma-separated absolute paths"),
+    ("WEBRAG_ALLOW_LOGINS", "allow_logins", (), "wiki.example, docs.example:8443", ("wiki.example", "docs.example:8443"), "https://wiki.example", "comma-separated `host`"),
     ("WEBRAG_RECRAWL_AFTER", "recrawl_after", 86_400.0, "never", None, "-1", "a number of seconds from 0"),
     ("WEBRAG_KEEP_VERSIONS", "keep_versions", 0, "3", 3, "1001", "from 0 to 1000"),
     ("WEBRAG_USER_AGENT", "user_agent", FetchConfig().user_agent, "Me/1 (me@example.com)", "Me/1 (me@example.com)", "a\tb", "printable ASCII"),
@@ -151,9 +153,39 @@ def defaults() -> Settings:
 
 
 def test_table_of_this_test_names_every_setting() -> None:
-    tested = {row[1] for row in TABLE} | {field for _, field in SECRETS} | {"database_url", "proxy"}
+    tested = {row[1] for row in TABLE} | {field for _, field in SECRETS}
+    tested |= {"database_url", "proxy", "login_headers"}
 
     assert tested == set(Settings.model_fields) - {ORIGINS}
+
+
+def test_login_headers_are_logins_whose_values_are_shown_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = '{"wiki.example": {"Authorization": "Bearer t0ken-9876543210"}}'
+    monkeypatch.setenv("WEBRAG_LOGIN_HEADERS", text)
+
+    settings = load_settings()
+
+    (login,) = settings.header_logins
+    assert (login.host, login.headers) == (
+        "wiki.example",
+        (("Authorization", "Bearer t0ken-9876543210"),),
+    )
+    assert "t0ken" not in f"{settings!r} {settings.shown('login_headers')}"
+    assert redacted("it said t0ken-9876543210") == "it said ***"
+
+
+@pytest.mark.parametrize("text", ["t0ken-98765", '{"wiki.example": "t0ken-98765"}'])
+def test_wrong_login_headers_are_refused_without_their_value(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBRAG_LOGIN_HEADERS", text)
+
+    with pytest.raises(ConfigurationError, match="a JSON object of hosts") as caught:
+        load_settings()
+
+    assert "t0ken" not in str(caught.value)
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row[2] is not ...], ids=lambda r: r[0])

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -6,11 +7,18 @@ from llama_index.core.readers.base import BaseReader
 
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.logins.session import Cookie, Login
+from webrag.ingestion.logins.store import LoginStore
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.reader_source import ReaderSource
 from webrag.ingestion.service import FallbackSource
 from webrag.settings import Settings
-from webrag.wiring.page_sources import PageSourceChoice, choose_page_source
+from webrag.wiring.page_sources import (
+    LOGINS_FOLDER,
+    PageSourceChoice,
+    choose_logins,
+    choose_page_source,
+)
 
 BUILTIN = HttpFetcher(FetchConfig())
 
@@ -78,3 +86,25 @@ def test_firecrawl_gets_what_the_settings_say() -> None:
     assert (config.timeout_s, config.max_age_s, config.max_chars) == (12, 60, 2048)
     assert config.allowed_hosts == ("intranet.test",)
     assert config.is_cloud
+
+
+@pytest.mark.parametrize(
+    ("is_own_user", "allowed", "sent"),
+    [
+        pytest.param(True, (), True, id="the-user"),
+        pytest.param(False, (), False, id="others"),
+        pytest.param(False, ("wiki.example",), True, id="others-where-allowed"),
+        pytest.param(False, ("other.example",), False, id="others-elsewhere"),
+    ],
+)
+def test_stored_login_is_for_its_user_and_for_others_where_it_is_allowed(
+    tmp_path: Path, is_own_user: bool, allowed: tuple[str, ...], sent: bool
+) -> None:
+    cookie = Cookie("session", "s3cret-session-0123456789", "wiki.example")
+    LoginStore(tmp_path / LOGINS_FOLDER).save(Login("wiki.example", (cookie,)))
+
+    logins = choose_logins(
+        Settings(data_dir=tmp_path, allow_logins=allowed), is_own_user=is_own_user
+    )
+
+    assert bool(logins.headers_for("https://wiki.example/page")) == sent

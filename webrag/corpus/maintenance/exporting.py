@@ -28,12 +28,13 @@ _PAGES_AT_ONCE = 8  # a page and its HTML may have megabytes
 _COUNTS = """
 select count(*) filter (where site <> ''), count(*) filter (where site = ''),
        (select count(*) from {links} l join {documents} d on d.id = l.source_document
-        where d.site <> '' and l.origin = 'page')
+        where d.site <> '' and l.origin = 'page' and (%(all)s or not d.with_login)),
+       count(*) filter (where site <> '' and with_login)
 from {documents}
 """
-_DOCUMENTS = "select id, {} from {{documents}} where site <> '' order by id".format(
-    ", ".join(name for name in PortablePage.model_fields if name != "links")
-)
+_DOCUMENTS = (
+    "select id, {} from {{documents}} where site <> '' and (%(all)s or not with_login) order by id"
+).format(", ".join(name for name in PortablePage.model_fields if name != "links"))
 _LINKS = """
 select source_document, url, title as anchor_text, description as sentence, heading, rel,
        char_start, char_end
@@ -48,6 +49,7 @@ class ExportReport(BaseModel):
     Attributes:
         documents: Pages in the file.
         left_out: Documents that have no web address, as LlamaIndex pipelines may add them.
+        private: Pages that were read with a login and are left out.
         bytes: Size of the file.
     """
 
@@ -56,6 +58,7 @@ class ExportReport(BaseModel):
     path: str
     documents: int
     left_out: int
+    private: int = 0
     bytes: int
 
 
@@ -64,6 +67,7 @@ async def export_corpus(
     path: Path,
     *,
     overwrite: bool = False,
+    with_logins: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ExportReport:
     """Write every page of the collection, as of one moment, to a file that appears when complete.
@@ -74,6 +78,7 @@ async def export_corpus(
         database: The collection.
         path: Compressed when its name ends with `.gz`.
         overwrite: Replace a file of that name.
+        with_logins: Write pages that were read with a login, too.
         on_progress: Told how many pages are written, and how many there are.
 
     Raises:
@@ -88,20 +93,22 @@ async def export_corpus(
     collection = database.config.collection
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
 
-    async def work(connection: AsyncConnection[Any]) -> tuple[int, int]:
+    async def work(connection: AsyncConnection[Any]) -> tuple[int, int, int]:
         await lift_timeouts(connection)
         with open_for_writing(partial, compress=path.suffix == ".gz") as file:
-            return await _write(connection, collection, file, on_progress)
+            return await _write(connection, collection, file, on_progress, with_logins=with_logins)
 
     try:
-        documents, left_out = await database.run(work, snapshot=True)
+        documents, left_out, private = await database.run(work, snapshot=True)
         size = await asyncio.to_thread(_put_in_place, partial, path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(f"The file {path} cannot be written: {reason}.") from error
     finally:
         partial.unlink(missing_ok=True)
-    return ExportReport(path=str(path), documents=documents, left_out=left_out, bytes=size)
+    return ExportReport(
+        path=str(path), documents=documents, left_out=left_out, private=private, bytes=size
+    )
 
 
 async def _write(
@@ -109,13 +116,18 @@ async def _write(
     collection: str,
     file: IO[bytes],
     on_progress: Callable[[int, int], None] | None,
-) -> tuple[int, int]:
+    *,
+    with_logins: bool,
+) -> tuple[int, int, int]:
     embedding = await read_embedding(connection, collection)
     if embedding is None:
         raise InputError(f"The collection {collection!r} does not exist yet.")
-    counts = await (await connection.execute(_compose(collection, _COUNTS))).fetchone()
+    which = {"all": with_logins}
+    counts = await (await connection.execute(_compose(collection, _COUNTS), which)).fetchone()
     assert counts is not None
-    total, left_out, links = counts
+    total, left_out, links, private = counts
+    private = 0 if with_logins else private
+    total -= private
     header = PortableHeader(
         collection=collection,
         embedding_model=embedding[0],
@@ -128,14 +140,14 @@ async def _write(
     written = 0
     # A cursor of the server's: the driver's own would hold the whole corpus.
     async with connection.cursor("webrag_export", row_factory=dict_row) as cursor:
-        await cursor.execute(_compose(collection, _DOCUMENTS))
+        await cursor.execute(_compose(collection, _DOCUMENTS), which)
         while rows := await cursor.fetchmany(_PAGES_AT_ONCE):
             pages = await _with_links(connection, collection, rows)
             await asyncio.to_thread(_write_lines, file, pages)
             written += len(pages)
             if on_progress is not None:
                 on_progress(written, total)
-    return written, left_out
+    return written, left_out, private
 
 
 async def _with_links(

@@ -120,6 +120,7 @@ class PortablePage(_Line):
         gone_at: When the site was first seen to have removed it.
         version: Of the library that the page is about.
         edition: The `root` of its `Edition`.
+        with_login: It was read with a login, which keeps it out of exports where it is imported.
     """
 
     url: _Url
@@ -144,6 +145,7 @@ class PortablePage(_Line):
     library: _Edition | None = None
     edition: _Edition | None = None
     version_given: bool = False
+    with_login: bool = False
     anchors: tuple[PortableAnchor, ...] = Field(default=(), max_length=MAX_LINKS)
     links: tuple[PortableLink, ...] = Field(default=(), max_length=MAX_LINKS)
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -26,13 +27,17 @@ from webrag.postgres.database import Database, lift_timeouts
 __all__ = [
     "PendingChunk",
     "ReindexReport",
+    "chunk_ranges",
     "count_chunks",
     "index_next",
     "insert_vectors",
+    "is_reembedding",
     "known_vectors",
     "pending_chunks",
     "prepare_next",
+    "prepare_reembedding",
     "reembed",
+    "reembed_range",
     "remove_stale",
     "switch",
     "unfinished_model",
@@ -43,13 +48,16 @@ _META_KEY = "reindexing"
 
 _BUILD_MEMORY = "256MB"
 
-_PENDING = """
+_CHUNKS = """
 select c.id, c.node_id, c.text, c.metadata_ as metadata, c.ordinal,
        coalesce(c.text_hash, decode(md5(c.node_id), 'hex')) as text_hash,
        (select d.url from {documents} d where d.id = c.document) as url
-from {children} c where c.id > %s and not exists (select from {next} n where n.id = c.id)
-order by c.id limit %s
+from {children} c where not exists (select from {next} n where n.id = c.id)
 """
+
+_PENDING = f"{_CHUNKS} and c.id > %s order by c.id limit %s"
+
+_PENDING_FROM_THE_END = f"{_CHUNKS} and c.id between %s and %s order by c.id desc limit %s"
 
 _KNOWN = """
 select distinct on (text_hash) text_hash, embedding::halfvec from {next}
@@ -69,7 +77,8 @@ insert into {next} ({columns}, embedding)
 select {values}, made.embedding::halfvec
 from unnest(%s::bigint[], %s::text[]) made(id, embedding)
 join {children} c on c.id = made.id join {documents} d on d.id = c.document
-for key share of d
+order by c.id for key share of d
+on conflict do nothing
 """
 
 _RENAMED = """
@@ -155,8 +164,14 @@ async def pending_chunks(
     connection: _Connection, collection: str, after: int, limit: int
 ) -> list[PendingChunk]:
     """Chunks without a new vector, by id, from behind `after` on."""
+    return await _select_chunks(connection, collection, _PENDING, (after, limit))
+
+
+async def _select_chunks(
+    connection: _Connection, collection: str, statement: str, values: tuple[int, ...]
+) -> list[PendingChunk]:
     async with connection.cursor(row_factory=class_row(PendingChunk)) as cursor:
-        await cursor.execute(_compose(collection, _PENDING), (after, limit))
+        await cursor.execute(_compose(collection, statement), values)
         return await cursor.fetchall()
 
 
@@ -174,9 +189,21 @@ async def known_vectors(
 async def insert_vectors(
     connection: _Connection,
     collection: str,
+    wanted: tuple[str, int],
     rows: Sequence[tuple[PendingChunk, NDArray[np.float32] | None]],
-) -> None:
-    """Copy chunks with their new vectors, or none; those deleted meanwhile are left out."""
+) -> bool:
+    """Copy chunks with their new vectors, or none; those deleted meanwhile are left out.
+
+    Returns:
+        False when the second table is not for this model any more; nothing was written.
+    """
+    # In the order in which `switch` takes them; from here on nobody switches or begins anew.
+    await connection.execute(_compose(collection, "lock table {documents} in row share mode"))
+    if await unfinished_model(connection, collection) is None:
+        return False
+    await connection.execute(_compose(collection, "lock table {next} in row exclusive mode"))
+    if await unfinished_model(connection, collection) != wanted:
+        return False
     ids = [chunk.id for chunk, _ in rows]
     for statement in _MAKE_ROOM:
         await connection.execute(_compose(collection, statement), (ids,))
@@ -189,6 +216,7 @@ async def insert_vectors(
     )
     vectors = [None if vector is None else HalfVector(vector).to_text() for _, vector in rows]
     await connection.execute(insert, (ids, vectors))
+    return True
 
 
 async def index_next(connection: _Connection, collection: str, dimensions: int) -> None:
@@ -308,6 +336,10 @@ logger = logging.getLogger(__name__)
 
 _BATCH = 256
 
+_LEAST_RANGE = (
+    4_096  # chunks, some seconds of a local model; below, a job costs more than it spares
+)
+
 _LOCK_SEED = 43
 
 _MOST_ROUNDS = 100
@@ -330,6 +362,7 @@ class ReindexReport(BaseModel):
         failed: Pages with chunks that the model does not take, which only their words find now:
             URL to reason.
         was_current: Nothing had to be done.
+        is_paused: The call ended early, as it was asked to; the old vectors serve.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -341,6 +374,7 @@ class ReindexReport(BaseModel):
     embedded: int = 0
     failed: dict[str, str] = {}
     was_current: bool = False
+    is_paused: bool = False
 
 
 async def reembed(
@@ -350,6 +384,7 @@ async def reembed(
     *,
     force: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
+    is_over: Callable[[], bool] | None = None,
 ) -> ReindexReport:
     """Give every chunk of the collection a vector of this model, then search by those.
 
@@ -364,24 +399,103 @@ async def reembed(
         force: Do it although the collection is made with this model already; also renews the
             searched table and its indexes.
         on_progress: Told how many chunks are done, and how many there are.
+        is_over: Asked between two batches; when it is true, the call ends early.
 
     Raises:
         InputError: The collection does not exist.
         ProviderError: Embedding failed; the collection is as it was.
         StorageError: Another process reindexes it, or the database failed.
     """
-    found = await corpus_embedding(database)
-    if found is None:
-        raise InputError(f"The collection {database.config.collection!r} does not exist yet.")
+    found = await _embedding_of(database)
     wanted = (model, embedder.dimensions)
     report = ReindexReport(model=model, dimensions=embedder.dimensions, previous_model=found[0])
     if found == wanted and not force:
         return report.model_copy(update={"was_current": True})
     async with _only_one(database):
-        work = _Reembedding(database, embedder, wanted, on_progress)
-        await work.run()
+        work = _Reembedding(database, embedder, wanted, on_progress, is_over)
+        is_paused = not await work.run()
     done = {"chunks": work.done, "embedded": work.embedded, "failed": work.failed()}
-    return report.model_copy(update=done)
+    return report.model_copy(update=done | {"is_paused": is_paused})
+
+
+async def prepare_reembedding(database: Database, wanted: tuple[str, int]) -> None:
+    """Let `reembed_range` fill a second table, which `reembed` then switches to.
+
+    Raises:
+        InputError: The collection does not exist.
+        StorageError: Another process reindexes it, or the database failed.
+    """
+    await _embedding_of(database)
+    async with _only_one(database):
+        await database.run(lambda each: prepare_next(each, database.config.collection, wanted))
+
+
+async def is_reembedding(database: Database, wanted: tuple[str, int]) -> bool:
+    """Whether a second table is being filled with vectors of this model."""
+    collection = database.config.collection
+    return await database.run(lambda each: unfinished_model(each, collection)) == wanted
+
+
+async def chunk_ranges(database: Database, most: int) -> list[tuple[int, int]]:
+    """Numbers of the first and the last chunk of about equal parts of the collection.
+
+    Args:
+        database: The collection.
+        most: Parts at most; one of less than 4,096 chunks is not divided.
+    """
+    collection = database.config.collection
+
+    async def work(connection: _Connection) -> Sequence[Any]:
+        cursor = await connection.execute(
+            _compose(collection, "select min(id), max(id) from {children}")
+        )
+        return await cursor.fetchone() or (None, None)
+
+    first, last = await database.run(work)
+    if first is None:
+        return []
+    count = min(most, (last - first + 1) // _LEAST_RANGE) or 1
+    edges = [first + (last + 1 - first) * part // count for part in range(count + 1)]
+    return [(low, high - 1) for low, high in pairwise(edges)]
+
+
+async def reembed_range(
+    database: Database,
+    embedder: Embedder,
+    model: str,
+    numbers: tuple[int, int],
+    *,
+    is_over: Callable[[], bool] | None = None,
+) -> tuple[int, bool]:
+    """Embed some chunks for a reindexing that `reembed` completes, from the last one down.
+
+    As `reembed` goes upwards, the two meet. Chunks that the model does not take are left to it.
+
+    Args:
+        database: The collection.
+        embedder: The new model.
+        model: Its name; nothing is done when `prepare_reembedding` was not called for it, or when
+            the collection has been switched over.
+        numbers: Of the first and the last chunk.
+        is_over: Asked between two batches; when it is true, the call ends early.
+
+    Returns:
+        How many chunks were embedded, and whether nothing is left to do.
+
+    Raises:
+        ProviderError: Embedding failed.
+        StorageError: The database failed.
+    """
+    work = _Reembedding(database, embedder, (model, embedder.dimensions), None, is_over)
+    is_done = await work.fill_downwards(*numbers)
+    return work.embedded, is_done
+
+
+async def _embedding_of(database: Database) -> tuple[str, int]:
+    found = await corpus_embedding(database)
+    if found is None:
+        raise InputError(f"The collection {database.config.collection!r} does not exist yet.")
+    return found
 
 
 class _Reembedding:
@@ -393,6 +507,7 @@ class _Reembedding:
         embedder: Embedder,
         wanted: tuple[str, int],
         on_progress: Callable[[int, int], None] | None,
+        is_over: Callable[[], bool] | None = None,
     ) -> None:
         self.done = 0
         self.embedded = 0
@@ -402,39 +517,62 @@ class _Reembedding:
         self._embedder = embedder
         self._wanted = wanted
         self._on_progress = on_progress
+        self._is_over = is_over or (lambda: False)
 
-    async def run(self) -> None:
+    async def run(self) -> bool:
+        """Whether the collection was switched over; not when the call was to end early."""
         collection, database = self._collection, self._database
         await database.run(lambda each: prepare_next(each, collection, self._wanted))
-        await self._fill()
+        if not await self._fill():
+            return False
         await database.run(lambda each: index_next(each, collection, self._wanted[1]))
         # What others wrote meanwhile is little, and less with each round.
         for _ in range(_MOST_ROUNDS):
-            await self._fill()
+            if not await self._fill():
+                return False
             if await self._switched():
-                return
+                return True
         raise StorageError(
             "Pages are being added faster than they can be embedded.",
             hint="Stop adding pages and run `webrag reindex` again; it goes on where it stopped.",
         )
 
-    async def _fill(self) -> None:
+    async def fill_downwards(self, first: int, last: int) -> bool:
+        """Whether all of a range that the model takes is embedded, or need not be any more."""
+
+        async def pending(connection: _Connection) -> list[PendingChunk]:
+            if await unfinished_model(connection, self._collection) != self._wanted:
+                return []
+            values = (first, last, _BATCH)
+            return await _select_chunks(connection, self._collection, _PENDING_FROM_THE_END, values)
+
+        while not self._is_over():
+            chunks = await self._database.run(pending)
+            if not chunks or not await self._fill_batch(chunks, with_refused=False):
+                return True
+            last = chunks[-1].id - 1
+        return False
+
+    async def _fill(self) -> bool:
+        """Whether every chunk has been dealt with; not when the call was to end early."""
         collection = self._collection
         await self._database.run(lambda each: remove_stale(each, collection))
         last = 0
-        while True:
+        while not self._is_over():
             start = last
             chunks = await self._database.run(
                 lambda each: pending_chunks(each, collection, start, _BATCH)  # noqa: B023
             )
             await self._report()
             if not chunks:
-                return
-            await self._fill_batch(chunks)
+                return True
+            if not await self._fill_batch(chunks, with_refused=True):
+                raise StorageError("The second table is being made for another model.")
             last = chunks[-1].id
+        return False
 
-    async def _fill_batch(self, chunks: Sequence[PendingChunk]) -> None:
-        collection = self._collection
+    async def _fill_batch(self, chunks: Sequence[PendingChunk], *, with_refused: bool) -> bool:
+        collection, wanted = self._collection, self._wanted
         hashes = list({chunk.text_hash for chunk in chunks})
         vectors = await self._database.run(lambda each: known_vectors(each, collection, hashes))
         new = {
@@ -451,8 +589,12 @@ class _Reembedding:
                 vectors[text_hash] = each
         self.embedded += len(new) - len(refused)
         self._note(chunks, refused)
-        rows = [(chunk, vectors.get(chunk.text_hash)) for chunk in chunks]
-        await self._database.run(lambda each: insert_vectors(each, collection, rows))
+        rows = [
+            (chunk, vectors.get(chunk.text_hash))
+            for chunk in chunks
+            if with_refused or chunk.text_hash in vectors
+        ]
+        return await self._database.run(lambda each: insert_vectors(each, collection, wanted, rows))
 
     def _note(self, chunks: Sequence[PendingChunk], refused: Mapping[bytes, WebRAGError]) -> None:
         for chunk in chunks:

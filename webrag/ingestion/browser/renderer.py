@@ -75,8 +75,12 @@ class PartSource(Protocol):
     They wait for no turn at their host: a browser, too, asks for them all at once.
     """
 
-    async def fetch_part(self, url: str) -> "Answer":
+    async def fetch_part(self, url: str, *, page: str = "") -> "Answer":
         """One file, redirects followed.
+
+        Args:
+            url: Absolute address.
+            page: Address of the page it is for, where that was read with a login.
 
         Raises:
             InputError: Not an address that can be fetched.
@@ -200,6 +204,7 @@ class _Drawing:
         self._left_bytes = max_bytes
         self._meter = current_meter()
         self._is_given = False
+        self._has_login = page.with_login
         self._answered = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self.left_out = 0
@@ -282,11 +287,15 @@ class _Drawing:
                 await route.abort("blockedbyclient")
                 return
             self._answered += 1
+            if asked.is_navigation_request():
+                # What stands in the tab from here on is another page, perhaps of another site.
+                self._has_login = False
             await self._fetched(route, asked.url)
 
     async def _fetched(self, route: "Route", url: str) -> None:
         try:
-            answer = await self._parts.fetch_part(url)
+            page = self._page.url if self._has_login else ""
+            answer = await self._parts.fetch_part(url, page=page)
         except WebRAGError as error:
             _log.info("%s asks for %s: %s", self._page.url, url, error)
             await route.abort("failed")

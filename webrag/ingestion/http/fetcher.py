@@ -6,6 +6,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -26,8 +27,10 @@ from webrag.ingestion.http.client import Answer, BrokenConnectionError, Caps, We
 from webrag.ingestion.http.guard import AllowList, Resolver, resolve
 from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache, RobotsRules
 from webrag.ingestion.http.status import retry_after_s
+from webrag.ingestion.logins.session import Logins, login_expired
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
 from webrag.ingestion.patience import is_patient
+from webrag.ingestion.quality import leads_to_login, wall_of_answer
 
 __all__ = ["MAX_CRAWL_DELAY_S", "HostGate", "HttpFetcher", "SharedManners"]
 # A robots.txt may ask for minutes; a question answered by a person waiting cannot grant that.
@@ -214,11 +217,36 @@ class _Budget:
             self.left -= time.monotonic() - started
 
 
+# Of a page that was asked for with a login.
+_UNWELCOME = frozenset({401, 403})
+
+
+@dataclass
+class _Way:
+    """From what was asked for to its answer.
+
+    Attributes:
+        takes_login: Whether hosts on it may get their login.
+        is_part: It is a file of a page.
+        login: Host of the login that the last request had; None when it had none.
+        had_login: One of the requests had one.
+    """
+
+    requested: str
+    takes_login: bool = False
+    is_part: bool = False
+    login: str | None = None
+    had_login: bool = False
+
+
 class HttpFetcher:
     """Fetches public pages over HTTP, following `models.PageSource`.
 
     Redirects are followed by hand so that every hop is checked like a first request; robots.txt,
     Crawl-delay and Retry-After are honoured. It belongs to one event loop.
+
+    Pages and their parts are asked for with the login of their host, where there is one; robots.txt
+    and files that sites list their pages in never are.
     """
 
     name = "builtin"
@@ -230,8 +258,10 @@ class HttpFetcher:
         resolver: Resolver = resolve,
         dialer: httpcore2.AsyncNetworkBackend | None = None,
         shared: SharedManners | None = None,
+        logins: Logins | None = None,
     ) -> None:
         self._config = config
+        self._logins = logins or Logins()
         self._shared = shared
         self._allowed = AllowList(config.allowed_hosts)
         self._client = WebClient(
@@ -273,15 +303,18 @@ class HttpFetcher:
         """
         del fresh
         requested = canonical_url(url)
-        answer = await self._final_answer(requested, self._caps, validators)
+        way = _Way(requested, takes_login=True)
+        answer = await self._final_answer(way, self._caps, validators)
         now = datetime.now(UTC)
         if answer.status == 304 and validators is not None:
             return NotModified(url=requested, fetched_at=now)
+        _raise_for_login(answer, way.login)
         raise_for_status(answer)
         # Telling the charset of bytes that name none takes up to a second.
-        return await in_background(
+        page = await in_background(
             fetched_page, requested, answer, fetched_at=now, source=self.name, agent=self._agent
         )
+        return page.model_copy(update={"with_login": way.had_login})
 
     async def fetch_bytes(self, url: str, *, at_most: int | None = None) -> bytes:
         """Get a file as it is served, with the same guards and manners as a page.
@@ -299,14 +332,19 @@ class HttpFetcher:
             FetchError: The file cannot be had; the subclass says why.
         """
         caps = _FILE_CAPS if at_most is None else Caps(at_most, at_most)
-        answer = await self._final_answer(canonical_url(url), caps, None)
+        answer = await self._final_answer(_Way(canonical_url(url)), caps, None)
         raise_for_status(answer)
         return answer.body
 
-    async def fetch_part(self, url: str) -> Answer:
+    async def fetch_part(self, url: str, *, page: str = "") -> Answer:
         """Get a file that a page is made of, with the guards of a page.
 
         Files of one page are asked for together, as browsers do, so they wait for no turn.
+
+        Args:
+            url: Absolute http(s) address.
+            page: Address of the page, if that was read with a login, which only files of the very
+                same host get; another site's page could read what comes back.
 
         Returns:
             The answer, whatever its status; `url` is that after redirects.
@@ -316,7 +354,13 @@ class HttpFetcher:
             FetchError: There is no answer, it is too large, or robots.txt forbids the file.
         """
         address = canonical_url(url, keep_tracking=True)
-        return await self._final_answer(address, self._caps, None, is_part=True)
+        takes_login = bool(page) and URL(page).origin == URL(address).origin
+        way = _Way(address, takes_login=takes_login, is_part=True)
+        return await self._final_answer(way, self._caps, None)
+
+    async def has_login(self, url: str) -> bool:
+        """Whether an address is asked for with a login."""
+        return self._logins.host_of(url) is not None
 
     async def declared_sitemaps(self, url: str) -> tuple[str, ...]:
         """Give the addresses the robots.txt of a page's site names for its sitemaps.
@@ -338,18 +382,18 @@ class HttpFetcher:
 
     async def _final_answer(
         self,
-        requested: str,
+        way: "_Way",
         caps: Caps,
         validators: Validators | None,
-        *,
-        is_part: bool = False,
     ) -> Answer:
         """Follow redirects to the answer that is none."""
         budget = _Budget(self._config.timeout_s)
+        requested = way.requested
         seen = [requested]
         for _ in range(self._config.max_redirects + 1):
-            answer = await self._ask_politely(seen[-1], caps, validators, budget, is_part=is_part)
-            target = next_address(answer)
+            headers = _request_headers(validators) | self._login_headers(way, seen[-1])
+            answer = await self._ask_politely(seen[-1], caps, headers, budget, is_part=way.is_part)
+            target = _next_address(answer, way.login)
             if target is None:
                 return answer
             if target in seen:
@@ -361,11 +405,21 @@ class HttpFetcher:
             requested, f"redirects more than {self._config.max_redirects} times", answer.status
         )
 
+    def _login_headers(self, way: "_Way", url: str) -> dict[str, str]:
+        """What goes with one hop; what it was is decided anew for each."""
+        way.login = self._logins.host_of(url) if way.takes_login else None
+        if way.login is None:
+            # A part that leads elsewhere does not come back to the login.
+            way.takes_login = way.takes_login and not way.is_part
+            return {}
+        way.had_login = True
+        return self._logins.headers_for(url)
+
     async def _ask_politely(
         self,
         url: str,
         caps: Caps,
-        validators: Validators | None,
+        headers: dict[str, str],
         budget: _Budget,
         *,
         is_part: bool,
@@ -382,7 +436,7 @@ class HttpFetcher:
             delay = rules.crawl_delay_s
             turn = self._gate.turn(target.host, crawl_delay_s=delay, is_exempt=is_exempt)
             async with turn, budget.spend():
-                return await self._ask(url, _request_headers(validators), caps, budget)
+                return await self._ask(url, headers, caps, budget)
         except TimeoutError as error:
             raise _late(url, budget) from error
 
@@ -454,6 +508,26 @@ def _request_headers(validators: Validators | None) -> dict[str, str]:
     if validators is not None and validators.last_modified:
         headers["If-Modified-Since"] = validators.last_modified
     return headers
+
+
+def _raise_for_login(answer: Answer, login: str | None) -> None:
+    if login is None or answer.status not in _UNWELCOME:
+        return
+    if wall_of_answer(answer.status, answer.headers, answer.body) is None:
+        raise login_expired(answer.url, login, answer.status)
+
+
+def _next_address(answer: Answer, login: str | None) -> str | None:
+    """As `next_address`; where a login was sent, what wants one has named its end."""
+    try:
+        target = next_address(answer)
+    except UnusablePageError as error:
+        if login is not None and error.kind == "login_wall":
+            raise login_expired(answer.url, login, answer.status) from error
+        raise
+    if login is not None and target is not None and leads_to_login(answer.url, target):
+        raise login_expired(answer.url, login, answer.status)
+    return target
 
 
 def _robots_redirect(answer: Answer) -> str | None:

@@ -1,9 +1,12 @@
 """The files of a site's own map to what they say: one entry for maps of every kind."""
 
-from collections.abc import Callable, Mapping
+import heapq
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, TypeAlias
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, site_of
@@ -19,7 +22,12 @@ from webrag.ingestion.site_maps.books import (
     vitepress_next,
 )
 from webrag.ingestion.site_maps.index_pages import parsed_page, read_index_page
-from webrag.ingestion.site_maps.listing import MapRefusedError, SiteListing
+from webrag.ingestion.site_maps.listing import (
+    MAX_PAGES,
+    ListedPage,
+    MapRefusedError,
+    SiteListing,
+)
 from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.site_maps.programs import (
     doxygen_files,
@@ -38,6 +46,7 @@ Files = Mapping[str, bytes]
 # Each is a request; beyond these the further branches are found by links.
 _MAX_DOXYGEN_FILES: Final = 10
 _MAX_SITEMAPS: Final = 5
+_WORD: Final = re.compile(r"[^\W_]+")
 # Of a page that does not say that it is an index.
 _LEAST_LINKS: Final = 20
 
@@ -119,16 +128,46 @@ def _vitepress(mark: MapMark, files: Files) -> Reading:
     return Wanted(wanted)
 
 
-def _sitemap(_mark: MapMark, files: Files) -> Reading:
+def _sitemap(_mark: MapMark, page_url: str, files: Files) -> Reading:
     (url, body), *others = files.items()
-    for other, text in others or ((url, body),):
-        found = read_sitemap(text, other)
+    found = read_sitemap(body, url)
+    if isinstance(found, SiteListing):
+        return found
+    if not others:
+        wanted = _on_site(url, _nearest(found, page_url))
+        if wanted:
+            return Wanted(wanted)
+    return _joined(_listings(others))
+
+
+def _nearest(sitemaps: Sequence[str], page_url: str) -> list[str]:
+    """Those whose addresses share most words with a page's; of equally many the first."""
+    around = _path_words(page_url)
+    return heapq.nlargest(_MAX_SITEMAPS, sitemaps, key=lambda each: len(around & _path_words(each)))
+
+
+def _path_words(url: str) -> set[str]:
+    return set(_WORD.findall(urlsplit(url).path.casefold()))
+
+
+def _listings(files: Iterable[tuple[str, bytes]]) -> Iterator[SiteListing]:
+    """What the sitemaps of an index say; one that is an index itself or damaged says nothing."""
+    for url, body in files:
+        try:
+            found = read_sitemap(body, url)
+        except MapRefusedError:
+            continue
         if isinstance(found, SiteListing):
-            return found
-        wanted = _on_site(other, list(found[:_MAX_SITEMAPS]))
-        if wanted and not others:
-            return Wanted(wanted[:1])
-    raise MapRefusedError("it names no page of the site")
+            yield found
+
+
+def _joined(listings: Iterable[SiteListing]) -> SiteListing:
+    pages: dict[str, ListedPage] = {}
+    for page in chain.from_iterable(listing.pages for listing in listings):
+        pages.setdefault(page.url, page)
+    if not pages:
+        raise MapRefusedError("it names no page of the site")
+    return SiteListing(tuple(pages.values())[:MAX_PAGES])
 
 
 def _index_page(mark: MapMark, files: Files) -> SiteListing:
@@ -162,6 +201,7 @@ def _on_site(base: str, names: list[str]) -> tuple[str, ...]:
 _BY_PAGE: Final[Mapping[str, Callable[[MapMark, str, Files], Reading]]] = {
     "sphinx": _sphinx,
     "rustdoc": _rustdoc,
+    "sitemap": _sitemap,
 }
 _ONE_FILE: Final[Mapping[str, Callable[[str, str], SiteListing]]] = {
     "mkdocs": read_mkdocs,
@@ -174,7 +214,6 @@ _SEVERAL: Final[Mapping[str, Callable[[MapMark, Files], Reading]]] = {
     "javadoc": _javadoc,
     "doxygen": _doxygen,
     "vitepress": _vitepress,
-    "sitemap": _sitemap,
     "index_page": _index_page,
     "home": _home,
 }

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from webrag.concurrency import in_background
+from webrag.concurrency import in_background, within
 from webrag.corpus.map_index import MapIndex
 from webrag.corpus.map_worker import MapAnswer, MapRequest
 from webrag.corpus.models import LinkCandidate
@@ -35,6 +35,7 @@ _MAX_STEPS: Final = 4
 _REMEMBERED_MAPS: Final = 8
 # What is missing is asked for again sooner than what is there is read again.
 _FAILURE_FRESH_S: Final = 3_600.0
+_PARTS_TIME: Final = 0.5  # share of the time after which a sitemap does without its missing parts
 _WHOLE_TIME: Final = 0.9  # share of the time for maps from which one that is late has failed
 # Pages of a map that compete with the links of pages. With 40, names that merely sound alike pushed
 # out what the named page links to: of the evidence in a whole manual .53 was found in place of .64.
@@ -179,7 +180,7 @@ class SiteMaps:
             begun = time.monotonic()
             try:
                 async with asyncio.timeout(max(until - begun, 0)):
-                    found = await self._read(page.url, mark, sentences)
+                    found = await self._read(page.url, mark, until, sentences)
             except TimeoutError:
                 if until - begun < _WHOLE_TIME * self._config.timeout_s:
                     return stored  # the run had little time left; another one asks again
@@ -199,12 +200,15 @@ class SiteMaps:
         limit = self._config.fresh_s if not stored.failure else _FAILURE_FRESH_S
         return _is_younger(stored.fetched_at, limit)
 
-    async def _read(self, page_url: str, mark: MapMark, sentences: list[str]) -> StoredMap:
+    async def _read(
+        self, page_url: str, mark: MapMark, until: float, sentences: list[str]
+    ) -> StoredMap:
         """Ask for the addresses of a map in turn until one gives it."""
         failure = ""
+        parts_until = self._parts_until(mark, until)
         for url in mark.urls:
             try:
-                return await self._read_one(page_url, mark, url)
+                return await self._read_one(page_url, mark, url, parts_until)
             except UnusablePageError as error:
                 failure = str(error)
                 sentences.append(f"{error} Links were followed without it.")
@@ -212,13 +216,26 @@ class SiteMaps:
                 failure = str(error)
         return StoredMap(mark.urls[0], datetime.now(UTC), failure=failure)
 
-    async def _read_one(self, page_url: str, mark: MapMark, url: str) -> StoredMap:
+    def _parts_until(self, mark: MapMark, until: float) -> float | None:
+        """When to go on without the rest of a map; None for never.
+
+        Of a sitemap every part is of use alone. What a run with more time would read whole is not
+        kept in part.
+        """
+        left = until - time.monotonic()
+        is_whole_time = left >= _WHOLE_TIME * self._config.timeout_s
+        return until - _PARTS_TIME * left if mark.kind == "sitemap" and is_whole_time else None
+
+    async def _read_one(
+        self, page_url: str, mark: MapMark, url: str, parts_until: float | None
+    ) -> StoredMap:
         files: dict[str, bytes] = {}
         wanted: Collection[str] = (url,)
         left = self._config.max_bytes
         for _ in range(_MAX_STEPS):
             for each in wanted:
-                files[each] = await self._part(each, max(left, 1), is_first=each == url)
+                fetched = self._fetch(each, at_most=max(left, 1))
+                files[each] = await (fetched if each == url else _part(fetched, parts_until))
                 left -= len(files[each])
             request = MapRequest(mark, page_url, files)
             try:
@@ -232,15 +249,6 @@ class SiteMaps:
                 return StoredMap(mark.urls[0], datetime.now(UTC), answer.packed, marks=answer.marks)
             wanted = [each for each in answer.wanted if each not in files][:_MAX_FILES]
         raise UnusablePageError(_REFUSED.format(url, "it leads from file to file"), url=url)
-
-    async def _part(self, url: str, at_most: int, *, is_first: bool) -> bytes:
-        """One file of a map; of those behind the first, what cannot be had is empty."""
-        try:
-            return await self._fetch(url, at_most=at_most)
-        except FetchError:
-            if is_first:
-                raise
-            return b""
 
     def _remembered(self, url: str) -> MapIndex | None:
         """A map that needs no look at the database, where its megabytes would be read each time."""
@@ -257,6 +265,17 @@ class SiteMaps:
         while len(self._indexes) > _REMEMBERED_MAPS:
             self._indexes.popitem(last=False)
         return index
+
+
+async def _part(fetched: Awaitable[bytes], until: float | None) -> bytes:
+    """A file of a map behind the first; empty when it cannot be had by then."""
+    body = b""
+    async with within(None if until is None else max(until - time.monotonic(), 0)):
+        try:
+            body = await fetched
+        except FetchError as error:
+            _log.info("A part of a map is missing: %s", error)
+    return body
 
 
 def _is_younger(at: datetime, seconds: float) -> bool:

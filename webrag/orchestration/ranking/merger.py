@@ -11,10 +11,10 @@ __all__ = [
     "Merged",
     "documents_in",
     "drop_redundant",
-    "keeping",
     "merge",
     "trim_to_budget",
     "union",
+    "widened",
 ]
 
 
@@ -51,7 +51,7 @@ def merge(
     return Merged(kept, redundant, len(distinct) - len(kept))
 
 
-def keeping(before: Merged, now: Merged) -> Merged:
+def widened(before: Merged, now: Merged) -> Merged:
     """A wider result with whatever of the narrower one before it lacks; ties keep page order."""
     found = {item.chunk.chunk_id for item in now.chunks}
     lost = (item for item in before.chunks if item.chunk.chunk_id not in found)

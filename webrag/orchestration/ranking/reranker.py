@@ -154,7 +154,7 @@ class ChunkReranker:
         assert scorer is not None
         postprocessor = _with_instruction(scorer, instruction)
         scored = await _scored_apart(postprocessor, query, result)
-        return [_table(each) for each in scored], self._confidences(scored)
+        return [_scores_by_node(each) for each in scored], self._confidences(scored)
 
     async def _without_scores(
         self, query: str, result: RetrievalResult, cause: str, top_n: int | None
@@ -249,7 +249,7 @@ def _asked(query: str, result: RetrievalResult) -> list[AskedWording]:
     ]
 
 
-def _table(scored: "Sequence[NodeWithScore]") -> dict[str, float]:
+def _scores_by_node(scored: "Sequence[NodeWithScore]") -> dict[str, float]:
     return {item.node.node_id: item.score for item in scored if item.score is not None}
 
 

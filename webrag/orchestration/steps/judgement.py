@@ -105,7 +105,7 @@ async def _confidence(run: ResearchRun) -> float:
         return found
     lists = await _lists_of_links(run)
     told = found if not lists else _confidence_without(run, lists)
-    return below_high(found) if min(told, _met(run)) < HIGH else found
+    return below_high(found) if min(told, _worst_wording_confidence(run)) < HIGH else found
 
 
 def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
@@ -128,7 +128,7 @@ def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
     )
 
 
-def _met(run: ResearchRun) -> float:
+def _worst_wording_confidence(run: ResearchRun) -> float:
     """Confidence that the wording that is met worst is met by any passage; 1.0 without wordings.
 
     A question asks for several things in one sentence more often than it can be split into parts;

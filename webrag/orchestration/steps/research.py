@@ -25,7 +25,7 @@ from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
-from webrag.orchestration.ranking.merger import Merged, keeping, merge
+from webrag.orchestration.ranking.merger import Merged, merge, widened
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
@@ -57,15 +57,15 @@ async def acquire_seeds(
     acquirer: PageAcquirer,
     urls: Sequence[str],
     *,
-    timeout_s: float,
-    on_page: Callable[[AcquiredPage], None],
+    timeout_s: float | None = None,
+    on_page: Callable[[AcquiredPage], None] | None = None,
 ) -> Seeds:
     """Get pages into the corpus, all at once; nothing is left running.
 
     Args:
         acquirer: Does the work.
         urls: Canonical addresses, at least one.
-        timeout_s: Pages not there by then are given up.
+        timeout_s: Pages not there by then are given up; None to wait for all.
         on_page: Told each page as soon as it is there.
 
     Raises:
@@ -86,12 +86,13 @@ async def acquire_seeds(
                 raise
             outcomes[url] = error
         else:
-            on_page(page)
+            if on_page is not None:
+                on_page(page)
 
     async with within(timeout_s):
         await all_of(one(url) for url in urls)
     unfinished = [url for url in urls if url not in outcomes]
-    late = {url: _late(url, timeout_s) for url in unfinished}
+    late = {url: _late(url, timeout_s or 0.0) for url in unfinished}
     return _judge({url: outcomes.get(url) or late[url] for url in urls}, unfinished)
 
 
@@ -298,6 +299,7 @@ class ResearchRun:
     async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
         """Rank every part's candidates with one scorer and merge them."""
         state, config = self.state, self.components.config
+        had_failed = state.scorer_failed
         with state.clock.timed("reranking_ms"):
             scored = await self._rank_all(retrieved)
             ranked = fulfilled(scored, self.wishes, datetime.now(UTC))
@@ -314,7 +316,9 @@ class ResearchRun:
                 token_budget=config.context_budget * self.scale,
             )
         is_wider = state.pending is not None and state.pending.decision.action == "expand_recall"
-        state.merged = keeping(state.merged, merged) if is_wider else merged
+        # What one scorer ranked before another took its place cannot be ordered among the rest.
+        is_same_scorer = state.scorer_failed == had_failed
+        state.merged = widened(state.merged, merged) if is_wider and is_same_scorer else merged
 
     async def _rank_all(
         self, retrieved: Sequence[tuple[str, RetrievalResult]]

@@ -162,17 +162,17 @@ async def _evidence(
     state, request = run.state, run.state.request
     if request.retrieval_mode != "chunk":
         with state.clock.timed("retrieval_ms"):
-            whole = await run.components.searcher.retrieve(
+            whole = await run.components.searcher.read_whole(
                 request.query,
                 filters=state.filters,
                 mode=request.retrieval_mode,
                 context_budget=run.components.config.context_budget,
             )
-        state.warn(*whole.warnings)
-        if whole.mode == "full_context" and whole.truncated:
+        if whole is not None:
+            state.warn(*whole.warnings)
+            if not whole.truncated:
+                return "full_context", _whole(whole, state.merged.chunks), whole.corpus_stats
             state.warn(_too_large(whole.corpus_stats, run.components.config.context_budget))
-        elif whole.mode == "full_context":
-            return "full_context", _whole(whole, state.merged.chunks), whole.corpus_stats
     stats = next((r.retrieval.corpus_stats for r in state.results), None)
     matched = state.merged.chunks if request.top_k is None else state.merged.chunks[: request.top_k]
     return (

@@ -116,7 +116,8 @@ def _dates(page: RetrievedChunk) -> str:
     published = f"published {page.published_at:%Y-%m-%d}, " if page.published_at else ""
     version = f"version {one_line(page.version)}, " if page.version else ""
     moment = f"as of {shown_moment(page.as_of)}, " if page.as_of else ""
-    return f"{moment}{version}{published}fetched {page.fetched_at:%Y-%m-%d}"
+    how = " with your login" if page.with_login else ""
+    return f"{moment}{version}{published}fetched {page.fetched_at:%Y-%m-%d}{how}"
 
 
 def _heading_lines(headings: Iterable[str | None]) -> list[str]:

@@ -10,9 +10,11 @@ import pytest
 import pytest_asyncio
 
 from tests.conftest import Route, StaticSite
+from tests.tls_hosts import tls_hosts
 from webrag.errors import FetchError, SourceUnavailableError
 from webrag.ingestion.browser.renderer import BrowserRenderer
 from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.logins.session import Cookie, Login, Logins
 from webrag.ingestion.metering import metered
 from webrag.ingestion.models import FetchConfig, FetchedPage
 
@@ -317,3 +319,43 @@ def children_named(part: str) -> list[int]:
                 if part in rest[0] and not rest[-1].startswith("Z"):
                     found.append(int(pid))
     return found
+
+
+WIKI = "https://wiki.example"
+LEAVES = "<script>location = 'https://evil.example/'</script>"
+STEALS = f"""<body><p>Evil</p><script src="{WIKI}/secret.js"></script></body>"""
+READS = """<script>fetch('/data').then(answer => answer.text())
+.then(text => document.body.innerText = text)</script>"""
+
+
+@pytest.mark.parametrize(
+    ("html", "asked", "has_login"),
+    [
+        pytest.param(READS, f"{WIKI}/data", True, id="its-own-script"),
+        pytest.param(LEAVES, f"{WIKI}/secret.js", False, id="the-site-it-left-for"),
+    ],
+)
+async def test_login_goes_with_what_its_own_page_asks_for(
+    html: str, asked: str, has_login: bool
+) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    login = Login("wiki.example", (Cookie("session", "s3cret-0123456789", "wiki.example"),))
+    with tls_hosts() as hosts:
+        hosts.replies = {
+            f"{WIKI}/data": (200, {}, "A hive weighs 40 kg."),
+            f"{WIKI}/secret.js": (200, {}, ""),
+            "https://evil.example/": (200, {}, STEALS),
+        }
+        config = FetchConfig(allowed_hosts=("wiki.example", "evil.example"))
+        parts = HttpFetcher(config, resolver=resolve, dialer=hosts.dialer, logins=Logins([login]))
+        renderer = BrowserRenderer(parts, BROWSER)
+        page = page_of(f"{WIKI}/", f"<body>{html}</body>").model_copy(update={"with_login": True})
+        try:
+            await renderer.render(page, other_sites=True)
+        finally:
+            await renderer.aclose()
+            await parts.aclose()
+
+    assert [each.cookie is not None for each in hosts.sent_to(asked)] == [has_login]

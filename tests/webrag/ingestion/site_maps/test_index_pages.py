@@ -64,15 +64,47 @@ def test_first_page_without_an_index_is_read_as_one() -> None:
     assert found.pages[0] == ListedPage("https://docs.test/man/p0.html", "Page 0", ["Page 0"])
 
 
-def test_sitemap_of_sitemaps_is_followed_once_and_named_by_addresses() -> None:
-    mark = MapMark(kind="sitemap", root="https://docs.test/", urls=("https://docs.test/s.xml",))
-    first = {mark.urls[0]: b"<sitemapindex><sitemap><loc>https://docs.test/1.xml</loc></sitemap>"}
-    second = b"<urlset><url><loc>https://docs.test/a-guide/firing.html</loc></url></urlset>"
+SITEMAP = MapMark(kind="sitemap", root="https://docs.test/", urls=("https://docs.test/s.xml",))
 
-    assert read_map(mark, mark.root, first) == Wanted(("https://docs.test/1.xml",))
-    found = read_map(mark, mark.root, first | {"https://docs.test/1.xml": second})
+
+def sitemap_index(*names: str) -> dict[str, bytes]:
+    listed = "".join(f"<sitemap><loc>https://docs.test/{name}</loc></sitemap>" for name in names)
+    return {SITEMAP.urls[0]: f"<sitemapindex>{listed}</sitemapindex>".encode()}
+
+
+def sitemap_of(path: str) -> bytes:
+    return f"<urlset><url><loc>https://docs.test/{path}</loc></url></urlset>".encode()
+
+
+def test_sitemaps_of_an_index_are_read_together_and_named_by_addresses() -> None:
+    first = sitemap_index("1.xml", "2.xml", "3.xml")
+    one, two, three = (f"https://docs.test/{n}.xml" for n in (1, 2, 3))
+
+    assert read_map(SITEMAP, SITEMAP.root, first) == Wanted((one, two, three))
+    parts = {one: sitemap_of("a-guide/firing.html"), two: b"", three: sitemap_of("clay.html")}
+    found = read_map(SITEMAP, SITEMAP.root, first | parts)
     assert not isinstance(found, NamedMaps | Wanted)
-    assert found.pages == (ListedPage("https://docs.test/a-guide/firing.html", "a guide firing"),)
+    assert found.pages == (
+        ListedPage("https://docs.test/a-guide/firing.html", "a guide firing"),
+        ListedPage("https://docs.test/clay.html", "clay"),
+    )
+
+
+def test_of_many_sitemaps_those_named_like_the_page_are_read() -> None:
+    names = [f"blog-{n}.xml" for n in range(20)] + ["en/manual.xml", "fr/manual.xml"]
+
+    wanted = read_map(SITEMAP, "https://docs.test/en/manual/kiln.html", sitemap_index(*names))
+
+    assert isinstance(wanted, Wanted)
+    assert wanted.urls[:2] == ("https://docs.test/en/manual.xml", "https://docs.test/fr/manual.xml")
+    assert len(wanted.urls) == 5
+
+
+def test_index_whose_sitemaps_say_nothing_is_refused() -> None:
+    nested = {"https://docs.test/1.xml": sitemap_index("2.xml")[SITEMAP.urls[0]]}
+
+    with pytest.raises(MapRefusedError, match="no page of the site"):
+        read_map(SITEMAP, SITEMAP.root, sitemap_index("1.xml") | nested)
 
 
 def test_missing_parts_of_a_map_do_not_hide_the_others() -> None:

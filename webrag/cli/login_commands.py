@@ -1,0 +1,185 @@
+"""`webrag login`, `logout`, `logins`: sessions of the user's own, kept on this machine."""
+
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.output import print_columns, print_json
+from webrag.cli.running import run
+from webrag.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webrag.ingestion.logins.session import Cookie
+    from webrag.ingestion.logins.store import LoginStore
+    from webrag.settings import Settings
+
+__all__ = ["login_command", "logins_command", "logout_command"]
+
+_KEPT = {
+    "keyring": "its key is in the keyring of your system",
+    "file": "its key is in a file beside it, which only you can read",
+}
+
+
+@with_settings
+@click.command("login", short_help="Keep your session of a site, to read its pages.")
+@click.argument("host")
+@click.option(
+    "--cookies",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take them from a cookies.txt, in place of a window.",
+)
+@click.option(
+    "--browser",
+    "endpoint",
+    metavar="URL",
+    help="Sign in in a Chromium that runs already, as http://127.0.0.1:9222.",
+)
+@json_option
+@click.pass_context
+def login_command(ctx: click.Context, host: str, file: Path | None, endpoint: str | None) -> None:
+    """Open HOST in a window, let you sign in, and keep the cookies, encrypted, on this machine.
+
+    From then on your own commands read pages of HOST with them: that very host and port, over
+    https, and no other. Pages read so are marked, and `webrag export` leaves them out.
+
+    \b
+    webrag login wiki.example.com
+    webrag login wiki.example.com --cookies cookies.txt
+    """  # noqa: D301  click takes the backspace for "do not rewrap"
+    from webrag.ingestion.logins.session import Login, checked_host, cookies_for, read_cookie_file
+
+    name = checked_host(host)
+    if file is not None and endpoint is not None:
+        raise InputError("--cookies and --browser exclude each other.")
+    if file is not None:
+        cookies = cookies_for(name, read_cookie_file(file))
+    else:
+        cookies = _signed_in(ctx.obj, name, endpoint)
+    if not cookies:
+        whence = f"The file {file} has" if file is not None else "The browser has"
+        raise InputError(f"{whence} no cookies of {name}, so that nothing was kept.")
+    login = Login(name, cookies, saved_at=datetime.now(UTC))
+    place = _store(ctx.obj).save(login)
+    if run_options(ctx).json:
+        print_json({"host": name, "cookies": len(cookies), "expires_at": _moment(login.expires_at)})
+        return
+    many = "1 cookie" if len(cookies) == 1 else f"{len(cookies)} cookies"
+    click.echo(f"Kept {many} of {name}, encrypted; {_KEPT[place]}.")
+
+
+@with_settings
+@click.command("logout", short_help="Delete a stored session.")
+@click.argument("host")
+@json_option
+@click.pass_context
+def logout_command(ctx: click.Context, host: str) -> None:
+    """Delete the session of HOST from this machine; pages read with it stay stored.
+
+    The site is not told. Exit code 2 when there is none.
+    """
+    from webrag.ingestion.logins.session import checked_host
+
+    name = checked_host(host)
+    store = _store(ctx.obj)
+    if not store.forget(name):
+        known = ", ".join(store.hosts()) or "none"
+        raise InputError(f"There is no login for {name}; there is: {known}.")
+    if run_options(ctx).json:
+        print_json({"host": name})
+        return
+    click.echo(
+        f"Deleted the login for {name}. `webrag forget --site {name}` deletes pages that were read"
+        " with it."
+    )
+
+
+@with_settings
+@click.command("logins", short_help="List the sites you have a stored session of.")
+@json_option
+@click.pass_context
+def logins_command(ctx: click.Context) -> None:
+    """List hosts, when their session was kept and when its cookies end; never what they hold."""
+    settings: Settings = ctx.obj
+    found = [*_store(settings).load(), *settings.header_logins]
+    if run_options(ctx).json:
+        print_json(
+            {
+                "logins": [
+                    {
+                        "host": each.host,
+                        "cookies": len(each.cookies),
+                        "headers": [name for name, _ in each.headers],
+                        "saved_at": _moment(each.saved_at),
+                        "expires_at": _moment(each.expires_at),
+                    }
+                    for each in found
+                ]
+            }
+        )
+        return
+    if not found:
+        click.echo("There are no logins; `webrag login HOST` keeps one.")
+        return
+    rows = [
+        (
+            each.host,
+            f"{each.saved_at:%Y-%m-%d}" if each.saved_at else "WEBRAG_LOGIN_HEADERS",
+            _end(each.expires_at),
+        )
+        for each in found
+    ]
+    print_columns([("HOST", "KEPT", "ENDS"), *rows])
+
+
+def _end(moment: datetime | None) -> str:
+    if moment is None:
+        return "when the site ends it"
+    return "expired" if moment <= datetime.now(UTC) else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="seconds")
+
+
+def _store(settings: "Settings") -> "LoginStore":
+    from webrag.ingestion.logins.store import LoginStore
+    from webrag.wiring.page_sources import LOGINS_FOLDER
+
+    return LoginStore(settings.data_dir / LOGINS_FOLDER)
+
+
+def _signed_in(settings: "Settings", host: str, endpoint: str | None) -> "tuple[Cookie, ...]":
+    from webrag.wiring.page_sources import find_browser_for_login
+
+    executable = find_browser_for_login(settings, has_endpoint=endpoint is not None)
+    from webrag.ingestion.logins.window import sign_in
+
+    click.echo(f"Sign in to {host}, then {_how_to_end()}.", err=True)
+    return run(sign_in(host, executable=executable, endpoint=endpoint, finished=_end_of_line()))
+
+
+def _how_to_end() -> str:
+    return "press Enter here or close the tab" if sys.stdin.isatty() else "close the tab"
+
+
+def _end_of_line() -> "Callable[[], bool]":
+    """Whether the user has pressed Enter since; never, where nobody sits at a terminal."""
+    pressed = threading.Event()
+
+    def wait() -> None:
+        sys.stdin.readline()
+        pressed.set()
+
+    if sys.stdin.isatty():
+        threading.Thread(target=wait, daemon=True).start()
+    return pressed.is_set

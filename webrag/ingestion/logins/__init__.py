@@ -1,0 +1,1 @@
+"""Sessions of the user's own, for pages that want a login."""

@@ -1,0 +1,308 @@
+"""What a login sends, and to whom; it reads no file and asks nobody."""
+
+import http.cookiejar
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.request import Request
+
+from ada_url import URL
+from typing_extensions import override
+
+from webrag.errors import InputError, UnusablePageError
+
+__all__ = [
+    "Cookie",
+    "Login",
+    "Logins",
+    "checked_header",
+    "checked_host",
+    "cookies_for",
+    "login_expired",
+    "read_cookie_file",
+    "read_headers",
+]
+
+_MAX_FILE_BYTES: Final = 5_000_000
+_LEAST_SECRET: Final = 16
+_FIELDS: Final = ("domain", "subdomains", "path", "secure", "expires", "name", "value")
+_PRINTABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\Z")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
+# Links to it are on every page behind a login.
+_SIGNS_OUT: Final = re.compile(
+    r"[/?&=:](?:user)?(?:log|sign)[-_]?(?:out|off)(?:[/?&.]|\Z)", re.IGNORECASE
+)
+# They say what is asked of whom, which is not for a login to say.
+_NOT_GIVEN: Final = frozenset(
+    {"accept-encoding", "connection", "content-length", "host", "te", "trailer"}
+    | {"transfer-encoding", "upgrade"}
+)
+
+
+@dataclass(frozen=True)
+class Cookie:
+    """A cookie as a browser keeps it; its `repr` shows no value.
+
+    Attributes:
+        domain: With a dot in front where hosts below it get the cookie, too.
+        expires: Seconds since 1970; None for the end of the browser's session.
+    """
+
+    name: str
+    value: str
+    domain: str
+    path: str = "/"
+    expires: float | None = None
+    is_secure: bool = False
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Cookie {self.name} of {self.domain}>"
+
+
+@dataclass(frozen=True)
+class Login:
+    """What one host is sent; its `repr` shows no value.
+
+    Attributes:
+        host: `host`, or `host:port` where the port is not 443.
+        headers: Sent with every request.
+        saved_at: When the user brought it; None for one of the settings.
+    """
+
+    host: str
+    cookies: tuple[Cookie, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    saved_at: datetime | None = None
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Login {self.host}: {len(self.cookies)} cookies, {len(self.headers)} headers>"
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the last of the cookies ends; None when one of them names no end."""
+        ends = [each.expires for each in self.cookies]
+        known = [end for end in ends if end is not None]
+        if not known or len(known) < len(ends):
+            return None
+        return datetime.fromtimestamp(max(known), UTC)
+
+    @property
+    def secrets(self) -> Iterator[str]:
+        """Every value that must not be shown; short cookies are words, and identify nobody."""
+        yield from (each.value for each in self.cookies if len(each.value) >= _LEAST_SECRET)
+        for name, value in self.headers:
+            has_scheme = name.lower() == "authorization" and " " in value
+            yield value.partition(" ")[2] if has_scheme else value
+
+
+class Logins:
+    """The sessions of a user, each for one host; its `repr` shows hosts alone.
+
+    Args:
+        logins: Of those for one host, cookies of the last one and headers of all are sent.
+    """
+
+    def __init__(self, logins: Iterable[Login] = ()) -> None:
+        self._jars: dict[str, http.cookiejar.CookieJar] = {}
+        self._headers: dict[str, dict[str, str]] = {}
+        for login in logins:
+            headers = self._headers.setdefault(login.host, {})
+            headers.update(login.headers)
+            if login.cookies:
+                self._jars[login.host] = _jar(login.cookies)
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Logins {', '.join(self._headers) or 'none'}>"
+
+    def host_of(self, url: str) -> str | None:
+        """The host of a login that goes with an address; None where none does.
+
+        Only https, the very host and the very port count. An address that signs out gets none, so
+        that following links does not end the session.
+        """
+        if not self._headers:
+            return None
+        target = URL(url)
+        is_plain = target.protocol == "https:" and not (target.username or target.password)
+        if not is_plain or _SIGNS_OUT.search(target.pathname + target.search):
+            return None
+        return target.host if target.host in self._headers else None
+
+    def headers_for(self, url: str) -> dict[str, str]:
+        """What is sent with a request for an address: none for any but the login's own host."""
+        host = self.host_of(url)
+        if host is None:
+            return {}
+        headers = dict(self._headers[host])
+        if host in self._jars:
+            request = Request(url)  # noqa: S310 - only asked which cookies go with it
+            self._jars[host].add_cookie_header(request)
+            cookies = request.get_header("Cookie")
+            if cookies:
+                headers["Cookie"] = cookies
+        return headers
+
+
+def login_expired(url: str, host: str, status: int | None) -> UnusablePageError:
+    """What is raised for a page that wants a login although one was sent."""
+    said = f" (HTTP {status})" if status in (401, 403) else ""
+    return UnusablePageError(
+        # The command is in the message, as reports of several pages keep only that.
+        f"The page {url} cannot be read: {host} does not accept the stored login{said}; it has"
+        f" expired, or may not see this page. Renew it with `webrag login {host}`.",
+        url=url,
+        status=status,
+        kind="login_expired",
+    )
+
+
+def checked_host(text: str) -> str:
+    """A host as logins are kept under, of a name, `host:port` or an https address.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    given = text.strip()
+    try:
+        url = URL(given if "://" in given else f"https://{given}")
+    except ValueError:
+        url = None
+    if url is None or not url.host or url.username or url.password or " " in given:
+        raise InputError(f"{given!r} is not a host such as wiki.example.com.")
+    if url.protocol != "https:":
+        raise InputError(
+            f"A login is only ever sent over https, and {given!r} is not such an address."
+        )
+    return url.host
+
+
+def checked_header(name: str, value: str) -> tuple[str, str]:
+    """A header that may be sent.
+
+    Raises:
+        ValueError: It may not; the message does not hold the value.
+    """
+    if not _HEADER_NAME.match(name) or name.lower() in _NOT_GIVEN:
+        raise ValueError(f"{name[:50]!r} is not a header that can be given")
+    if not _PRINTABLE.match(value):
+        raise ValueError(f"the value of {name!r} is empty or holds more than printable ASCII")
+    return name, value
+
+
+def cookies_for(host: str, cookies: Iterable[Cookie]) -> tuple[Cookie, ...]:
+    """Those of some cookies that a browser would send to a host, on some path, and can be sent."""
+    name = URL(f"https://{host}").hostname
+    return tuple(each for each in cookies if _belongs(each, name) and _is_sendable(each))
+
+
+def _belongs(cookie: Cookie, host: str) -> bool:
+    domain = cookie.domain.lower()
+    if not domain.startswith("."):
+        return domain == host
+    return host == domain[1:] or host.endswith(domain)
+
+
+def _is_sendable(cookie: Cookie) -> bool:
+    is_value = not cookie.value or (_PRINTABLE.match(cookie.value) and ";" not in cookie.value)
+    return bool(is_value and _HEADER_NAME.match(cookie.name))
+
+
+def read_cookie_file(path: Path) -> tuple[Cookie, ...]:
+    """Read a cookies.txt as browsers' extensions and curl write it.
+
+    Raises:
+        InputError: It cannot be read or is none; the message holds nothing of the file.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"The file {path} cannot be read: {reason}.") from error
+    if len(content) > _MAX_FILE_BYTES:
+        raise InputError(f"The file {path} is too large for a cookies.txt.")
+    # The standard library's reader wants a dot wherever the second field says TRUE, which some
+    # extensions leave out, and prints what it cannot read.
+    lines = content.decode("utf-8", errors="replace").splitlines()
+    cookies = (line.removeprefix("#HttpOnly_") for line in lines)
+    fields = [line.split("\t") for line in cookies if line.strip() and not line.startswith("#")]
+    if not fields or any(len(each) != len(_FIELDS) or not each[4].isdigit() for each in fields):
+        raise InputError(
+            f"The file {path} is not a cookies.txt in Netscape's format: lines of"
+            f" {len(_FIELDS)} fields between tabs ({', '.join(_FIELDS)})."
+        )
+    return tuple(_cookie(each) for each in fields)
+
+
+def _cookie(fields: Sequence[str]) -> Cookie:
+    domain, below, path, secure, expires, name, value = fields
+    if below.upper() == "TRUE":
+        domain = f".{domain.lstrip('.')}"
+    ends = float(expires) or None
+    return Cookie(name, value, domain, path, ends, secure.upper() == "TRUE")
+
+
+def read_headers(text: str) -> tuple[Login, ...]:
+    """Read the headers of hosts, a JSON object of objects.
+
+    Raises:
+        ValueError: It is none, or names what is no host or header; the message holds no value.
+    """
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise ValueError("is not a JSON object of hosts")  # noqa: TRY004 - settings catch it
+    return tuple(Login(_host_named(host), headers=_headers(each)) for host, each in given.items())
+
+
+def _host_named(host: str) -> str:
+    try:
+        return checked_host(host)
+    except InputError as error:
+        raise ValueError(str(error).rstrip(".")) from None
+
+
+def _headers(given: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
+        raise ValueError("the headers of a host are not a JSON object of texts")
+    return tuple(checked_header(name, value) for name, value in given.items())
+
+
+def _jar(cookies: Iterable[Cookie]) -> http.cookiejar.CookieJar:
+    jar = http.cookiejar.CookieJar()
+    for each in cookies:
+        jar.set_cookie(_as_jar_keeps_it(each))
+    return jar
+
+
+def _as_jar_keeps_it(cookie: Cookie) -> http.cookiejar.Cookie:
+    below = cookie.domain.startswith(".")
+    # A name without a dot is one of the local network, which the jar marks so.
+    local = "" if "." in cookie.domain else ".local"
+    return http.cookiejar.Cookie(
+        version=0,
+        name=cookie.name,
+        value=cookie.value,
+        port=None,
+        port_specified=False,
+        domain=f"{cookie.domain}{local}",
+        domain_specified=below,
+        domain_initial_dot=below,
+        path=cookie.path,
+        path_specified=True,
+        secure=cookie.is_secure,
+        expires=None if cookie.expires is None else int(cookie.expires),
+        discard=cookie.expires is None,
+        comment=None,
+        comment_url=None,
+        rest={},
+    )

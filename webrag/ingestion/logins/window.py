@@ -1,0 +1,113 @@
+"""Lets the user sign in to a site in a browser, and takes the cookies; it types nothing."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ada_url import URL
+
+from webrag.concurrency import ended
+from webrag.errors import ConfigurationError
+from webrag.ingestion.logins.session import Cookie, cookies_for
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Page, Playwright
+
+__all__ = ["sign_in"]
+
+_POLL_S: Final = 0.5
+
+
+async def sign_in(
+    host: str,
+    *,
+    executable: Path | None,
+    endpoint: str | None,
+    finished: Callable[[], bool],
+) -> tuple[Cookie, ...]:
+    """Open a site and give its cookies once the user is done or has closed the window.
+
+    Args:
+        host: `host` or `host:port`.
+        executable: The browser that shows a window; its profile is gone afterwards.
+        endpoint: Address at which a running Chromium takes orders, in place of `executable`; a tab
+            is opened in it and closed again, and nothing else in it changed.
+        finished: Tells whether the user said so.
+
+    Raises:
+        ConfigurationError: The browser cannot be started or reached.
+    """
+    from playwright.async_api import Error, async_playwright
+
+    async with async_playwright() as playwright:
+        try:
+            context = await _context(playwright, executable, endpoint)
+        except Error as error:
+            reason = str(error).strip().splitlines()[0][:200]
+            raise ConfigurationError(
+                f"The browser to sign in with cannot be used: {reason}.",
+                hint="`webrag login HOST --cookies FILE` needs no window.",
+            ) from error
+        try:
+            return await _cookies_of(context, host, finished)
+        finally:
+            if endpoint is None and context.browser is not None:
+                with contextlib.suppress(Error):
+                    await context.browser.close()
+
+
+async def _context(
+    playwright: "Playwright", executable: Path | None, endpoint: str | None
+) -> "BrowserContext":
+    if endpoint is not None:
+        running = await playwright.chromium.connect_over_cdp(endpoint)
+        return running.contexts[0] if running.contexts else await running.new_context()
+    browser = await playwright.chromium.launch(executable_path=executable, headless=False)
+    return await browser.new_context(no_viewport=True)
+
+
+async def _cookies_of(
+    context: "BrowserContext", host: str, finished: Callable[[], bool]
+) -> tuple[Cookie, ...]:
+    from playwright.async_api import Error
+
+    tab = await context.new_page()
+    # A site that is slow to load can still be signed in to.
+    opening = asyncio.create_task(_opened(tab, f"https://{host}/"))
+    found: Sequence[Any] = []
+    try:
+        while not (finished() or tab.is_closed()):
+            found = await context.cookies()
+            await asyncio.sleep(_POLL_S)
+        with contextlib.suppress(Error):  # the window may be gone
+            found = await context.cookies()
+    except Error:
+        if not found:
+            raise
+    finally:
+        await ended([opening])
+        with contextlib.suppress(Error):
+            await tab.close()
+    name = URL(f"https://{host}").hostname
+    return cookies_for(name, (_cookie(each) for each in found))
+
+
+async def _opened(tab: "Page", url: str) -> None:
+    from playwright.async_api import Error
+
+    with contextlib.suppress(Error):  # shown in the window, where the user sees it
+        await tab.goto(url, wait_until="commit")
+
+
+def _cookie(values: dict[str, Any]) -> Cookie:
+    expires = values["expires"]
+    return Cookie(
+        values["name"],
+        values["value"],
+        values["domain"],
+        values["path"],
+        None if expires < 0 else float(expires),
+        values["secure"],
+    )
