@@ -157,7 +157,7 @@ def inverse_document_frequency(frequency: int, total: int) -> float:
 def term_postings(
     terms: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
-    left_out: Sequence[int] = (),
+    left_out: Sequence[int] | NDArray[np.int64] = (),
     others: Sequence[tuple[Any, ...]] = (),
 ) -> list[TermPostings]:
     """Postings of each term, also of those that occur nowhere.

@@ -21,6 +21,7 @@ __all__ = [
     "any_of",
     "is_among",
     "negated",
+    "of_editions",
     "of_sites",
     "there",
 ]
@@ -86,19 +87,27 @@ class Scope:
         pages: Holds for a page as a whole: a condition on `d`.
         chunks: Holds for a chunk: a condition on `c`, `d` and `p`.
         as_of: Texts that pages had at this moment; None for those they have.
+        left_out: Editions without which `pages` is everything; none where it says more.
     """
 
     pages: Condition = ALWAYS
     chunks: Condition = ALWAYS
     as_of: datetime | None = None
+    left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, filters: SearchFilters, choice: Condition | None = None) -> "Scope":
+    def of(
+        cls,
+        filters: SearchFilters,
+        choice: Condition | None = None,
+        left_out: Sequence[str] = (),
+    ) -> "Scope":
         """The conditions of some filters.
 
         Args:
             filters: What was asked for.
             choice: Which sites and versions these mean; None where no version matters.
+            left_out: Editions without which `choice` is everything.
         """
         given = (
             # A page may be known by several addresses.
@@ -113,7 +122,14 @@ class Scope:
             if filters.fetched_since is None
             else Condition("d.fetched_at >= %s", (filters.fetched_since,)),
         )
-        return cls(all_of(given), all_of([_HOLDS[kind] for kind in filters.has]), filters.as_of)
+        pages = all_of(given)
+        is_all = pages == choice and filters.as_of is None
+        return cls(
+            pages,
+            all_of([_HOLDS[kind] for kind in filters.has]),
+            filters.as_of,
+            tuple(left_out) if is_all else (),
+        )
 
     @property
     def restricts_pages(self) -> bool:
@@ -143,6 +159,11 @@ def there(as_of: datetime | None) -> Condition:
         "(coalesce(d.stored_at, d.fetched_at) <= %s and (d.gone_at is null or d.gone_at > %s))",
         (as_of, as_of),
     )
+
+
+def of_editions(editions: Sequence[str]) -> Condition:
+    """Give the condition for pages of some editions."""
+    return Condition("d.edition = any(%s)", (list(editions),))
 
 
 def of_sites(sites: Sequence[str] | None) -> Condition:

@@ -13,7 +13,15 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import is_version, newest_version, version_order
 from webrag.postgres.steps import Execute, Steps
-from webrag.retrieval.conditions import ALWAYS, Condition, all_of, any_of, negated, of_sites
+from webrag.retrieval.conditions import (
+    ALWAYS,
+    Condition,
+    all_of,
+    any_of,
+    negated,
+    of_editions,
+    of_sites,
+)
 from webrag.retrieval.filters import SearchFilters
 
 __all__ = [
@@ -44,10 +52,12 @@ class VersionChoice:
     Attributes:
         pages: The condition on pages that stands for them.
         notes: By library: which of its versions is searched although none was asked for.
+        left_out: Editions without which `pages` is everything; none where it says more.
     """
 
     pages: Condition | None = None
     notes: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 EVERY_VERSION = VersionChoice()
@@ -116,9 +126,12 @@ def choose_versions(
     notes: dict[str, str] = {}
     if plain is not None and not plain:
         return VersionChoice(any_of(wanted))
-    newest = _preferred([e for e in stored if _is_of(e.site, plain)], near or {}, notes)
+    left_out = _less_preferred([e for e in stored if _is_of(e.site, plain)], near or {}, notes)
+    newest = negated(of_editions(left_out)) if left_out else ALWAYS
     condition = all_of([of_sites(plain), newest])
-    return VersionChoice(any_of([condition, *wanted]) if wanted else condition, notes)
+    if wanted:
+        return VersionChoice(any_of([condition, *wanted]), notes)
+    return VersionChoice(condition, notes, () if plain is not None else tuple(left_out))
 
 
 def _asks_version(entry: str, sites: set[str], stored: Sequence[StoredVersion]) -> bool:
@@ -172,10 +185,10 @@ def _listed(versions: Iterable[str]) -> str:
     return ", ".join(every[:_MOST_NAMED]) + more
 
 
-def _preferred(
+def _less_preferred(
     stored: Sequence[StoredVersion], near: dict[str, set[str]], notes: dict[str, str]
-) -> Condition:
-    """Leave out the editions of a library that another one is preferred to.
+) -> list[str]:
+    """The editions of a library that another one is preferred to.
 
     Pages of one edition replace each other where they are, so none of them is left out for a
     version that only some have got yet.
@@ -199,7 +212,7 @@ def _preferred(
             f"Of {name}, version {searched} was searched; also stored: {rest}. Ask for"
             f" {name}@{editions[others[-1]]} to search that one."
         )
-    return negated(Condition("d.edition = any(%s)", (left_out,))) if left_out else ALWAYS
+    return left_out
 
 
 def _by(

@@ -99,18 +99,18 @@ _NOTHING = CorpusTotals()
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The pages whose postings are read from blocks; a search of some pages reads none.
+    """The pages whose postings are read from blocks; a search of few pages reads none.
 
     Attributes:
         last: Pages with higher numbers are in no block.
         totals: Of the pages in blocks, without `left`.
-        left: Pages that do not count there any more.
+        left: Pages that do not count there: not any more, or as the scope leaves them out.
         stale: Those of them that are stored all the same, with other postings.
     """
 
     last: int = 0
     totals: CorpusTotals = _NOTHING
-    left: Sequence[int] = ()
+    left: Sequence[int] | NDArray[np.int64] = ()
     stale: Sequence[int] = ()
 
     def with_others(self, others: CorpusTotals) -> CorpusTotals:
@@ -120,15 +120,22 @@ class Blocks:
 
 def read_blocks(queries: Queries) -> Steps[Blocks]:
     """What the blocks hold that the search of a whole collection reads."""
-    if queries.scope.restricts_pages:
+    left_out = queries.scope.left_out
+    if queries.scope.restricts_pages and not left_out:
         return Blocks()
-    ((counted,), left) = yield from together(queries.blocks(), queries.left_pages())
-    gone = [sum(column) for column in zip(*(row[2:] for row in left), strict=True)]
-    pairs = zip(map(int, counted[1:]), gone or [0] * len(_NOTHING), strict=True)
+    others = [queries.left_editions()] if left_out else []
+    ((counted,), left, *editions) = yield from together(
+        queries.blocks(), queries.left_pages(), *others
+    )
+    without = [row[2:] for row in left] + [rows[0][1:] for rows in editions]
+    pages = np.array([row[1] for row in left], np.int64)
+    for rows in editions:
+        pages = np.concatenate([pages, np.frombuffer(rows[0][0], ">i4").astype(np.int64)])
+    every = zip(map(int, counted[1:]), *(map(int, each) for each in without), strict=True)
     return Blocks(
         int(counted[0]),
-        CorpusTotals(*(every - without for every, without in pairs)),
-        [row[1] for row in left],
+        CorpusTotals(*(column[0] - sum(column[1:]) for column in every)),
+        pages,
         [row[1] for row in left if row[0]],
     )
 

@@ -119,7 +119,7 @@ def check_request(
     return RetrievalRequest(
         question=question,
         wordings=tuple(each for each in map(SearchText.of, wordings) if each.text),
-        queries=Queries(collection, Scope.of(filters, choice.pages)),
+        queries=Queries(collection, Scope.of(filters, choice.pages, choice.left_out)),
         mode=mode,
         budget=budget,
         limit=_positive("children_limit", children_limit, config.children_limit),

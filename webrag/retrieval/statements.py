@@ -58,11 +58,9 @@ class Queries:
         """
         if self.scope.restricts_chunks:
             return self._statement(_CHUNK_TOTALS)
-        if self.scope.restricts_pages:
-            return self._statement(_TOTALS)
-        if not behind:
-            return self._statement(_ALL_TOTALS)
-        return self._statement(_LATER_TOTALS, behind=behind, stale=list(stale))
+        if behind:
+            return self._statement(_LATER_TOTALS, behind=behind, stale=list(stale))
+        return self._statement(_TOTALS if self.scope.restricts_pages else _ALL_TOTALS)
 
     def blocks(self) -> Execute:
         """One row: the last page number of all blocks, and the totals of the pages in them."""
@@ -86,6 +84,22 @@ class Queries:
             from {documents} d join {blocked_pages} b on b.page = d.id
             where d.gone_at is not null and b.document is not null
             """
+        )
+
+    def left_editions(self) -> Execute:
+        """One row: pages in blocks that the scope leaves out, as big-endian ids; their totals.
+
+        Those of `left_pages` are not among them.
+        """
+        return self._statement(
+            f"""
+            select coalesce(string_agg(int4send(b.page), ''::bytea), ''), count(*),
+                   coalesce(sum(b.children), 0), coalesce(sum(b.terms), 0),
+                   coalesce(sum(b.tokens), 0), coalesce(sum(b.parents), 0)
+            from {{documents}} d join {{blocked_pages}} b on b.page = d.id
+            where {_OF_EDITIONS} and b.document is not null
+            """,
+            editions=list(self.scope.left_out),
         )
 
     def block_postings(self, terms: Sequence[str]) -> Execute:
@@ -243,8 +257,10 @@ class Queries:
         """
         text = _IN_GRAPH_CHUNKS if self.scope.restricts_chunks else _IN_GRAPH
         allowed = _AMONG_PAGES if self.scope.restricts_pages else _NOT_GONE
+        allowed = _NOT_LEFT_OUT if self.scope.left_out else allowed
         text = text.replace("<allowed>", allowed)
-        return self._statement(text, columns, vector=HalfVector(list(vector)), limit=limit)
+        values = {"vector": HalfVector(list(vector)), "limit": limit}
+        return self._statement(text, columns, editions=list(self.scope.left_out), **values)
 
     def allowed(self, children: Sequence[tuple[int, int]]) -> Execute:
         """Page and ordinal of those children that the condition on chunks leaves."""
@@ -524,6 +540,16 @@ _OF_FEW = f"""
 _NOT_GONE = """
     case when c.document in (select d.id from {documents} d where d.gone_at is not null)
     then null else true end
+"""
+
+# Pages that have a version are indexed; no page has an edition and none.
+_OF_EDITIONS = "d.edition = any(%(editions)s) and d.version is not null and d.gone_at is null"
+
+_NOT_LEFT_OUT = f"""
+    case when c.document in (
+        select d.id from {{documents}} d where d.gone_at is not null
+        union all select d.id from {{documents}} d where {_OF_EDITIONS}
+    ) then null else true end
 """
 
 _AMONG_PAGES = (

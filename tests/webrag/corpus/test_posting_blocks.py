@@ -17,12 +17,16 @@ from webrag.corpus.posting_blocks import BLOCK_PAGES, gather_postings
 from webrag.corpus.schema import ensure_schema, table
 from webrag.corpus.writer import next_page_ids
 from webrag.ingestion.models import NormalizedDocument
+from webrag.ingestion.versions import Edition
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import CorpusTotals, child_key, score_children
 from webrag.lexical.postings import unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database
-from webrag.postgres.steps import run_steps
+from webrag.postgres.steps import alone, run_steps
+from webrag.retrieval.conditions import EVERYTHING, Scope
+from webrag.retrieval.editions import choose_versions, read_versions
+from webrag.retrieval.filters import NO_FILTERS
 from webrag.retrieval.plans import read_blocks, read_postings, totals_of
 from webrag.retrieval.statements import Queries
 
@@ -62,9 +66,9 @@ async def execute(database: Database, statement: str, *values: Any) -> list[tupl
     return await database.run(work)
 
 
-async def scores(database: Database) -> dict[int, float]:
+async def scores(database: Database, scope: Scope = EVERYTHING) -> dict[int, float]:
     """BM25 of all chunks as a search reads it, by chunk."""
-    queries = Queries(database.config.collection)
+    queries = Queries(database.config.collection, scope)
     totals, postings = await database.run(
         lambda connection: run_steps(connection, read_postings(queries, TERMS)), snapshot=True
     )
@@ -73,12 +77,14 @@ async def scores(database: Database) -> dict[int, float]:
     return dict(zip(keys.tolist(), found.at(keys).tolist(), strict=True))
 
 
-async def defined_scores(database: Database) -> dict[int, float]:
+async def defined_scores(database: Database, without: str = "") -> dict[int, float]:
     """BM25 by its definition, one posting of a page that can be found after another."""
     rows = await execute(
         database,
         "select p.term, p.document, p.packed from {postings} p"
-        " join {documents} d on d.id = p.document where d.gone_at is null",
+        " join {documents} d on d.id = p.document where d.gone_at is null"
+        " and d.edition is distinct from %s",
+        without,
     )
     postings = [
         (term, document, entry)
@@ -98,9 +104,11 @@ async def defined_scores(database: Database) -> dict[int, float]:
     return found
 
 
-async def totals(database: Database) -> tuple[CorpusTotals, CorpusTotals]:
+async def totals(
+    database: Database, scope: Scope = EVERYTHING
+) -> tuple[CorpusTotals, CorpusTotals]:
     """Size of the collection as a search adds it up, and as it is counted page by page."""
-    queries = Queries(database.config.collection)
+    queries = Queries(database.config.collection, scope)
 
     async def work(connection: Any) -> tuple[CorpusTotals, CorpusTotals]:
         blocks = await run_steps(connection, read_blocks(queries))
@@ -179,6 +187,63 @@ async def test_searches_of_blocks_are_exact_whatever_has_changed(
 
     assert await scores(database) == pytest.approx(await defined_scores(database))
     added, counted = await totals(database)
+    assert added == counted
+
+
+async def newest_version(database: Database) -> Scope:
+    """What is searched of two versions when none is asked for."""
+    stored = await database.run(
+        lambda connection: run_steps(connection, read_versions(database.config.collection))
+    )
+    choice = choose_versions(NO_FILTERS, stored)
+    return Scope.of(NO_FILTERS, choice.pages, choice.left_out)
+
+
+@pytest.fixture
+async def versions(pages: None, corpus: Corpus) -> None:
+    """Every third page is of version 1.10, the others of 1.9; the last two of none."""
+    for number in range(1, 10):
+        version = "1.9" if number % 3 else "1.10"
+        edition = Edition(version=version, library="docs.test", root=f"docs.test/{version}")
+        await corpus.set_edition(url(number), edition)
+
+
+@pytest.mark.usefixtures("versions")
+async def test_graph_leaves_out_pages_of_other_versions_and_those_that_are_gone(
+    database: Database, corpus: Corpus
+) -> None:
+    await corpus.mark_gone(url(6), NOW)
+    queries = Queries(database.config.collection, await newest_version(database))
+    nearest = queries.nearest_in_graph([0.5] * 16, 100, "c.document")
+
+    rows = await database.run(lambda connection: run_steps(connection, alone(nearest)))
+
+    found = await execute(
+        database,
+        "select url from {documents} where id = any(%s) order by url",
+        [page for page, _ in rows],
+    )
+    assert {each for (each,) in found} == {url(number) for number in (3, 9, 10, 11)}
+
+
+@pytest.mark.usefixtures("versions")
+@pytest.mark.parametrize("change", [nothing, forget_a_whole_block, go, replace, add_nodes])
+async def test_search_of_the_newest_version_reads_blocks_exactly(
+    database: Database, corpus: Corpus, indexer: Indexer, make_document: Any, change: Change
+) -> None:
+    await gather_postings(database, SMALL)
+    await change(database, corpus, indexer, make_document)
+    scope = await newest_version(database)
+
+    read = await database.run(
+        lambda connection: run_steps(
+            connection, read_blocks(Queries(database.config.collection, scope))
+        )
+    )
+    assert (scope.left_out, read.last) == (("docs.test/1.9",), 8)
+    found = await scores(database, scope)
+    assert found == pytest.approx(await defined_scores(database, without="docs.test/1.9"))
+    added, counted = await totals(database, scope)
     assert added == counted
 
 
