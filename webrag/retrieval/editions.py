@@ -17,7 +17,6 @@ from webrag.retrieval.conditions import ALWAYS, Condition, all_of, any_of, negat
 from webrag.retrieval.filters import SearchFilters
 
 __all__ = [
-    "EVERY_VERSION",
     "StoredVersion",
     "VersionChoice",
     "choose_versions",
@@ -49,9 +48,6 @@ class VersionChoice:
     pages: Condition | None = None
     notes: dict[str, str] = field(default_factory=dict)
 
-
-EVERY_VERSION = VersionChoice()
-"""No version is preferred to another."""
 
 _PORT: Final = re.compile(r":\d{1,5}\Z")
 
@@ -110,7 +106,7 @@ def choose_versions(
     sites = {each.site for each in stored}
     asked = [each for each in filters.sites or () if _asks_version(each, sites, stored)]
     if filters.source_urls is not None and not asked:
-        return EVERY_VERSION
+        return VersionChoice()
     plain = None if filters.sites is None else [e for e in filters.sites if e not in asked]
     wanted = [_asked(each, stored) for each in asked]
     notes: dict[str, str] = {}

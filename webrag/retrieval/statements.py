@@ -42,6 +42,10 @@ class Queries:
         self._conditions = (f"d.gone_at is null and {pages}", chunks)
         self._values = {**page_values, **chunk_values}
 
+    def of(self, scope: Scope) -> "Queries":
+        """Statements for another scope of the same collection."""
+        return Queries(self._collection, scope)
+
     def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
         """One row: pages, their children and lexical terms; tokens and number of parents.
 
