@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document
+from webrag.postgres.database import Database
+
 Run = Callable[..., Result]
 PAGE = """<html><head><title>Kettle</title></head><body><main><h1>Kettle</h1>
 <p>Clean the filter of the kettle every three weeks with citric acid.</p></main></body></html>"""
@@ -25,6 +28,35 @@ def test_queued_page_is_stored_by_a_worker(
     assert f"Job 1 ({site}/) done" in worked.stderr
     assert "State: done" in shown.stdout
     assert "The page was indexed." in shown.stdout
+
+
+@pytest.mark.parametrize(("allowed", "read_by"), [("", "firecrawl"), ("127.0.0.1", "builtin")])
+def test_worker_reads_pages_with_the_logins_that_are_lent_to_others(
+    webrag: Run,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    allowed: str,
+    read_by: str,
+) -> None:
+    fake = FakeFirecrawl()
+    url = "https://127.0.0.1/limits"
+    fake.pages[url] = document(PAGE)
+    # Firecrawl is told of no page that is asked for with a login.
+    headers = {"127.0.0.1": {"Authorization": "Bearer s3cret-0123456789"}}
+    monkeypatch.setenv("WEBRAG_LOGIN_HEADERS", json.dumps(headers))
+    monkeypatch.setenv("WEBRAG_ALLOW_LOGINS", allowed)
+    monkeypatch.setenv("FIRECRAWL_API_KEY", KEY)
+    monkeypatch.setenv("FIRECRAWL_API_URL", fake.url)
+    place = ["--data-dir", str(database.config.data_dir), "--allow-host", "127.0.0.1"]
+    place += ["--collection", database.config.collection]
+
+    webrag("ingest", url, "--queue", *place)
+    worked = webrag("worker", "--until-empty", *place)
+    fake.stop()
+
+    assert len(fake.asked("scrape")) == (read_by == "firecrawl")
+    said = "done" if read_by == "firecrawl" else "waits for its next turn"
+    assert f"Job 1 ({url}) {said}" in worked.stderr
 
 
 def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
