@@ -1,11 +1,12 @@
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from click.testing import Result
 
 from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document
+from webrag.jobs.models import JobKind
 from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
@@ -79,7 +80,8 @@ def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
     assert again.stdout == queued.stdout
     assert "State: done; 1 of 1 quotation verbatim as stored, 1 on the live page" in checked.stdout
     assert "State: done" in embedded.stdout
-    assert "1 chunks have vectors of " in embedded.stdout
+    assert "Searches use vectors of " in embedded.stdout
+    assert ": 1 chunk, 1 of them embedded now." in embedded.stdout
 
 
 def test_job_can_be_cancelled_and_retried(corpus_command: Run) -> None:
@@ -127,6 +129,14 @@ def test_worker_of_an_unknown_queue_is_refused(corpus_command: Run) -> None:
 
     assert ran.exit_code == 2
     assert "'seite' is no kind of job; allowed are page, site, citation, embedding." in ran.stderr
+
+
+def test_every_kind_of_job_can_be_named(corpus_command: Run) -> None:
+    named = corpus_command(None, "worker", "--help").stdout
+
+    for kind in get_args(JobKind):
+        assert corpus_command(None, "jobs", "list", "--kind", kind).exit_code == 0
+        assert kind in named
 
 
 def test_worker_does_the_queues_that_are_named(
