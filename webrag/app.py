@@ -205,7 +205,7 @@ class WebRAG:
         self._reranker = (reranker, score_profile)
         self._guardrails = tuple(guardrails)
         self._files = FileAccess(map(Path, self.settings.allow_dirs), takes_names=reads_named_files)
-        self.is_own_user = is_own_user
+        self._is_own_user = is_own_user
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
@@ -291,7 +291,7 @@ class WebRAG:
                 reranker=self._reranker,
                 guardrails=self._guardrails,
                 files=self._files,
-                is_own_user=self.is_own_user,
+                is_own_user=self._is_own_user,
             )
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:

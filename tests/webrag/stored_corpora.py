@@ -1,7 +1,8 @@
 """Corpora that an earlier WebRAG made, kept as dumps, and the pages they were made of.
 
 `python -m tests.webrag.stored_corpora` makes the one of the current schema version; one that
-exists is never made again, as what earlier versions wrote is what the test is about.
+exists is never made again, as what earlier versions wrote is what the test is about. What all of
+them answer is written when `expected.json` has been deleted.
 """
 
 import asyncio
@@ -27,7 +28,8 @@ from webrag.postgres.embedded.cluster import find_programs
 from webrag.postgres.embedded.server import EmbeddedPostgres
 from webrag.settings import Settings
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "data" / "stored_corpora"
+EXPECTED = DATA / "expected.json"
 SITE = "https://kiln.example"
 PAGES = ("/", "/programs", "/wiring", "/log", "/scaling", "/scoring", "/llamaindex")
 RECALLED = "/recall"
@@ -50,15 +52,14 @@ class KilnSite:
 
     name = "kiln"
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "pages"
+    def __init__(self) -> None:
         self.asked: list[str] = []
         self.gone = {MISSING}
 
     async def fetch(self, url: str, **_: Any) -> FetchedPage:
         path = urlsplit(url).path
         self.asked.append(path)
-        file = self.folder / f"{path.strip('/') or 'index'}.html"
+        file = DATA / "pages" / f"{path.strip('/') or 'index'}.html"
         if path in self.gone or not file.exists():
             raise PageGoneError("The page does not exist.", url=url, status=404)
         text = file.read_text(encoding="utf-8")
@@ -76,14 +77,19 @@ class KilnSite:
         pass
 
 
-def folders() -> list[Path]:
-    """One folder for each stored corpus, oldest version first."""
-    return sorted(DATA.glob("corpus_version_*"), key=lambda each: int(each.name.split("_")[-1]))
+def dump_of(version: int) -> Path:
+    """Where the corpus of a schema version is."""
+    return DATA / f"version_{version}.sql.gz"
 
 
-async def restore(folder: Path, database: Database) -> None:
+def dumps() -> list[Path]:
+    """The stored corpora, oldest version first; all hold the same pages and answer the same."""
+    return [dump_of(version) for version in range(SCHEMA_VERSION + 1) if dump_of(version).exists()]
+
+
+async def restore(dump: Path, database: Database) -> None:
     """Put a stored corpus where the database's collection is; nothing may be there yet."""
-    text = gzip.decompress((folder / "corpus.sql.gz").read_bytes()).decode()
+    text = gzip.decompress(dump.read_bytes()).decode()
     statements = text.replace(_PLACEHOLDER, database.config.collection)
 
     async def work(connection: AsyncConnection[TupleRow]) -> None:
@@ -128,18 +134,19 @@ def counts(status: CorpusStatus) -> dict[str, Any]:
     )  # fmt: skip
 
 
-async def _make(folder: Path, data_dir: Path) -> None:
-    site = KilnSite(folder)
+async def _make(dump: Path, data_dir: Path) -> None:
+    site = KilnSite()
     settings = Settings(data_dir=data_dir, collection=_PLACEHOLDER)
     async with WebRAG(settings, page_source=site) as rag:
         await rag.ingest([SITE + path for path in (*PAGES, RECALLED, MISSING)])
         site.gone.add(RECALLED)
         await rag.ingest(SITE + RECALLED, refresh=True)
         expected = {"status": counts(await rag.status()), "answers": await answers(rag)}
-        dump = await asyncio.to_thread(_dump, data_dir)
-    (folder / "corpus.sql.gz").write_bytes(gzip.compress(dump.encode(), mtime=0))
-    text = json.dumps(expected, indent=1, ensure_ascii=False)
-    (folder / "expected.json").write_text(text + "\n", encoding="utf-8")
+        text = await asyncio.to_thread(_dump, data_dir)
+    dump.write_bytes(gzip.compress(text.encode(), mtime=0))
+    if not EXPECTED.exists():
+        found = json.dumps(expected, indent=1, ensure_ascii=False)
+        EXPECTED.write_text(found + "\n", encoding="utf-8")
 
 
 def _dump(data_dir: Path) -> str:
@@ -160,11 +167,11 @@ def _dump(data_dir: Path) -> str:
 
 def main() -> None:
     """Make the corpus of the current schema version."""
-    folder = DATA / f"corpus_version_{SCHEMA_VERSION}"
-    if (folder / "corpus.sql.gz").exists():
-        raise SystemExit(f"{folder.name} is there already.")
+    dump = dump_of(SCHEMA_VERSION)
+    if dump.exists():
+        raise SystemExit(f"{dump.name} is there already.")
     with tempfile.TemporaryDirectory() as data_dir:
-        asyncio.run(_make(folder, Path(data_dir)))
+        asyncio.run(_make(dump, Path(data_dir)))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderS
 from mcp import Client
 from pydantic import BaseModel, SecretStr
 
-from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, folders, restore
+from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, dumps, restore
 from tests.webrag.wiring.tiny_bert import write_cross_encoder
 from webrag import WebRAG
 from webrag.answering.models import AnswerConfig
@@ -184,8 +184,8 @@ class Lab:
 
     @asynccontextmanager
     async def stored(self, settings: Settings, **parts: Any) -> AsyncIterator[WebRAG]:
-        await restore(folders()[-1], self.database)
-        async with self._opened(settings, KilnSite(folders()[-1]), parts) as rag:
+        await restore(dumps()[-1], self.database)
+        async with self._opened(settings, KilnSite(), parts) as rag:
             yield rag
 
     @asynccontextmanager
@@ -367,8 +367,8 @@ def chosen_browser(settings: Settings) -> Any:
 
 
 async def recrawled(lab: Lab, settings: Settings) -> Any:
-    await restore(folders()[-1], lab.database)
-    site = KilnSite(folders()[-1])
+    await restore(dumps()[-1], lab.database)
+    site = KilnSite()
     async with WebRAG(settings, page_source=site) as rag:
         await rag.ingest(f"{SITE}/log")
         await rag.drop_collection()
@@ -480,8 +480,8 @@ def called(tool: str, arguments: dict[str, Any]) -> Observe:
 
 
 async def structured_reply(lab: Lab, settings: Settings) -> Any:
-    await restore(folders()[-1], lab.database)
-    memory = WebRAG(settings, page_source=KilnSite(folders()[-1]))
+    await restore(dumps()[-1], lab.database)
+    memory = WebRAG(settings, page_source=KilnSite())
     async with Client(build_server(settings, load=lambda: memory)) as client:
         result = await client.call_tool("search", {"query": QUESTION})
     async with memory:

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from tests.webrag.stored_corpora import (
+    EXPECTED,
     PAGES,
     SITE,
     KilnSite,
     answers,
     counts,
-    folders,
+    dump_of,
+    dumps,
     restore,
 )
 from webrag import WebRAG
@@ -20,55 +22,53 @@ from webrag.corpus.schema import SCHEMA_VERSION
 from webrag.postgres.database import Database
 from webrag.settings import Settings
 
-pytestmark = pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+pytestmark = pytest.mark.parametrize("dump", dumps(), ids=lambda dump: dump.name)
 
 # Floats differ in the last places from processor to processor.
 _SAME = 3e-6
 
 
 @pytest.fixture
-async def settings(database: Database, folder: Path) -> Settings:
+async def settings(database: Database, dump: Path) -> Settings:
     """Of a collection that holds the stored corpus."""
-    await restore(folder, database)
+    await restore(dump, database)
     config = database.config
     return Settings(data_dir=config.data_dir, collection=config.collection)
 
 
-def expected(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+def expected() -> dict[str, Any]:
+    return json.loads(EXPECTED.read_text(encoding="utf-8"))
 
 
-def test_current_version_has_a_stored_corpus(folder: Path) -> None:
-    assert f"corpus_version_{SCHEMA_VERSION}" in [each.name for each in folders()], folder
+def test_current_version_has_a_stored_corpus(dump: Path) -> None:
+    assert dump_of(SCHEMA_VERSION) in dumps(), dump
 
 
-async def test_status_counts_hold(settings: Settings, folder: Path) -> None:
-    async with WebRAG(settings, page_source=KilnSite(folder)) as rag:
+async def test_status_counts_hold(settings: Settings) -> None:
+    async with WebRAG(settings, page_source=KilnSite()) as rag:
         found = counts(await rag.status())
 
-    assert found == expected(folder)["status"]
+    assert found == expected()["status"]
 
 
-async def test_questions_get_the_same_citations(settings: Settings, folder: Path) -> None:
-    async with WebRAG(settings, page_source=KilnSite(folder)) as rag:
+async def test_questions_get_the_same_citations(settings: Settings) -> None:
+    async with WebRAG(settings, page_source=KilnSite()) as rag:
         found = await answers(rag)
 
-    assert [places(each) for each in found] == [
-        places(each) for each in expected(folder)["answers"]
-    ]
+    assert [places(each) for each in found] == [places(each) for each in expected()["answers"]]
 
 
-async def test_questions_get_the_same_scores(settings: Settings, folder: Path) -> None:
-    async with WebRAG(settings, page_source=KilnSite(folder)) as rag:
+async def test_questions_get_the_same_scores(settings: Settings) -> None:
+    async with WebRAG(settings, page_source=KilnSite()) as rag:
         found = await answers(rag)
 
     assert [numbers(each) for each in found] == [
-        pytest.approx(numbers(each), abs=_SAME) for each in expected(folder)["answers"]
+        pytest.approx(numbers(each), abs=_SAME) for each in expected()["answers"]
     ]
 
 
-async def test_unchanged_pages_are_not_embedded_again(settings: Settings, folder: Path) -> None:
-    site = KilnSite(folder)
+async def test_unchanged_pages_are_not_embedded_again(settings: Settings) -> None:
+    site = KilnSite()
     async with WebRAG(settings, page_source=site) as rag:
         report = await rag.ingest([SITE + path for path in PAGES], refresh=True)
 
@@ -77,8 +77,8 @@ async def test_unchanged_pages_are_not_embedded_again(settings: Settings, folder
     assert len(report.pages) == len(PAGES)
 
 
-async def test_nothing_is_wrong_with_the_corpus(settings: Settings, folder: Path) -> None:
-    async with WebRAG(settings, page_source=KilnSite(folder)) as rag:
+async def test_nothing_is_wrong_with_the_corpus(settings: Settings) -> None:
+    async with WebRAG(settings, page_source=KilnSite()) as rag:
         report = await rag.check_corpus(everything=True)
 
     assert report.is_sound, report

@@ -310,9 +310,11 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
     if report.left_out:
         click.echo(f"{report.left_out:,} documents without a web address were left out.", err=True)
     if report.private:
+        from webrag.presentation.reports import counted
+
         click.echo(
-            f"{report.private:,} {'page' if report.private == 1 else 'pages'} read with a login"
-            " left out; --with-logins writes them, too.",
+            f"{counted(report.private, 'page')} read with a login left out; --with-logins writes"
+            " them, too.",
             err=True,
         )
 

@@ -163,13 +163,14 @@ async def _watch(
 
 def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
     """One line about a file that changed; "" where its text is what it was."""
+    from webrag.presentation.reports import counted
+
     if isinstance(outcome, PageGoneError):
         return f"gone     {url}"
     if isinstance(outcome, WebRAGError):
         return f"failed   {url}: {outcome}"
     word = {"indexed": "added", "updated": "updated"}.get(outcome.outcome)
-    many = "1 chunk" if outcome.chunk_count == 1 else f"{outcome.chunk_count:,} chunks"
-    return f"{word:<8} {outcome.url} ({many})" if word else ""
+    return f"{word:<8} {outcome.url} ({counted(outcome.chunk_count, 'chunk')})" if word else ""
 
 
 def _enqueue(

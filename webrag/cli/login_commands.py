@@ -73,8 +73,9 @@ def login_command(ctx: click.Context, host: str, file: Path | None, endpoint: st
     if run_options(ctx).json:
         print_json({"host": name, "cookies": len(cookies), "expires_at": _moment(login.expires_at)})
         return
-    many = "1 cookie" if len(cookies) == 1 else f"{len(cookies)} cookies"
-    click.echo(f"Kept {many} of {name}, encrypted; {_KEPT[place]}.")
+    from webrag.presentation.reports import counted
+
+    click.echo(f"Kept {counted(len(cookies), 'cookie')} of {name}, encrypted; {_KEPT[place]}.")
 
 
 @with_settings

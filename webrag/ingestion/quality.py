@@ -33,7 +33,6 @@ __all__ = [
     "check_quality",
     "cookie_wall",
     "judge",
-    "leads_to_login",
     "login_wall",
     "read_signs",
     "wall_of_answer",
@@ -177,12 +176,14 @@ def _vendor_of_headers(status: int, headers: Mapping[str, str]) -> str | None:
     return "Kasada" if "x-kpsdk-ct" in headers or "x-kpsdk-r" in headers else None
 
 
-def wall_of_redirect(url: str, target: str) -> Wall | None:
+def wall_of_redirect(url: str, target: str, *, had_login: bool = False) -> Wall | None:
     """Recognise a redirect that leads to a login or consent page instead of the page.
 
     Args:
         url: Canonical address that was asked.
         target: Canonical address it redirects to.
+        had_login: A login was sent, so that a login page means that it has ended, also one that
+            does not say where it leads back to.
     """
     here, there = URL(url), URL(target)
     if here.hostname == there.hostname and here.pathname == there.pathname:
@@ -192,19 +193,12 @@ def wall_of_redirect(url: str, target: str) -> Wall | None:
     if _LOGIN_HOSTS.search(there.hostname) and not _LOGIN_HOSTS.search(here.hostname):
         return login_wall()
     comes_back = bool(_RETURN_PARAMETER.search(there.search))
-    if comes_back and _LOGIN_PATH.search(there.pathname) and not _LOGIN_PATH.search(here.pathname):
+    signs_in = _LOGIN_PATH.search(there.pathname) and not _LOGIN_PATH.search(here.pathname)
+    if signs_in and (comes_back or had_login):
         return login_wall()
     if comes_back and _CONSENT_PATH.search(there.pathname):
         return cookie_wall()
     return None
-
-
-def leads_to_login(url: str, target: str) -> bool:
-    """Whether a redirect that met a login leads to where one signs in."""
-    here, there = URL(url), URL(target)
-    if _LOGIN_HOSTS.search(there.hostname):
-        return not _LOGIN_HOSTS.search(here.hostname)
-    return bool(_LOGIN_PATH.search(there.pathname)) and not _LOGIN_PATH.search(here.pathname)
 
 
 ROBOT_TITLE = re.compile(

@@ -41,15 +41,13 @@ class NewVectors(_Frozen):
     Attributes:
         model: Its name, as the collection records it.
         dimensions: Size of its vectors.
-        first: Lowest number of a chunk of this part; None in the job that embeds what is left of
-            all chunks, from the first on, and then switches over.
-        last: Highest number of a chunk of this part.
+        part: Numbers of the first and the last chunk to embed; None in the job that embeds what is
+            left of all chunks, from the first on, and then switches over.
     """
 
     model: str
     dimensions: int
-    first: int | None = None
-    last: int | None = None
+    part: tuple[int, int] | None = None
 
     @property
     def wanted(self) -> tuple[str, int]:
@@ -99,9 +97,9 @@ class JobRequest(_Frozen):
     def subject(self) -> str:
         """What it is about, in a few words."""
         if self.embedding is not None:
-            part = self.embedding
-            which = "all chunks" if part.first is None else f"chunks {part.first} to {part.last}"
-            return f"vectors of {part.model} for {which}"
+            part = self.embedding.part
+            which = "all chunks" if part is None else f"chunks {part[0]} to {part[1]}"
+            return f"vectors of {self.embedding.model} for {which}"
         if not self.citations:
             return self.url
         pages = list(dict.fromkeys(each.url or str(each.passage_id) for each in self.citations))

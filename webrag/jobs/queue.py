@@ -87,6 +87,11 @@ def priority_of(request: JobRequest) -> int:
     return _PAGE_PRIORITY if is_short else _EPOCH - int(time.time())
 
 
+def _is_whole(job: Job) -> bool:
+    """Whether it makes new vectors and then switches over, which the other parts only help."""
+    return job.request.embedding is not None and job.request.embedding.part is None
+
+
 class JobQueue:
     """The jobs of one collection; safe to share between tasks, threads and processes.
 
@@ -184,16 +189,17 @@ class JobQueue:
             The job that embeds what is left and switches over, then one for each part.
         """
         model, dimensions = wanted
-        whole = NewVectors(model=model, dimensions=dimensions)
         # The first range is where the job for all of them begins.
-        parts = [NewVectors(model=model, dimensions=dimensions, first=a, last=b) for a, b in ranges]
-        return await self._enqueue([JobRequest(embedding=each) for each in (whole, *parts[1:])])
+        new = (
+            NewVectors(model=model, dimensions=dimensions, part=part)
+            for part in (None, *ranges[1:])
+        )
+        return await self._enqueue([JobRequest(embedding=each) for each in new])
 
     async def unfinished_embedding(self) -> Job | None:
         """The job that makes new vectors for the whole collection, as long as it has not ended."""
         jobs = await self.jobs(unfinished=True, kind="embedding")
-        wholes = (job for job in jobs if job.request.embedding and not job.request.embedding.first)
-        return next(wholes, None)
+        return next((job for job in jobs if _is_whole(job)), None)
 
     async def jobs(
         self, *, limit: int = 100, unfinished: bool = False, kind: JobKind | None = None
@@ -238,7 +244,7 @@ class JobQueue:
             InputError: There is none with this number, or it has ended.
         """
         job = await self.job(number)
-        if job.request.embedding and job.request.embedding.first is None:
+        if _is_whole(job):
             for helper in await self.jobs(unfinished=True, kind="embedding"):
                 if helper.id != number:
                     await self._cancel(helper)

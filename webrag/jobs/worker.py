@@ -474,10 +474,9 @@ class JobWorker:
         if not await is_reembedding(database, new.wanted):
             return TurnEnd("done"), {}
         async with tools.load_embedder(new.wanted) as embedder, self._watched() as is_over:
-            if new.first is not None and new.last is not None:
-                numbers = (new.first, new.last)
+            if new.part is not None:
                 embedded, is_done = await reembed_range(
-                    database, embedder, model, numbers, is_over=is_over
+                    database, embedder, model, new.part, is_over=is_over
                 )
                 found: dict[str, Any] = {}
             else:

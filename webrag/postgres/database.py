@@ -7,8 +7,8 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 import psycopg
 from pgvector.psycopg import register_vector, register_vector_async
@@ -102,6 +102,24 @@ def may_be_lost(connection: AsyncConnection[TupleRow] | Connection[TupleRow]) ->
         return bool(selector.select(0))
 
 
+class _SameAge:
+    """Connections opened since one was lost: a server ends all of its own, though not at once."""
+
+    def __init__(self) -> None:
+        self._connections: WeakSet[object] = WeakSet()
+
+    def add(self, connection: object) -> None:
+        """Note a connection that was opened now."""
+        self._connections.add(connection)
+
+    def ends_with(self, lost: object) -> bool:
+        """Whether the others are to be replaced, as none was since this one was opened."""
+        if lost not in self._connections:
+            return False
+        self._connections = WeakSet()
+        return True
+
+
 class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
     """A pool that lets its event loop end without being closed first.
 
@@ -109,9 +127,29 @@ class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
     `asyncio.run` waits for them for ever.
     """
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.same_age = _SameAge()
+        super().__init__(*args, **options)
+
     @classmethod
     async def worker(cls, q: Any) -> None:
         await super().worker(cast(Any, _EndingQueue(q)))
+
+    async def renew(self, lost: AsyncConnection[TupleRow]) -> None:
+        """Replace the connections that were opened before one was lost."""
+        if self.same_age.ends_with(lost):
+            await self.drain()
+
+
+class _SyncPool(ConnectionPool[Connection[TupleRow]]):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.same_age = _SameAge()
+        super().__init__(*args, **options)
+
+    def renew(self, lost: Connection[TupleRow]) -> None:
+        """As `_Pool.renew`."""
+        if self.same_age.ends_with(lost):
+            self.drain()
 
 
 class _EndingQueue:
@@ -160,6 +198,10 @@ class AsyncPools:
         await pool.open()
         return pool
 
+    async def renew(self, lost: AsyncConnection[TupleRow]) -> None:
+        """Replace the connections that were opened before one was lost."""
+        await (await self.current()).renew(lost)
+
     async def close(self) -> None:
         """Close every pool, each in the loop it belongs to."""
         with self._mutex:
@@ -179,10 +221,14 @@ class AsyncPools:
             try:
                 await AsyncConnectionPool.check_connection(connection)
             except psycopg.Error:
-                # One dead connection means that all are; tried one by one, with the pool's
-                # growing pauses between, ten of them outlast the acquire timeout.
-                await pool.drain()
+                # Tried one by one, with the pool's growing pauses between, ten dead connections
+                # outlast the acquire timeout.
+                await pool.renew(connection)
                 raise
+
+        async def configure(connection: AsyncConnection[TupleRow]) -> None:
+            await configure_async(connection, self._config)
+            pool.same_age.add(connection)
 
         pool = _Pool(
             self._conninfo,
@@ -190,7 +236,7 @@ class AsyncPools:
             min_size=self._config.pool_min_size,
             max_size=max(self._config.pool_min_size, self._config.pool_max_size),
             timeout=self._config.acquire_timeout_s,
-            configure=partial(configure_async, config=self._config),
+            configure=configure,
             check=check,
             open=False,
         )
@@ -199,7 +245,7 @@ class AsyncPools:
 
 def make_sync_pool(
     conninfo: Callable[[], str], kwargs: dict[str, Any], config: DatabaseConfig
-) -> ConnectionPool[Connection[TupleRow]]:
+) -> _SyncPool:
     """An open pool for synchronous callers in any thread; it connects on first use."""
 
     def check(connection: Connection[TupleRow]) -> None:
@@ -208,19 +254,24 @@ def make_sync_pool(
         try:
             ConnectionPool.check_connection(connection)
         except psycopg.Error:
-            pool.drain()
+            pool.renew(connection)
             raise
 
-    pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
+    def prepare(connection: Connection[TupleRow]) -> None:
+        configure(connection, config)
+        pool.same_age.add(connection)
+
+    pool = _SyncPool(
         conninfo,
         kwargs=kwargs,
         min_size=0,
         max_size=max(config.pool_min_size, config.pool_max_size),
         timeout=config.acquire_timeout_s,
-        configure=partial(configure, config=config),
+        configure=prepare,
         check=check,
-        open=True,
+        open=False,
     )
+    pool.open()
     return pool
 
 
@@ -246,7 +297,7 @@ class Database:
         self._mutex = threading.Lock()
         self._server = Server(config)
         self._pools = AsyncPools(self._server.conninfo_async, self._server.connect_kwargs, config)
-        self._sync_pool: ConnectionPool[Connection[TupleRow]] | None = None
+        self._sync_pool: _SyncPool | None = None
         self._is_retired = False
 
     @property
@@ -360,6 +411,8 @@ class Database:
                 if last_attempt or not is_lost(error, connection):
                     raise storage_error(error, self._server.embedded_folder) from error
                 logger.info("The database connection was lost; trying once more.")
+                if connection is not None and sys.platform != "win32":
+                    await self._pools.renew(connection)
         raise AssertionError
 
     @contextmanager
@@ -400,6 +453,8 @@ class Database:
                 if last_attempt or not is_lost(error, connection):
                     raise storage_error(error, self._server.embedded_folder) from error
                 logger.info("The database connection was lost; trying once more.")
+                if connection is not None:
+                    self._ensure_sync_pool().renew(connection)
         raise AssertionError
 
     def make_pool(
@@ -443,7 +498,7 @@ class Database:
             pool.close()  # its threads may be waiting for the mutex
         self._server.release()
 
-    def _ensure_sync_pool(self) -> ConnectionPool[Connection[TupleRow]]:
+    def _ensure_sync_pool(self) -> _SyncPool:
         self._refuse_retired()
         self._server.open()
         with self._mutex:

@@ -136,8 +136,9 @@ def format_reindexing(report: "ReindexReport") -> str:
     if report.was_current:
         return f"The collection is made with {report.model} already; nothing was done."
     return (
-        f"{report.chunks:,} chunks have vectors of {report.model} ({report.dimensions}"
-        f" dimensions) in place of {report.previous_model}; {report.embedded:,} were embedded."
+        f"Searches use vectors of {report.model} ({report.dimensions} dimensions) in place of"
+        f" {report.previous_model}: {counted(report.chunks, 'chunk')}, {report.embedded:,} of them"
+        " embedded now."
     )
 
 

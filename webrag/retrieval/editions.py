@@ -25,7 +25,6 @@ from webrag.retrieval.conditions import (
 from webrag.retrieval.filters import SearchFilters
 
 __all__ = [
-    "EVERY_VERSION",
     "StoredVersion",
     "VersionChoice",
     "choose_versions",
@@ -59,9 +58,6 @@ class VersionChoice:
     notes: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
-
-EVERY_VERSION = VersionChoice()
-"""No version is preferred to another."""
 
 _PORT: Final = re.compile(r":\d{1,5}\Z")
 
@@ -120,7 +116,7 @@ def choose_versions(
     sites = {each.site for each in stored}
     asked = [each for each in filters.sites or () if _asks_version(each, sites, stored)]
     if filters.source_urls is not None and not asked:
-        return EVERY_VERSION
+        return VersionChoice()
     plain = None if filters.sites is None else [e for e in filters.sites if e not in asked]
     wanted = [_asked(each, stored) for each in asked]
     notes: dict[str, str] = {}

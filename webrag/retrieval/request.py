@@ -11,7 +11,7 @@ from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.spelling import respelled
 from webrag.retrieval.conditions import Scope
-from webrag.retrieval.editions import EVERY_VERSION, VersionChoice
+from webrag.retrieval.editions import VersionChoice
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import TERM_STATISTICS, RetrievalConfig, TermStatistics
 from webrag.retrieval.statements import Queries
@@ -78,6 +78,11 @@ class RetrievalRequest:
     version_notes: Mapping[str, str] = field(default_factory=dict)
     also_searched: Mapping[str, str] = field(default_factory=dict)
 
+    def among(self, filters: SearchFilters, choice: VersionChoice) -> "RetrievalRequest":
+        """The same for chosen versions of what the filters leave."""
+        queries = self.queries.of(Scope.of(filters, choice.pages, choice.left_out))
+        return replace(self, queries=queries, version_notes=choice.notes)
+
     def respelled(self, replacements: Mapping[str, str]) -> "RetrievalRequest":
         """The same with words of the question replaced."""
         question = SearchText.of(respelled(self.question.text, replacements))
@@ -95,9 +100,10 @@ def check_request(
     context_budget: int | None,
     children_limit: int | None,
     statistics: TermStatistics | None,
-    choice: VersionChoice = EVERY_VERSION,
 ) -> RetrievalRequest:
-    """What the arguments of a retrieval mean; None stands for the configured value.
+    """What the arguments of a retrieval mean, for every version of a library until it is chosen.
+
+    None stands for the configured value.
 
     Raises:
         InputError: The question is empty, the mode is unknown or a number is below one.
@@ -119,7 +125,7 @@ def check_request(
     return RetrievalRequest(
         question=question,
         wordings=tuple(each for each in map(SearchText.of, wordings) if each.text),
-        queries=Queries(collection, Scope.of(filters, choice.pages, choice.left_out)),
+        queries=Queries(collection, Scope.of(filters)),
         mode=mode,
         budget=budget,
         limit=_positive("children_limit", children_limit, config.children_limit),
@@ -127,7 +133,6 @@ def check_request(
         threshold=threshold,
         warnings=(warning,) if is_clamped else (),
         started=started,
-        version_notes=choice.notes,
     )
 
 

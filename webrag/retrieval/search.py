@@ -25,7 +25,6 @@ from webrag.retrieval.aggregation import (
 )
 from webrag.retrieval.conditions import Scope
 from webrag.retrieval.editions import (
-    EVERY_VERSION,
     StoredVersion,
     VersionChoice,
     choose_versions,
@@ -265,16 +264,13 @@ class Searcher:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        # Before the database is asked, for what cannot be used.
-        self._check(query, wordings, filters, mode, context_budget, children_limit, statistics)
-        choice = await self._run(lambda: self._choice(filters))
         request = self._check(
-            query, wordings, filters, mode, context_budget, children_limit, statistics, choice
+            query, wordings, filters, mode, context_budget, children_limit, statistics
         )
-        if request.mode != "chunk":
-            whole = await self._run(lambda: _read_whole(request))
-            if whole is not None:
-                return whole_result(whole, request)
+        request = request.among(filters, await self._run(lambda: self._choice(filters)))
+        whole = await self._whole(request)
+        if whole is not None:
+            return whole
         request = await self._respelled(request)
         started = time.perf_counter()
         texts = [each.text for each in (request.question, *request.wordings)]
@@ -311,12 +307,10 @@ class Searcher:
             InputError: The question is empty or a number is out of range.
             StorageError: The database failed.
         """
-        given = (query, (), filters, mode, context_budget, None, None)
-        self._check(*given)
-        choice = await self._run(lambda: self._choice(filters))
-        request = self._check(*given, choice)
-        whole = await self._run(lambda: _read_whole(request))
-        return None if whole is None else whole_result(whole, request)
+        request = self._check(query, (), filters, mode, context_budget, None, None)
+        return await self._whole(
+            request.among(filters, await self._run(lambda: self._choice(filters)))
+        )
 
     async def chunks_at(
         self, places: Sequence[tuple[UUID, int]], *, as_of: datetime | None = None
@@ -341,11 +335,10 @@ class Searcher:
         statistics: TermStatistics | None = None,
     ) -> RetrievalResult:
         """As `retrieve`; needs no event loop and uses none, it blocks the calling thread."""
-        self._check(query, wordings, filters, mode, context_budget, children_limit, statistics)
-        choice = self._run_sync(lambda: self._choice(filters))
         request = self._check(
-            query, wordings, filters, mode, context_budget, children_limit, statistics, choice
+            query, wordings, filters, mode, context_budget, children_limit, statistics
         )
+        request = request.among(filters, self._run_sync(lambda: self._choice(filters)))
         if request.mode != "chunk":
             whole = self._run_sync(lambda: _read_whole(request))
             if whole is not None:
@@ -377,8 +370,8 @@ class Searcher:
         context_budget: int | None,
         children_limit: int | None,
         statistics: TermStatistics | None,
-        choice: VersionChoice | None = None,
     ) -> RetrievalRequest:
+        """What is asked; what cannot be used is refused before the database is asked."""
         request = check_request(
             query,
             wordings=wordings,
@@ -389,11 +382,17 @@ class Searcher:
             context_budget=context_budget,
             children_limit=children_limit,
             statistics=statistics,
-            choice=choice or EVERY_VERSION,
         )
-        for warning in request.warnings if choice is not None else ():
+        for warning in request.warnings:
             logger.warning(warning)
         return request
+
+    async def _whole(self, request: RetrievalRequest) -> RetrievalResult | None:
+        """Everything that may be returned, where the request wants that and it is little enough."""
+        if request.mode == "chunk":
+            return None
+        found = await self._run(lambda: _read_whole(request))
+        return None if found is None else whole_result(found, request)
 
     async def _respelled(self, request: RetrievalRequest) -> RetrievalRequest:
         """The request with words replaced that the searched pages lack and have otherwise."""

@@ -47,6 +47,10 @@ class Queries:
         self._conditions = (f"{present} and {pages}", chunks, present)
         self._values = {**present_values, **page_values, **chunk_values}
 
+    def of(self, scope: Scope) -> "Queries":
+        """Statements for another scope of the same collection."""
+        return Queries(self._collection, scope)
+
     def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
         """One row: pages, their children and lexical terms; tokens and number of parents.
 

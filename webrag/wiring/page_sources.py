@@ -1,5 +1,6 @@
 """Chooses where pages come from; it makes no request."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -63,6 +64,7 @@ class BuiltinSource:
         self._shared = shared
         self._load_logins = load_logins
         self._logins: Logins | None = None
+        self._loading = asyncio.Lock()
         self._fetcher: HttpFetcher | None = None
 
     async def fetch(
@@ -100,9 +102,11 @@ class BuiltinSource:
         return self._fetcher
 
     async def _known_logins(self) -> "Logins":
-        if self._logins is None:
-            self._logins = await in_background(self._load_logins)
-        return self._logins
+        # The keyring may ask the user to open it, who should be asked once.
+        async with self._loading:
+            if self._logins is None:
+                self._logins = await in_background(self._load_logins)
+            return self._logins
 
 
 def choose_logins(settings: "Settings", *, is_own_user: bool) -> "Logins":

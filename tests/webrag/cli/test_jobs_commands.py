@@ -1,9 +1,13 @@
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from click.testing import Result
+
+from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document
+from webrag.jobs.models import JobKind
+from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
 PAGE = """<html><head><title>Kettle</title></head><body><main><h1>Kettle</h1>
@@ -27,6 +31,35 @@ def test_queued_page_is_stored_by_a_worker(
     assert "The page was indexed." in shown.stdout
 
 
+@pytest.mark.parametrize(("allowed", "read_by"), [("", "firecrawl"), ("127.0.0.1", "builtin")])
+def test_worker_reads_pages_with_the_logins_that_are_lent_to_others(
+    webrag: Run,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    allowed: str,
+    read_by: str,
+) -> None:
+    fake = FakeFirecrawl()
+    url = "https://127.0.0.1/limits"
+    fake.pages[url] = document(PAGE)
+    # Firecrawl is told of no page that is asked for with a login.
+    headers = {"127.0.0.1": {"Authorization": "Bearer s3cret-0123456789"}}
+    monkeypatch.setenv("WEBRAG_LOGIN_HEADERS", json.dumps(headers))
+    monkeypatch.setenv("WEBRAG_ALLOW_LOGINS", allowed)
+    monkeypatch.setenv("FIRECRAWL_API_KEY", KEY)
+    monkeypatch.setenv("FIRECRAWL_API_URL", fake.url)
+    place = ["--data-dir", str(database.config.data_dir), "--allow-host", "127.0.0.1"]
+    place += ["--collection", database.config.collection]
+
+    webrag("ingest", url, "--queue", *place)
+    worked = webrag("worker", "--until-empty", *place)
+    fake.stop()
+
+    assert len(fake.asked("scrape")) == (read_by == "firecrawl")
+    said = "done" if read_by == "firecrawl" else "waits for its next turn"
+    assert f"Job 1 ({url}) {said}" in worked.stderr
+
+
 def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
     corpus_command: Run, static_site: Callable[..., Any]
 ) -> None:
@@ -47,7 +80,8 @@ def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
     assert again.stdout == queued.stdout
     assert "State: done; 1 of 1 quotation verbatim as stored, 1 on the live page" in checked.stdout
     assert "State: done" in embedded.stdout
-    assert "1 chunks have vectors of " in embedded.stdout
+    assert "Searches use vectors of " in embedded.stdout
+    assert ": 1 chunk, 1 of them embedded now." in embedded.stdout
 
 
 def test_job_can_be_cancelled_and_retried(corpus_command: Run) -> None:
@@ -95,6 +129,14 @@ def test_worker_of_an_unknown_queue_is_refused(corpus_command: Run) -> None:
 
     assert ran.exit_code == 2
     assert "'seite' is no kind of job; allowed are page, site, citation, embedding." in ran.stderr
+
+
+def test_every_kind_of_job_can_be_named(corpus_command: Run) -> None:
+    named = corpus_command(None, "worker", "--help").stdout
+
+    for kind in get_args(JobKind):
+        assert corpus_command(None, "jobs", "list", "--kind", kind).exit_code == 0
+        assert kind in named
 
 
 def test_worker_does_the_queues_that_are_named(

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from pydantic import SecretStr
 
-from webrag.mcp_server.assembly import _load_webrag
+from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document
 from webrag.mcp_server.server import build_server
 from webrag.postgres.database import Database
 from webrag.settings import Settings
@@ -143,5 +144,26 @@ async def test_bad_input_is_an_error_result_and_stores_nothing(
     assert [total for total in totals if total not in str(after.content)] == []
 
 
-def test_logins_of_the_user_are_not_for_clients() -> None:
-    assert not _load_webrag(Settings()).is_own_user  # type: ignore[attr-defined]
+@pytest.mark.parametrize(("allowed", "read_by"), [((), "firecrawl"), (("127.0.0.1",), "builtin")])
+async def test_pages_that_clients_name_are_read_with_the_logins_that_are_lent(
+    real_settings: Settings, allowed: tuple[str, ...], read_by: str
+) -> None:
+    fake = FakeFirecrawl()
+    url = "https://127.0.0.1/limits"
+    fake.pages[url] = document("<h1>Limits</h1><p>A connection is closed after 95 s.</p>")
+    # Firecrawl is told of no page that is asked for with a login.
+    update = {
+        "allow_hosts": ("127.0.0.1",),
+        "allow_logins": allowed,
+        "login_headers": SecretStr('{"127.0.0.1": {"Authorization": "Bearer s3cret-0123456789"}}'),
+        "firecrawl_api_key": SecretStr(KEY),
+        "firecrawl_api_url": fake.url,
+    }
+
+    async with Client(build_server(real_settings.model_copy(update=update))) as client:
+        result = await client.call_tool("ingest", {"url": url})
+    fake.stop()
+
+    assert len(fake.asked("scrape")) == (read_by == "firecrawl")
+    assert (f"{url}\n  (indexed" in str(result.content[0].text)) == (read_by == "firecrawl")
+    assert url in str(result.content)

@@ -5,6 +5,7 @@ import os
 import signal
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -193,16 +194,56 @@ async def test_run_does_not_repeat_refused_work(database: Database) -> None:
     assert attempts == [1]
 
 
-async def test_killed_server_with_a_full_pool_is_back_at_the_next_operation(
-    own_database: Database,
-) -> None:
-    everyone = asyncio.Barrier(10)
+async def _held_together(database: Database, count: int) -> set[int]:
+    """Processes of the server behind so many connections at once."""
+    everyone = asyncio.Barrier(count)
 
     async def hold(connection: AsyncConnection[TupleRow]) -> int:
         await everyone.wait()
         return connection.info.backend_pid
 
-    assert len(set(await asyncio.gather(*(own_database.run(hold) for _ in range(10))))) == 10
+    return set(await asyncio.gather(*(database.run(hold) for _ in range(count))))
+
+
+async def test_lost_work_is_repeated_on_no_connection_of_the_time_before(
+    database: Database,
+) -> None:
+    before = await _held_together(database, 4)
+    used: list[int] = []
+
+    async def work(connection: AsyncConnection[TupleRow]) -> None:
+        used.append(connection.info.backend_pid)
+        if len(used) == 1:
+            await connection.execute("select pg_terminate_backend(pg_backend_pid())")
+
+    await database.run(work)
+
+    assert len(before) == 4
+    assert (used[0] in before, used[1] in before) == (True, False)
+
+
+async def test_lost_work_of_synchronous_callers_is_repeated_on_a_new_connection(
+    database: Database,
+) -> None:
+    with ExitStack() as held:
+        connections = [held.enter_context(database.sync_connection()) for _ in range(4)]
+        before = {each.info.backend_pid for each in connections}
+    used: list[int] = []
+
+    def work(connection: Connection[TupleRow]) -> None:
+        used.append(connection.info.backend_pid)
+        if len(used) == 1:
+            connection.execute("select pg_terminate_backend(pg_backend_pid())")
+
+    await asyncio.to_thread(database.run_sync, work)
+
+    assert (used[0] in before, used[1] in before) == (True, False)
+
+
+async def test_killed_server_with_a_full_pool_is_back_at_the_next_operation(
+    own_database: Database,
+) -> None:
+    assert len(await _held_together(own_database, 10)) == 10
     pid_file = own_database.config.data_dir / "postgres/cluster/postmaster.pid"
     os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
 

@@ -178,6 +178,7 @@ async def test_crawl_survives_its_tab_stops_and_goes_on(
 async def test_page_is_found_and_forgotten_when_asked_twice(
     page: Page, seen: Seen, web_site: WebSite
 ) -> None:
+    await add(page, web_site.add("/pot", "Teapot", "<h1>Teapot</h1><p>It keeps tea warm.</p>"))
     await add(page, web_site.add("/samovar", "Samovar", "<h1>Samovar</h1><p>It makes tea.</p>"))
     await page.goto("/corpus")
     await seen("corpus")

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from llama_index.core.readers.base import BaseReader
 
+from webrag.concurrency import all_of
 from webrag.ingestion.firecrawl.source import FirecrawlSource
-from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.logins.session import Cookie, Login
+from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
+from webrag.ingestion.logins.session import Cookie, Login, Logins
 from webrag.ingestion.logins.store import LoginStore
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.reader_source import ReaderSource
@@ -15,6 +16,7 @@ from webrag.ingestion.service import FallbackSource
 from webrag.settings import Settings
 from webrag.wiring.page_sources import (
     LOGINS_FOLDER,
+    BuiltinSource,
     PageSourceChoice,
     choose_logins,
     choose_page_source,
@@ -108,3 +110,26 @@ def test_stored_login_is_for_its_user_and_for_others_where_it_is_allowed(
     )
 
     assert bool(logins.headers_for("https://wiki.example/page")) == sent
+
+
+async def test_logins_are_read_once_however_many_pages_are_asked_for_at_once(
+    tmp_path: Path,
+) -> None:
+    LoginStore(tmp_path).save(
+        Login("wiki.example", (Cookie("session", "s3cret-session-0123456789", "wiki.example"),))
+    )
+    read: list[int] = []
+
+    def load() -> Logins:
+        read.append(1)
+        return Logins(LoginStore(tmp_path).load())
+
+    def unasked() -> SharedManners:
+        raise AssertionError("no page is fetched")
+
+    source = BuiltinSource(FetchConfig(), unasked, load)
+    urls = ["https://wiki.example/a", "https://wiki.example/b", "https://other.example/"]
+
+    found = await all_of(source.has_login(url) for url in urls)
+
+    assert (found, len(read)) == ([True, True, False], 1)

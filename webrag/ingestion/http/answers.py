@@ -52,8 +52,12 @@ _LINK_PARAMETER = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|([^\s
 _MAX_ALTERNATES = 50
 
 
-def next_address(answer: Answer) -> str | None:
+def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
     """Return where an answer sends its reader, by status or by meta refresh, else None.
+
+    Args:
+        answer: The answer.
+        had_login: A login was sent for it.
 
     Raises:
         RefusedAddressError: To something that is not a web address.
@@ -73,7 +77,7 @@ def next_address(answer: Answer) -> str | None:
             url=answer.url,
             status=answer.status,
         ) from error
-    wall = wall_of_redirect(answer.url, target)
+    wall = wall_of_redirect(answer.url, target, had_login=had_login)
     if wall is not None:
         raise wall.error(answer.url, answer.status)
     # A page that reloads itself is the page.

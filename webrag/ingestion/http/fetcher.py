@@ -30,7 +30,7 @@ from webrag.ingestion.http.status import retry_after_s
 from webrag.ingestion.logins.session import Logins, login_expired
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
 from webrag.ingestion.patience import is_patient
-from webrag.ingestion.quality import leads_to_login, wall_of_answer
+from webrag.ingestion.quality import wall_of_answer
 
 __all__ = ["MAX_CRAWL_DELAY_S", "HostGate", "HttpFetcher", "SharedManners"]
 # A robots.txt may ask for minutes; a question answered by a person waiting cannot grant that.
@@ -520,14 +520,11 @@ def _raise_for_login(answer: Answer, login: str | None) -> None:
 def _next_address(answer: Answer, login: str | None) -> str | None:
     """As `next_address`; where a login was sent, what wants one has named its end."""
     try:
-        target = next_address(answer)
+        return next_address(answer, had_login=login is not None)
     except UnusablePageError as error:
         if login is not None and error.kind == "login_wall":
             raise login_expired(answer.url, login, answer.status) from error
         raise
-    if login is not None and target is not None and leads_to_login(answer.url, target):
-        raise login_expired(answer.url, login, answer.status)
-    return target
 
 
 def _robots_redirect(answer: Answer) -> str | None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ada_url import URL
-
 from webrag.concurrency import ended
 from webrag.errors import ConfigurationError
 from webrag.ingestion.logins.session import Cookie, cookies_for
@@ -90,8 +88,7 @@ async def _cookies_of(
         await ended([opening])
         with contextlib.suppress(Error):
             await tab.close()
-    name = URL(f"https://{host}").hostname
-    return cookies_for(name, (_cookie(each) for each in found))
+    return cookies_for(host, (_cookie(each) for each in found))
 
 
 async def _opened(tab: "Page", url: str) -> None:

@@ -92,7 +92,7 @@ async def acquire_seeds(
     async with within(timeout_s):
         await all_of(one(url) for url in urls)
     unfinished = [url for url in urls if url not in outcomes]
-    late = {url: _late(url, timeout_s or 0.0) for url in unfinished}
+    late = {} if timeout_s is None else {url: _late(url, timeout_s) for url in unfinished}
     return _judge({url: outcomes.get(url) or late[url] for url in urls}, unfinished)
 
 
