@@ -269,7 +269,8 @@ def parse_moment(
         moment = datetime.fromisoformat(value)
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is neither a date such as 2026-05-31 nor an age such as 7d."
+            f"{value!r} is neither a date such as 2026-05-31, a time such as"
+            " 2026-05-31T12:00, nor an age such as 7d."
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
