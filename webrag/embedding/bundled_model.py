@@ -222,10 +222,15 @@ class _Model:
         self.words = WordTokens(tokenizer)
         weights = load_file(directory / _WEIGHTS)["embedding.weight"]
         self.vectors: NDArray[np.float32] = weights.astype(np.float32)
-        vocabulary = [tokenizer.id_to_token(i) or "" for i in range(len(self.vectors))]
-        self.pieces = [piece.lstrip("\u2581") for piece in vocabulary]
-        self.is_alphanumeric = np.array([_is_alphanumeric(piece) for piece in self.pieces])
-        self.is_visible = np.array([not _is_blank(piece) for piece in self.pieces])
+        vocabulary = map(tokenizer.id_to_token, range(len(self.vectors)))
+        self.pieces = [(piece or "").lstrip("\u2581") for piece in vocabulary]
+        # Most are letters and digits only; the question is put to the others.
+        plain = [piece.isalnum() for piece in self.pieces]
+        others = [i for i, is_plain in enumerate(plain) if not is_plain]
+        self.is_alphanumeric = np.array(plain)
+        self.is_visible = np.array(plain)
+        self.is_alphanumeric[others] = [_is_alphanumeric(self.pieces[i]) for i in others]
+        self.is_visible[others] = [not _is_blank(self.pieces[i]) for i in others]
 
     def pool(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
         token, counts, bounds = self._distinct_tokens(texts)

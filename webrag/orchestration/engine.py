@@ -1,4 +1,4 @@
-"""The entry point of orchestration: one call, one result; the work is done by the workflow."""
+"""The entry point of orchestration: one call, one result; `steps` and the workflow do the work."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
+from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
@@ -22,6 +23,7 @@ from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.orchestration.request import AnswerOptions, RunRequest
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.research import RunComponents
+from webrag.orchestration.steps.single_pass import run_once
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.request import RetrievalMode
 from webrag.retrieval.search import Searcher
@@ -29,7 +31,6 @@ from webrag.retrieval.search import Searcher
 if TYPE_CHECKING:
     from workflows.handler import WorkflowHandler
 
-    from webrag.orchestration.events import ProgressEvent
     from webrag.orchestration.workflow import WebRAGWorkflow
 
 __all__ = ["OrchestratorEngine"]
@@ -210,12 +211,11 @@ class OrchestratorEngine:
         self, request: RunRequest, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
         timeout_s = self._components.config.timeout_s
-        handler = self._started(request)
+        work = self._in_rounds if request.max_iterations else self._at_once
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                result = await _result(handler, on_progress)
+                result = await work(request, on_progress)
         except TimeoutError as error:
-            await handler.cancel_run()
             if not limit.expired():
                 raise
             raise DeadlineError(
@@ -223,10 +223,6 @@ class OrchestratorEngine:
                 seconds=timeout_s,
                 hint="Ask again: what was stored by then is kept.",
             ) from error
-        except BaseException:
-            # Cancelling whoever awaits a workflow leaves its steps running.
-            await handler.cancel_run()
-            raise
         _log.info(
             "%d chunks, confidence %.2f, %d pages fetched in %.1f s: %s",
             len(result.chunks),
@@ -235,6 +231,41 @@ class OrchestratorEngine:
             result.timing.total_ms / 1000,
             result.final_decision.reason,
         )
+        return result
+
+    async def _in_rounds(
+        self, request: RunRequest, on_progress: ProgressCallback | None
+    ) -> OrchestrationResult:
+        handler = self._started(request)
+        try:
+            return await _result(handler, on_progress)
+        except BaseException:
+            # Cancelling whoever awaits a workflow leaves its steps running.
+            await handler.cancel_run()
+            raise
+
+    async def _at_once(
+        self, request: RunRequest, on_progress: ProgressCallback | None
+    ) -> OrchestrationResult:
+        state = RunState.begin(request, self._components.config)
+        if on_progress is None:
+            return await run_once(self._components, state, lambda _phase, _detail: None)
+        reports: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
+
+        async def work() -> OrchestrationResult:
+            try:
+                return await run_once(
+                    self._components, state, lambda *told: reports.put_nowait(told)
+                )
+            finally:
+                reports.put_nowait(None)
+
+        async def tell() -> None:
+            while (told := await reports.get()) is not None:
+                await _tell(on_progress, *told)
+
+        result, _ = await all_of([work(), tell()])
+        assert result is not None
         return result
 
     def _started(self, request: RunRequest) -> "WorkflowHandler":
@@ -252,14 +283,20 @@ async def _result(
 
         async for event in handler.stream_events():
             if isinstance(event, ProgressEvent):
-                await _tell(on_progress, event)
+                await _tell(on_progress, event.phase, event.detail, event.iteration, event.total)
     result: OrchestrationResult = await handler
     return result
 
 
-async def _tell(on_progress: ProgressCallback, event: "ProgressEvent") -> None:
+async def _tell(
+    on_progress: ProgressCallback,
+    phase: str,
+    detail: str,
+    iteration: int | None = None,
+    total: int | None = None,
+) -> None:
     try:
-        await on_progress(event.phase, event.detail, event.iteration, event.total)
+        await on_progress(phase, detail, iteration, total)
     # A listener that went away, or has a bug, must not cost the user the result.
     except Exception as error:  # noqa: BLE001
         _log.warning("Progress could not be reported: %s", error)

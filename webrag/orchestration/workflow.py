@@ -20,13 +20,17 @@ from webrag.orchestration.events import (
 )
 from webrag.orchestration.steps.actions import act
 from webrag.orchestration.steps.judgement import judge
-from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
+from webrag.orchestration.steps.research import (
+    PARALLEL_SEARCHES,
+    Report,
+    ResearchRun,
+    RunComponents,
+)
 from webrag.orchestration.steps.result import build_result
 
 __all__ = ["WebRAGWorkflow"]
 
 _RUN = "run"
-_PARALLEL_SEARCHES = 4
 
 
 class WebRAGWorkflow(Workflow):
@@ -69,13 +73,13 @@ class WebRAGWorkflow(Workflow):
     async def search(self, ctx: Context, _ev: SearchWanted) -> SubQueryWanted | None:
         """Send every part of the question to `retrieve`."""
         run = await self._run(ctx)
-        _report_search(ctx, run)
+        run.announce_search(_reporter(ctx, run))
         begun = time.time()
         for position, query in enumerate(run.state.queries):
             ctx.send_event(SubQueryWanted(position=position, sub_query=query, begun=begun))
         return None
 
-    @step(num_workers=_PARALLEL_SEARCHES)
+    @step(num_workers=PARALLEL_SEARCHES)
     async def retrieve(self, ctx: Context, ev: SubQueryWanted) -> SubQueryRetrieved:
         """Find candidates for one part."""
         run = await self._run(ctx)
@@ -97,14 +101,8 @@ class WebRAGWorkflow(Workflow):
             return None
         run.state.clock.add("retrieval_ms", max(time.time() - ev.begun, 0.0))
         ordered = sorted(parts, key=lambda part: part.position)
-        failures = [part.failure for part in ordered if part.failure]
-        if failures:
-            await run.do_without_search(failures[0])
-        else:
-            retrieved = [(part.sub_query, part.result) for part in ordered if part.result]
-            found = sum(len(result.chunks) for _, result in retrieved)
-            _reporter(ctx, run)("reranking", f"Reranking {found} chunks...")
-            await run.rank(retrieved)
+        found = [(part.sub_query, part.result, part.failure) for part in ordered]
+        await run.rank_found(found, _reporter(ctx, run))
         await _keep(ctx, run)
         return JudgementWanted()
 
@@ -151,11 +149,3 @@ def _reporter(ctx: Context, run: ResearchRun, *, in_loop: bool = False) -> Repor
         )
 
     return report
-
-
-def _report_search(ctx: Context, run: ResearchRun) -> None:
-    urls = run.state.searched_urls
-    sites = run.state.searched_sites
-    where = "the whole corpus" if sites is None else f"what is stored of {', '.join(sites)}"
-    where = where if urls is None else f"{len(urls)} documents"
-    _reporter(ctx, run)("retrieval", f"Searching {where}...")

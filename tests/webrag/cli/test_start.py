@@ -71,5 +71,5 @@ def test_search_imports_no_llama_index(
     modules, shown = imported("search", "How is the filter cleaned?", "-q", *place(database))
 
     assert "every three weeks with citric acid" in shown
-    assert not modules & {*HEAVY, "numpy.ma", "webrag.answering.evidence"}
-    assert len(modules) < 1_200
+    assert not modules & {*HEAVY, "numpy.ma", "webrag.answering.evidence", "workflows"}
+    assert len(modules) < 1_100

@@ -72,6 +72,25 @@ async def test_stream_ends_with_the_result(lab: Lab, static_site: Any) -> None:
     assert {type(event) for event in events[:-1]} == {ProgressEvent, DecisionEvent}
 
 
+async def test_a_run_without_rounds_gives_what_the_workflow_gives(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(dict(MANUAL))
+    engine = lab.engine()
+    await engine.run(site + "/", AT_SEED)
+    told: list[str] = []
+
+    async def on_progress(_phase: Any, detail: str, *_: Any) -> None:
+        told.append(detail)
+
+    question = f"{AT_SEED} {TWO_LINKS_AWAY}"
+    at_once = await engine.run(site + "/", question, on_progress=on_progress)
+    events, stepwise = await events_of(engine, site + "/", question)
+
+    assert at_once.model_dump(exclude={"timing"}) == stepwise.model_dump(exclude={"timing"})
+    assert told == [event.detail for event in events if isinstance(event, ProgressEvent)]
+
+
 async def test_steps_add_little_time_of_their_own(lab: Lab, static_site: Any) -> None:
     site = static_site(dict(MANUAL))
     engine = lab.engine()

@@ -31,8 +31,19 @@ from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
-__all__ = ["Report", "ResearchRun", "RunComponents", "Seeds", "acquire_seeds"]
+__all__ = [
+    "PARALLEL_SEARCHES",
+    "Report",
+    "ResearchRun",
+    "RunComponents",
+    "Seeds",
+    "acquire_seeds",
+]
 _log = logging.getLogger(__name__)
+
+PARALLEL_SEARCHES: Final = 4
+
+"""Parts of a question that are retrieved at once."""
 
 # Cosine by which a retrieval for more recall lowers the floor.
 _FLOOR_STEP: Final = 0.15
@@ -160,8 +171,8 @@ class RunComponents:
 class ResearchRun:
     """One run: its parts, its state and the steps that fill it.
 
-    The workflow calls one step at a time, except `retrieve`, which runs in parallel for the parts
-    of a question.
+    One step is called at a time, except `retrieve`, which runs in parallel for the parts of a
+    question.
     """
 
     def __init__(self, components: RunComponents, state: RunState) -> None:
@@ -241,6 +252,13 @@ class ResearchRun:
         parts = "one query" if count == 1 else f"decomposed into {count} sub-queries"
         report("analysis", f"Analyzing query: {parts}")
 
+    def announce_search(self, report: Report) -> None:
+        """Tell what is searched now."""
+        urls, sites = self.state.searched_urls, self.state.searched_sites
+        where = "the whole corpus" if sites is None else f"what is stored of {', '.join(sites)}"
+        where = where if urls is None else f"{len(urls)} documents"
+        report("retrieval", f"Searching {where}...")
+
     async def retrieve(self, query: str) -> tuple[RetrievalResult | None, str]:
         """Candidates for one part of the question, from every page searched now.
 
@@ -267,6 +285,24 @@ class ResearchRun:
                 raise
             return None, str(error)
         return found, ""
+
+    async def rank_found(
+        self, found: Sequence[tuple[str, RetrievalResult | None, str]], report: Report
+    ) -> None:
+        """Rank what `retrieve` gave for every part, or do without when a part has failed.
+
+        Args:
+            found: Each part in its order, with its candidates and its failure.
+            report: Told what is being done.
+        """
+        failures = [failure for _, _, failure in found if failure]
+        if failures:
+            await self.do_without_search(failures[0])
+            return
+        retrieved = [(query, result) for query, result, _ in found if result]
+        count = sum(len(result.chunks) for _, result in retrieved)
+        report("reranking", f"Reranking {count} chunks...")
+        await self.rank(retrieved)
 
     async def do_without_search(self, failure: str) -> None:
         """Stay with the last ranking, else take the named pages whole; nothing more is tried.
