@@ -9,7 +9,6 @@ from typing import Final
 from webrag.corpus.map_index import pack_listing
 from webrag.ingestion.models import MapMark
 from webrag.ingestion.site_maps.listing import MapRefusedError
-from webrag.ingestion.site_maps.reading import NamedMaps, Wanted, read_map
 
 __all__ = ["MapAnswer", "MapRequest", "make_mapper"]
 
@@ -85,6 +84,9 @@ def make_mapper(_setup: bytes) -> Callable[[bytes], bytes]:
 
 def _mapped(payload: bytes) -> bytes:
     request = MapRequest.from_bytes(payload)
+    # The process that only asks for it does without what reads maps.
+    from webrag.ingestion.site_maps.reading import NamedMaps, Wanted, read_map
+
     try:
         found = read_map(request.mark, request.page_url, request.files)
     except MapRefusedError as error:

@@ -9,7 +9,6 @@ from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableErro
 from webrag.ingestion.addresses import is_file, page_address
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.git.address import is_git
-from webrag.ingestion.logins.session import login_expired
 from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
     FetchedPage,
@@ -143,6 +142,8 @@ class IngestionService:
         except UnusablePageError as error:
             if not (page.with_login and error.kind == "login_wall"):
                 raise
+            from webrag.ingestion.logins.session import login_expired
+
             raise login_expired(page.url, URL(page.url).host, page.status) from error
 
     async def _drawn(self, page: FetchedPage, renderer: PageRenderer) -> NormalizedDocument:

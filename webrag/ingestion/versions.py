@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import unquote
@@ -245,6 +244,8 @@ def read_manifest(name: str, text: str, folder: str = "") -> Manifest | None:
 
 def _manifest_fields(name: str, text: str) -> dict[str, Any]:
     if name.endswith(".toml"):
+        import tomllib
+
         data = tomllib.loads(text)
         tables = [data.get("project"), data.get("package"), _at(data, "tool", "poetry")]
         return next((each for each in tables if isinstance(each, dict)), {})

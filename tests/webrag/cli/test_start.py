@@ -1,12 +1,14 @@
 """What a command imports before it works: what takes a second must come when needed only."""
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from click.testing import Result
+from click.testing import CliRunner, Result
 
+from webrag.cli.main import main
 from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
@@ -48,6 +50,22 @@ def test_help_imports_neither_the_database_nor_the_settings() -> None:
     assert len(modules) < 450
 
 
+def test_a_command_collects_garbage_seldom_and_leaves_the_process_as_it_was() -> None:
+    usual, during = gc.get_threshold(), []
+
+    @main.command("probe", hidden=True)
+    def probe() -> None:
+        during.append(gc.get_threshold()[0])
+
+    try:
+        CliRunner().invoke(main, ["probe"], catch_exceptions=False)
+    finally:
+        del main.commands["probe"]
+
+    assert during[0] > 10 * usual[0]
+    assert gc.get_threshold() == usual
+
+
 def test_wrong_path_imports_nothing_that_answers() -> None:
     modules, _ = imported("answer", "./kettle.html", "How is it cleaned?", "--data-dir", "/tmp")
 
@@ -72,4 +90,5 @@ def test_search_imports_no_llama_index(
 
     assert "every three weeks with citric acid" in shown
     assert not modules & {*HEAVY, "numpy.ma", "webrag.answering.evidence", "workflows"}
-    assert len(modules) < 1_100
+    assert not modules & {"http.cookiejar", "tomllib", "webrag.ingestion.site_maps.reading"}
+    assert len(modules) < 1_000
