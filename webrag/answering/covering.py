@@ -12,6 +12,7 @@ from webrag.answering.english.kinds import AnswerKind, answer_kind, asked_parts,
 from webrag.answering.english.support import identifiers
 from webrag.answering.evidence import Evidence, Gathered
 from webrag.answering.models import AnswerCitation, AnswerPart, ExecutionPlan
+from webrag.lexical.analysis import analyze
 from webrag.orchestration.confidence import log_odds
 from webrag.retrieval.quotes import Encode, term_coverage
 
@@ -44,6 +45,7 @@ _OF_ANOTHER: Final = 0.45
 # A number, or a list, in a sentence that speaks of little of what was asked may be another's.
 _BESIDE: Final = 0.79
 _KIND_COVERED: Final = 0.5  # of the weight of the question's terms, the place counted in
+_LEAST_WORDINGS: Final = 2  # one shares words with the question by chance
 _PART_COVERED: Final = 0.5  # of the weight of its terms, or as similarity
 
 
@@ -165,7 +167,8 @@ def covering(
     )
     missing = _missing(plan, gathered, said, encode)
     by_kind = _by_kind(plan, gathered, said)
-    ceiling = min(_IN_PART if missing else 1.0, by_kind, _by_name(plan, said))
+    by_subject = min(_by_name(plan, said), _by_shared_word(plan, gathered, said))
+    ceiling = min(_IN_PART if missing else 1.0, by_kind, by_subject)
     return Covering(min(1 / (1 + math.exp(-logit)), ceiling), ceiling, missing)
 
 
@@ -226,3 +229,19 @@ def _by_name(plan: ExecutionPlan, said: Sequence[Said]) -> float:
     whole = "\n".join(f"{each.place}\n{each.text}" for each in said)
     found = [holds_name(name, whole) for name in names]
     return 1.0 if any(found) or not found else _OF_ANOTHER
+
+
+def _by_shared_word(plan: ExecutionPlan, gathered: Gathered, said: Sequence[Said]) -> float:
+    """What an answer is worth at most by the word that its subject has in every wording.
+
+    Wordings say the same in other words. What all of them and the question say in one word has no
+    other, and the one of these that the corpus says least often names the subject.
+    """
+    if len(gathered.wordings) < _LEAST_WORDINGS:
+        return 1.0
+    shared = set(analyze(plan.revised_query)).intersection(*map(analyze, gathered.wordings))
+    if not shared:
+        return 1.0
+    subject = max(sorted(shared), key=lambda term: gathered.term_idf.get(term, 0.0))
+    whole = analyze("\n".join(f"{each.place}\n{each.text}" for each in said))
+    return 1.0 if subject in whole else _OF_ANOTHER

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,6 +69,31 @@ def test_answer_that_never_names_the_option_is_no_answer(judge: Any) -> None:
     found = judge("What does the crf of libfoo264 do?", "The crf of libfoo265 sets the quality.")
 
     assert found.confidence < 0.5
+
+
+@pytest.mark.parametrize(
+    ("wordings", "ceiling"),
+    [
+        pytest.param(["shape of a Sollip kernel", "Sollip weights"], 0.45, id="shared-by-all"),
+        pytest.param(["shape of a Sollip kernel", "form of weights"], 1.0, id="not-in-all"),
+        pytest.param(["shape of a Sollip kernel"], 1.0, id="one-wording"),
+    ],
+)
+def test_answer_without_the_word_of_every_wording_is_of_something_else(
+    make_evidence: Any, make_gathered: Any, wordings: list[str], ceiling: float
+) -> None:
+    text = "Each kernel has a form."
+    idf = {"sollip": 7.0, "form": 2.0, "kernel": 2.0, "weight": 1.0}
+    asked = dict.fromkeys(wordings, idf)
+    gathered = replace(make_gathered(make_evidence(text)), term_idf=idf, wordings=asked)
+
+    question = plan("What is the form of the Sollip kernel?")
+
+    found = covering(question, gathered, [Said(text, "Kernels", 0.99)], None)
+    named = covering(question, gathered, [Said(text, "The Sollip kernel", 0.99)], None)
+
+    assert found.ceiling == ceiling
+    assert named.ceiling == 1.0
 
 
 def test_part_nothing_speaks_of_is_named(judge: Any) -> None:
