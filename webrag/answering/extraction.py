@@ -129,7 +129,7 @@ def choose_excerpts(
     valued = [
         replace(each, value=each.value + _named_above(each, question, gathered) + gained)
         for each in candidates
-        for gained in (_KIND_GAIN * is_of_kind(each.told, kind),)
+        for gained in (_KIND_GAIN * (is_of_kind(each.told, kind) or _leads_to_list(each, kind)),)
     ]
     words = _MORE_WORDS if kind in ("steps", "list") else _WORDS
     first = _one_for_each(needs, valued, gathered) if len(needs) > 1 else []
@@ -200,6 +200,15 @@ def _breaks_off(candidate: _Candidate) -> bool:
     passage = _Passage.of(candidate.evidence)
     place = passage.place(candidate.quote.start)
     return next(passage.announced(place + 1), None) is None
+
+
+def _leads_to_list(candidate: _Candidate, kind: AnswerKind) -> bool:
+    """Whether a list is asked for and a quotation announces one, or a table."""
+    if kind != "list" or not _announces(candidate.text):
+        return False
+    passage = _Passage.of(candidate.evidence)
+    announced = passage.announced(passage.place(candidate.quote.start) + 1)
+    return any(each.kind != "code" for each in announced)
 
 
 def _quotable_lead(evidence: Evidence, quote: Quotation) -> Quotation:
