@@ -133,6 +133,10 @@ def choose_excerpts(
     ]
     words = _MORE_WORDS if kind in ("steps", "list") else _WORDS
     first = _one_for_each(needs, valued, gathered) if len(needs) > 1 else []
+    if entries := list(_entries(names_of(question), gathered.evidence[:_PASSAGES])):
+        valued = [each for each in valued if each.evidence is entries[0].evidence]
+        best = max((each.value for each in valued), default=0.0)
+        first = [replace(each, value=best) for each in entries]
     chosen = _within_budget(valued, words, max(max_excerpts, len(first)), first)
     # Passage by passage, the one with the best quotation first; in page order within a passage.
     leading: dict[int, float] = {}
@@ -167,6 +171,19 @@ def _candidates(question: str, gathered: Gathered, encode: Encode | None) -> Ite
         ):
             if evidence.is_quotable(quote.start, quote.end):
                 yield _Candidate(evidence, _quotable_lead(evidence, quote), worth + quote.value)
+
+
+def _entries(names: frozenset[str], evidence: Sequence[Evidence]) -> Iterator[_Candidate]:
+    """The entries of several names, of the first passage that has one for each; else nothing.
+
+    How options differ is told where they stand beside each other, each with what it means.
+    """
+    for each in evidence if len(names) > 1 else ():
+        passage = _Passage.of(each)
+        spans = [passage.entry(name) for name in names]
+        if all(span and each.is_quotable(*span) for span in spans):
+            yield from (_Candidate(each, Quotation(*span, 0.0), 0.0) for span in spans if span)
+            return
 
 
 def _with_value(candidate: _Candidate, kind: AnswerKind) -> _Candidate:
@@ -396,6 +413,14 @@ class _Passage:
         block = self.blocks[place]
         before = self._text[max(0, block.start - 60) : block.start]
         return block.kind == "prose" and bool(_MARKER.search(before))
+
+    def entry(self, name: str) -> Span | None:
+        """Where a name is told what it is: the entry that begins with it."""
+        for place, block in enumerate(self.blocks):
+            text = self._text[block.start : block.end]
+            if self.is_entry(place) and _begins_with(text, name):
+                return self.start_of(place), self.end_of(place)
+        return None
 
     def _is_labelled(self, block: Block) -> bool:
         return bool(_LABELLED.match(self._text, block.start, block.end))
