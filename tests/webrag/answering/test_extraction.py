@@ -139,6 +139,51 @@ def test_entry_that_begins_with_a_name_tells_what_it_is(
     assert "End at once." in told
 
 
+def test_options_are_told_apart_by_their_entries_beside_each_other(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    mentions = make_evidence(
+        "# Build\n\nThe difference between soft_error and hard_error in a message matters here: the"
+        " build reports a soft_error for a message, and a hard_error for another.",
+        number=1,
+    )
+    told = make_evidence(
+        "# message\n\nModes:\n\n`hard_error`  \nStops at once.\n\n`soft_error`  \nGoes on.\n",
+        number=2,
+    )
+
+    found = choose_excerpts(
+        "What is the difference between soft_error and hard_error in a message?",
+        make_gathered(mentions, told),
+        encode=None,
+    )
+
+    assert [each.text for each in found][:2] == [
+        "`hard_error`  \nStops at once.",
+        "`soft_error`  \nGoes on.",
+    ]
+    assert all(each.evidence is told for each in found)
+
+
+def test_list_that_is_asked_for_is_what_a_sentence_announces(
+    make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
+) -> None:
+    text = (
+        "# Formats\n\nThe formats of a clock are:\n\n| Letter | What |\n| --- | --- |\n"
+        "| q | quarter |\n\nThe formats of a clock are set before it is started.\n"
+    )
+
+    first, header, *_ = choose_excerpts(
+        "Which formats can a clock have?",
+        make_gathered(make_evidence(text)),
+        encode=None,
+        max_excerpts=1,
+    )
+
+    assert first.text == "The formats of a clock are:"
+    assert "quarter" in header.text
+
+
 def test_nothing_is_said_twice(
     make_evidence: Callable[..., Any], make_gathered: Callable[..., Any]
 ) -> None:
