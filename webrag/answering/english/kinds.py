@@ -3,7 +3,7 @@
 import re
 from typing import Final, Literal
 
-__all__ = ["AnswerKind", "answer_kind", "is_of_kind"]
+__all__ = ["AnswerKind", "answer_kind", "asked_parts", "is_of_kind"]
 
 AnswerKind = Literal["default", "value", "list", "steps", "condition", "other"]
 
