@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import (
@@ -31,9 +31,6 @@ __all__ = ["WebRAGQueryEngine"]
 
 
 _NO_ANSWER: Final = "No answer was found: the pages that were searched seem not to hold one."
-
-
-_LIKELY: Final = 0.3  # under one wording; far above what passages score that answer nothing
 
 
 class _Evidence(NamedTuple):
@@ -157,7 +154,9 @@ class WebRAGQueryEngine(BaseQueryEngine):
             (item for item in result.chunks if not item.is_locality_expanded),
             key=lambda item: -item.reranked_score,
         )
-        abstained = result.confidence_band == "none" and not any(map(_is_likely, matched))
+        abstained = result.confidence_band == "none" and not any(
+            _is_likely(item, result.likely_floor) for item in matched
+        )
         quotes = [] if abstained else await in_background(self._quotes, result, matched)
         text = "\n\n".join(
             f'[{number}] "{quote.verbatim_text}" ({quote.link})'
@@ -206,12 +205,12 @@ class WebRAGQueryEngine(BaseQueryEngine):
         return quotes
 
 
-def _is_likely(item: RankedChunk) -> bool:
+def _is_likely(item: RankedChunk, floor: float) -> bool:
     """Whether a passage may answer by one wording of the question, whatever the others say.
 
     A guessed answer finds what a question in other words, or in another language, does not.
     """
-    return max((item.reranked_score, *item.wording_scores)) >= _LIKELY
+    return max((item.reranked_score, *item.wording_scores)) >= floor
 
 
 def _with_metadata(response: RESPONSE_TYPE, evidence: _Evidence) -> RESPONSE_TYPE:
