@@ -91,11 +91,15 @@ class WebRAGQueryEngine(BaseQueryEngine):
             callback_manager: LlamaIndex's.
 
         Raises:
-            InputError: The mode is unknown, or a number is too small.
+            InputError: The mode is unknown, a number is too small, or `llm` is no LlamaIndex LLM.
         """
         check_research(research_mode, expansion_budget)
         if max_quotes < 1:
             raise InputError(f"max_quotes is {max_quotes}; it must be 1 or more.")
+        if llm is not None and not isinstance(llm, LLM):
+            raise InputError(
+                f"llm is {llm!r:.80}; it must be a LlamaIndex LLM, such as OpenAI(model='gpt-4o-mini')."
+            )
         super().__init__(callback_manager)
         self._engine = engine
         self._urls = urls

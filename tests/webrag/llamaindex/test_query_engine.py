@@ -15,6 +15,7 @@ from typing_extensions import override
 from tests.webrag.orchestration.conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab
 from tests.webrag.orchestration.conftest import lab as lab
 from tests.webrag.orchestration.conftest import manual as manual
+from webrag.errors import InputError
 from webrag.llamaindex.query_engine import WebRAGQueryEngine
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -86,6 +87,11 @@ async def test_a_model_writes_the_text_from_the_sources(lab: Lab, static_site: A
     assert str(response) == "It is 7411."
     assert response.metadata["citations"]
     assert response.source_nodes
+
+
+async def test_the_name_of_a_model_is_no_model(lab: Lab) -> None:
+    with pytest.raises(InputError, match="llm is 'gpt-4o-mini'; it must be a LlamaIndex LLM"):
+        WebRAGQueryEngine(lab.engine(), llm="gpt-4o-mini")  # type: ignore[arg-type]
 
 
 async def test_text_can_be_streamed(lab: Lab, static_site: Any) -> None:
