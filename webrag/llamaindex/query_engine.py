@@ -98,7 +98,8 @@ class WebRAGQueryEngine(BaseQueryEngine):
             raise InputError(f"max_quotes is {max_quotes}; it must be 1 or more.")
         if llm is not None and not isinstance(llm, LLM):
             raise InputError(
-                f"llm is {llm!r:.80}; it must be a LlamaIndex LLM, such as OpenAI(model='gpt-4o-mini')."
+                f"llm is {llm!r:.80}; it must be a LlamaIndex LLM, such as "
+                "OpenAI(model='gpt-4o-mini')."
             )
         super().__init__(callback_manager)
         self._engine = engine
