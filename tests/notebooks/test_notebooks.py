@@ -1,52 +1,74 @@
-import json
-import os
-import subprocess
-import sys
+import re
+import runpy
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+outputs = SimpleNamespace(**runpy.run_path(str(ROOT / "notebooks" / "store_outputs.py")))
 
-pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-
-
-def code_cells(path: Path) -> list[dict[str, Any]]:
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [cell for cell in cells if cell["cell_type"] == "code"]
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
-    cells = code_cells(path)
+@every_notebook
+def test_a_notebook_is_stored_with_outputs_where_it_is_shown_with_them(path: Path) -> None:
+    cells = outputs.code_cells(path)
 
     assert cells
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
+    if path.name in outputs.SHOWN:
+        assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    else:
+        assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
 
 
+@every_notebook
 def test_a_notebook_names_its_page_and_hosts_in_the_first_cell(path: Path) -> None:
-    first, *others = ("".join(cell["source"]) for cell in code_cells(path))
+    first, *others = ("".join(cell["source"]) for cell in outputs.code_cells(path))
 
     assert "demo_site_url()" in first
     assert "ALLOW_HOSTS = [" in first
     assert not any("allow_hosts=[" in each for each in others)
 
 
-def test_a_notebook_runs_from_top_to_bottom(path: Path, postgres_dir: Path, tmp_path: Path) -> None:
-    command = [
-        Path(sys.executable).with_name("jupyter-execute"),
-        path,
-        f"--output={tmp_path / path.name}",
-        "--timeout=90",
-    ]
-    environment = os.environ | {
-        "WEBRAG_DATA_DIR": str(postgres_dir),
-        "IPYTHONDIR": str(tmp_path),
-        "MPLCONFIGDIR": str(tmp_path),
-    }
-    result = subprocess.run(
-        command, env=environment, cwd=path.parent, capture_output=True, text=True, check=False
-    )
+@every_notebook
+def test_a_notebook_keeps_its_pages_in_collections_of_its_own(path: Path) -> None:
+    code = "\n".join("".join(cell["source"]) for cell in outputs.code_cells(path))
 
-    assert result.returncode == 0, result.stderr[-3000:]
+    assert set(re.findall(r"notebook_\d\d", code)) == {f"notebook_{path.name[:2]}"}
+
+
+@every_notebook
+def test_a_notebook_runs_from_top_to_bottom_and_shows_what_is_stored(
+    path: Path, postgres_dir: Path, tmp_path: Path
+) -> None:
+    fresh = tmp_path / path.name
+
+    outputs.run(path, fresh, data_dir=postgres_dir, scratch=tmp_path)
+
+    if path.name in outputs.SHOWN:
+        how = "run `uv run --group dev python notebooks/store_outputs.py`"
+        assert outputs.shown_texts(fresh) == outputs.shown_texts(path), how
+        assert outputs.is_same(path, fresh), f"a picture changed: {how}"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("at http://127.0.0.1:8080/a, 3 ms", "at http://127.0.0.1:912/a, 1,204.5 ms", True),
+        ("fetched 2026-01-02", "fetched 2027-11-30", True),
+        ("confidence 0.94", "confidence 0.93", False),
+        ("11 pages", "12 pages", False),
+        ("characters 331 to 654", "characters 331 to 655", False),
+    ],
+)
+def test_only_what_no_run_can_repeat_may_differ(
+    tmp_path: Path, left: str, right: str, same: bool
+) -> None:
+    paths = [tmp_path / "left.ipynb", tmp_path / "right.ipynb"]
+    for path, text in zip(paths, (left, right), strict=True):
+        cell = {"cell_type": "code", "outputs": [{"output_type": "stream", "text": [text]}]}
+        path.write_text(outputs.json.dumps({"cells": [cell]}), encoding="utf-8")
+
+    assert outputs.is_same(*paths) is same

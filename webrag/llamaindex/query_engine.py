@@ -33,9 +33,6 @@ __all__ = ["WebRAGQueryEngine"]
 _NO_ANSWER: Final = "No answer was found: the pages that were searched seem not to hold one."
 
 
-_LIKELY: Final = 0.3  # under one wording; far above what passages score that answer nothing
-
-
 class _Evidence(NamedTuple):
     """What answers a query, `text` being the quotations, or that there are none."""
 
@@ -94,11 +91,16 @@ class WebRAGQueryEngine(BaseQueryEngine):
             callback_manager: LlamaIndex's.
 
         Raises:
-            InputError: The mode is unknown, or a number is too small.
+            InputError: The mode is unknown, a number is too small, or `llm` is no LlamaIndex LLM.
         """
         check_research(research_mode, expansion_budget)
         if max_quotes < 1:
             raise InputError(f"max_quotes is {max_quotes}; it must be 1 or more.")
+        if llm is not None and not isinstance(llm, LLM):
+            raise InputError(
+                f"llm is {llm!r:.80}; it must be a LlamaIndex LLM, such as "
+                "OpenAI(model='gpt-4o-mini')."
+            )
         super().__init__(callback_manager)
         self._engine = engine
         self._urls = urls
@@ -157,7 +159,9 @@ class WebRAGQueryEngine(BaseQueryEngine):
             (item for item in result.chunks if not item.is_locality_expanded),
             key=lambda item: -item.reranked_score,
         )
-        abstained = result.confidence_band == "none" and not any(map(_is_likely, matched))
+        abstained = result.confidence_band == "none" and not any(
+            _is_likely(item, result.likely_floor) for item in matched
+        )
         quotes = [] if abstained else await in_background(self._quotes, result, matched)
         text = "\n\n".join(
             f'[{number}] "{quote.verbatim_text}" ({quote.link})'
@@ -206,12 +210,12 @@ class WebRAGQueryEngine(BaseQueryEngine):
         return quotes
 
 
-def _is_likely(item: RankedChunk) -> bool:
+def _is_likely(item: RankedChunk, floor: float) -> bool:
     """Whether a passage may answer by one wording of the question, whatever the others say.
 
     A guessed answer finds what a question in other words, or in another language, does not.
     """
-    return max((item.reranked_score, *item.wording_scores)) >= _LIKELY
+    return max((item.reranked_score, *item.wording_scores)) >= floor
 
 
 def _with_metadata(response: RESPONSE_TYPE, evidence: _Evidence) -> RESPONSE_TYPE:

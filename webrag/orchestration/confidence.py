@@ -27,6 +27,7 @@ __all__ = [
     "log_odds",
     "profile_for",
     "quality",
+    "score_of",
 ]
 # Shares of questions whose evidence was among the five best passages, 80 questions over four
 # documentation sites, links followed from one page: .88 from .8 on, .64 from .5, .37 from .3, .14
@@ -149,10 +150,23 @@ def _share(term_idf: Mapping[str, float], found: frozenset[str]) -> float:
 
 def quality(score: float, profile: ScoreProfile) -> float:
     """A score on a common scale: the mediocre floor becomes .5, the answered score .8."""
+    return _interpolated(score, _scale(profile))
+
+
+def score_of(value: float, profile: ScoreProfile) -> float:
+    """The score whose `quality` is a value in [0, 1]."""
+    return _interpolated(value, [(good, score) for score, good in _scale(profile)])
+
+
+def _scale(profile: ScoreProfile) -> list[tuple[float, float]]:
+    """Scores of a profile and how good they are; both rise."""
     floor = min(max(profile.mediocre_score_floor, _EDGE), 1 - 2 * _EDGE)
     answered = min(max(profile.answered_score, floor + _EDGE), 1 - _EDGE)
-    knots = ((0.0, 0.0), (floor, MEDIUM), (answered, HIGH), (1.0, 1.0))
-    at = min(max(score, 0.0), 1.0)
+    return [(0.0, 0.0), (floor, MEDIUM), (answered, HIGH), (1.0, 1.0)]
+
+
+def _interpolated(value: float, knots: Iterable[tuple[float, float]]) -> float:
+    at = min(max(value, 0.0), 1.0)
     for (left, low), (right, high) in pairwise(knots):
         if at <= right:
             return low + (high - low) * (at - left) / (right - left)

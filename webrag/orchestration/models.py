@@ -260,6 +260,8 @@ class OrchestrationResult(_Frozen):
         rounds_allowed: Rounds of expansion this run might have taken; 0 for a fast one.
         rounds_ceiling: Rounds the configuration allows any run; None when it is not known.
         relevance_floor: Score up to which passages are off the topic, on the scale of the scorer.
+        likely_floor: Score, on the same scale, from which a passage may hold the answer: as good
+            as the confidence at which the band `low` begins.
     """
 
     query: str
@@ -286,6 +288,7 @@ class OrchestrationResult(_Frozen):
     rounds_allowed: int = 0
     rounds_ceiling: int | None = None
     relevance_floor: float = 0.05
+    likely_floor: float = 0.3
     confidence: float
     confidence_band: ConfidenceBand
     degraded: tuple[str, ...] = ()

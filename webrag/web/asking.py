@@ -272,13 +272,12 @@ def _by_page(citations: "Sequence[AnswerCitation]") -> "list[list[AnswerCitation
 def _as_markdown(part: Any) -> str:
     """Code in a fence, rows of a table as what they are; the rest says what it says."""
     from webrag.answering.manager import part_text
+    from webrag.presentation.html.stored_page import empty_table_head
 
     text = part_text(part.model_copy(update={"citations": ()}))
     if part.kind == "table":
-        # Rows without a header are no table to a parser.
         rows = [line for line in text.splitlines() if line.strip()]
-        width = rows[0].count("|") - 1 if rows else 1
-        return "\n".join(["|" + " |" * width, "|" + "---|" * width, *rows])
+        return empty_table_head(rows[0]) + "\n".join(rows) if rows else ""
     return str(text)
 
 

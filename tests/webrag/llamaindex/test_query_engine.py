@@ -6,15 +6,19 @@ from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.llms import CustomLLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import TransformQueryEngine
-from llama_index.core.schema import QueryBundle
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 from typing_extensions import override
 
 from tests.webrag.orchestration.conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab
 from tests.webrag.orchestration.conftest import lab as lab
 from tests.webrag.orchestration.conftest import manual as manual
+from webrag.errors import InputError
 from webrag.llamaindex.query_engine import WebRAGQueryEngine
+from webrag.orchestration.models import ScoreProfile
+from webrag.orchestration.ranking.reranker import ChunkReranker
 
 
 async def test_response_quotes_the_page_with_its_address(lab: Lab, static_site: Any) -> None:
@@ -83,6 +87,11 @@ async def test_a_model_writes_the_text_from_the_sources(lab: Lab, static_site: A
     assert str(response) == "It is 7411."
     assert response.metadata["citations"]
     assert response.source_nodes
+
+
+async def test_the_name_of_a_model_is_no_model(lab: Lab) -> None:
+    with pytest.raises(InputError, match="llm is 'gpt-4o-mini'; it must be a LlamaIndex LLM"):
+        WebRAGQueryEngine(lab.engine(), llm="gpt-4o-mini")  # type: ignore[arg-type]
 
 
 async def test_text_can_be_streamed(lab: Lab, static_site: Any) -> None:
@@ -172,6 +181,37 @@ async def test_a_hypothetical_document_leads_to_what_the_question_does_not_name(
 
     assert "system account" in str(response)
     assert response.metadata["confidence"] > alone.metadata["confidence"]
+
+
+class OnlyGuesses(BaseNodePostprocessor):
+    """Finds every passage of middling worth for a guessed answer, and of none for a question."""
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        asked = query_bundle.query_str if query_bundle else ""
+        return [
+            NodeWithScore(node=each.node, score=0.0 if asked.endswith("?") else 0.4)
+            for each in nodes
+        ]
+
+
+@pytest.mark.parametrize(("mediocre", "abstained"), [(0.5, False), (0.8, True)])
+async def test_what_may_answer_is_judged_on_the_scale_of_the_scorer(
+    lab: Lab, static_site: Any, mediocre: float, abstained: bool
+) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/install.html")
+    profile = ScoreProfile(name="own", mediocre_score_floor=mediocre, answered_score=mediocre + 0.1)
+    engine = WebRAGQueryEngine(lab.engine(reranker=ChunkReranker(OnlyGuesses(), profile)))
+    question = QueryBundle("Wem gehoert der Dienst?", custom_embedding_strs=["system account"])
+
+    response = await engine.aquery(question)
+
+    assert response.metadata["confidence_band"] == "none"
+    assert response.source_nodes
+    assert response.metadata["abstained"] is abstained
 
 
 async def test_quotation_comes_from_the_wording_that_found_the_passage(

@@ -11,6 +11,7 @@ from webrag.orchestration.confidence import (
     coverage,
     is_list_of_links,
     quality,
+    score_of,
 )
 from webrag.orchestration.models import ScoreProfile
 
@@ -125,3 +126,16 @@ def test_passage_is_a_list_of_links_when_most_of_it_is_linked(links: Any, is_lis
 @given(st.text(max_size=50), st.lists(st.tuples(st.integers(-5, 80), st.integers(-5, 80))))
 def test_any_places_of_links_can_be_judged(text: str, links: list[tuple[int, int]]) -> None:
     assert isinstance(is_list_of_links(text, 10, links), bool)
+
+
+@given(
+    st.builds(
+        ScoreProfile,
+        name=st.just("any"),
+        mediocre_score_floor=st.floats(0, 1),
+        answered_score=st.floats(0, 1),
+    ),
+    st.floats(0, 1),
+)
+def test_a_score_of_some_quality_has_that_quality(profile: Any, value: Any) -> None:
+    assert quality(score_of(value, profile), profile) == pytest.approx(value, abs=1e-9)

@@ -48,6 +48,16 @@ async def test_best_candidates_are_fetched_at_once() -> None:
     assert outcome.chunks_added == 4
 
 
+async def test_pages_are_told_best_link_first_whichever_came_in_first() -> None:
+    web = Web({target("a"): target("moved")})  # what leads elsewhere is taken last
+    best, other = frontier("a", "b").candidates
+    links = Frontier((best, other.model_copy(update={"score": 0.5})), 2)
+
+    outcome = await followed(web, links)
+
+    assert [each.url for each in outcome.ingested] == [target("moved"), target("b")]
+
+
 async def test_failure_is_replaced_by_the_next_candidate() -> None:
     web = Web({target("a"): FetchError("it is down", url=target("a"))})
 

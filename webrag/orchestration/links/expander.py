@@ -207,7 +207,8 @@ class FetchRound:
 
     def _outcome(self) -> ExpansionOutcome:
         return ExpansionOutcome(
-            ingested=tuple(self._ingested),
+            # Not as they came in: which answer is the quickest differs from run to run.
+            ingested=tuple(sorted(self._ingested, key=lambda each: (-each.score, each.url))),
             failed=self._failed,
             unanswered=frozenset(self._unanswered),
             aliases=self._aliases,

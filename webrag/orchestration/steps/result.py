@@ -8,7 +8,7 @@ from uuid import UUID
 from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_in_order
 
 from webrag.concurrency import in_background
-from webrag.orchestration.confidence import band
+from webrag.orchestration.confidence import LOW, band, score_of
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.orchestration.question.wishes import without_effect
 from webrag.orchestration.ranking.merger import documents_in
@@ -120,6 +120,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         expansion_budget=request.expansion_budget,
         rounds_allowed=request.max_iterations,
         relevance_floor=run.profile.irrelevant_score,
+        likely_floor=score_of(LOW, run.profile),
         rounds_ceiling=run.components.config.expansion.max_depth,
         confidence=state.confidence,
         confidence_band=band(state.confidence),

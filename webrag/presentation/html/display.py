@@ -11,6 +11,7 @@ from webrag.orchestration.models import ExpansionStep, OrchestrationResult, Rank
 from webrag.presentation.brief.brief import evidence_blocks, format_brief
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.trace import expansion_trace
+from webrag.presentation.html.stored_page import Mark, passage_html
 from webrag.presentation.reports import OUTCOMES, counted, ending, format_site, format_status
 from webrag.presentation.untrusted import clean_block, one_line
 
@@ -25,7 +26,15 @@ _STYLE = """<style>
 .webrag details{border:1px solid rgba(128,128,128,.35);border-radius:6px;margin:.5em 0}
 .webrag details{padding:.4em .8em}
 .webrag summary{cursor:pointer}
-.webrag pre{white-space:pre-wrap;background:none;margin:.4em 0;font-size:.92em}
+.webrag pre{white-space:pre-wrap;word-break:normal;background:none;margin:.4em 0;font-size:.92em}
+.webrag .passage{overflow-wrap:break-word;margin:.6em 0}
+.webrag .passage :is(p,ul,ol,dl,blockquote){margin:.4em 0}
+.webrag .passage :is(h2,h3,h4,h5,h6){font-size:1.05em;line-height:1.3;margin:.7em 0 .3em}
+.webrag .passage pre{white-space:pre;overflow-x:auto;padding:.5em .7em;border-radius:4px}
+.webrag .passage :is(pre,:not(pre)>code){background:rgba(128,128,128,.13);color:inherit}
+.webrag .passage pre code{background:none;color:inherit;padding:0}
+.webrag .passage .wide{overflow-x:auto}
+.webrag .passage blockquote{border-left:3px solid rgba(128,128,128,.35);padding-left:.8em}
 .webrag mark{background:rgba(255,213,79,.45);color:inherit;padding:.05em 0}
 .webrag .bar{display:inline-block;width:6em;height:.7em;border-radius:3px}
 .webrag .bar{background:rgba(128,128,128,.25)}
@@ -87,11 +96,10 @@ def _passage(number: int, block: EvidenceBlock, item: RankedChunk, *, is_open: b
         if block.is_adjacent
         else f"{_bar(block.relevance)} {block.relevance:.2f}"
     )
-    columns = f'<p class="muted">{_text(block.columns)}</p>' if block.columns else ""
     link = block.citation.link if block.citation else block.url
     return (
         f"<details{' open' if is_open else ''}><summary>{number}. {_text(place)} {score}</summary>"
-        f"{columns}<pre>{_marked(chunk.text, chunk.char_start, block)}</pre>"
+        f'<div class="passage">{_marked(chunk.text, chunk.char_start, block)}</div>'
         f'<p class="muted"><a href="{escape(link)}">{_text(block.url)}</a>, '
         f"{_offsets(block)}</p></details>"
     )
@@ -106,14 +114,13 @@ def _offsets(block: EvidenceBlock) -> str:
 
 def _marked(text: str, offset: int, block: EvidenceBlock) -> str:
     """The passage with its quotation marked; both by offsets, nothing is searched for."""
-    start, end = block.char_start - offset, block.char_end - offset
     quote = block.citation
-    if quote is None or not (block.char_start <= quote.char_start < block.char_end):
-        return _text(text[start:end])
-    first, last = quote.char_start - offset, quote.char_end - offset
-    return (
-        f"{_text(text[start:first])}<mark>{_text(text[first:last])}</mark>{_text(text[last:end])}"
+    marks = (
+        [Mark(1, quote.char_start - offset, quote.char_end - offset)]
+        if quote is not None and block.char_start <= quote.char_start < block.char_end
+        else []
     )
+    return passage_html(text, block.char_start - offset, block.char_end - offset, marks)
 
 
 def _loop(result: OrchestrationResult) -> str:

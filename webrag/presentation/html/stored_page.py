@@ -4,6 +4,7 @@ Everything is rendered from the stored Markdown, the text that offsets refer to:
 not kept in it, and what looks like one is shown as text.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,7 +18,7 @@ from webrag.presentation.untrusted import clean_block, one_line
 if TYPE_CHECKING:
     from webrag.corpus.texts import PageImage
 
-__all__ = ["Heading", "Mark", "PageHTML", "page_html"]
+__all__ = ["Heading", "Mark", "PageHTML", "empty_table_head", "page_html", "passage_html"]
 
 # Only these names ever stand behind an angle bracket; values of the parser never do.
 _TAGS: Final = {
@@ -36,6 +37,10 @@ _TAGS: Final = {
 }
 _BLOCKS: Final = frozenset({"p", "li", "dt", "dd", "blockquote"})
 _MAX_CONTENTS_CHARS: Final = 120
+_TABLE_ROW: Final = re.compile(r"\|.*\|[ \t]*\Z")
+_TABLE_RULE: Final = re.compile(r"\|(?:[ \t]*+:?-++:?[ \t]*+\|)++[ \t]*(?:\n|\Z)")
+# The bars around and between cells; a bar inside a cell has a backslash before it.
+_BAR: Final = re.compile(r"(?<!\\)\|")
 
 
 @dataclass(frozen=True)
@@ -89,9 +94,45 @@ def page_html(
     return PageHTML("".join(renderer.out), tuple(renderer.contents))
 
 
+def passage_html(text: str, start: int, end: int, marks: Sequence[Mark] = ()) -> str:
+    """Part of a Markdown text as `page_html` shows it, without anything to go to by an id.
+
+    What the part lies in is shown with it: a table with its header, an item with its number, code
+    as code. Rows at the beginning of a text, cut from their table, are a table all the same.
+
+    Args:
+        text: Markdown around the part.
+        start: Where it begins.
+        end: Where it ends.
+        marks: May overlap; they are not numbered.
+    """
+    first, _, rest = text.partition("\n")
+    if _TABLE_ROW.match(first) and not _TABLE_RULE.match(rest):
+        head = empty_table_head(first)
+        moved = [Mark(each.number, each.start + len(head), each.end + len(head)) for each in marks]
+        return passage_html(head + text, start + len(head), end + len(head), moved)
+    renderer = _Renderer(text, marks, part=(start, end))
+    for event in read_events(text, PAGE_OPTIONS):
+        if renderer.reaches(*event):
+            renderer.take(*event)
+    return "".join(renderer.out)
+
+
+def empty_table_head(row: str) -> str:
+    """The lines that make a table of rows like this one: without a header they are none."""
+    width = len(_BAR.findall(row)) - 1
+    return "|" + "  |" * width + "\n|" + "---|" * width + "\n"
+
+
 class _Renderer:
+    """Writes a text, or of it a part with what that lies in."""
+
     def __init__(
-        self, text: str, marks: Sequence[Mark], images: Sequence["PageImage"] = ()
+        self,
+        text: str,
+        marks: Sequence[Mark],
+        images: Sequence["PageImage"] = (),
+        part: tuple[int, int] | None = None,
     ) -> None:
         self.out: list[str] = []
         self.contents: list[Heading] = []
@@ -104,6 +145,9 @@ class _Renderer:
         self._depth = 0
         self._cell = "td"
         self._heading: list[str] | None = None
+        self._part = part
+        self._shows_table = False
+        self._numbers: list[int | None] = []
 
     def take(self, name: str, value: Any, start: int, end: int) -> None:
         """Write one event of the parser."""
@@ -127,6 +171,25 @@ class _Renderer:
         elif isinstance(value, str):
             self._literal(name, value, start, end)
 
+    def _count(self, name: str, value: Any) -> None:
+        """Keep the numbers of items, those that are not shown among them."""
+        is_list = isinstance(value, dict) and "List" in value
+        if is_list and name == "Start":
+            self._numbers.append(None if value["List"] is None else value["List"] - 1)
+        elif is_list:
+            self._numbers.pop()
+        elif value == "Item" and name == "Start" and self._numbers[-1] is not None:
+            self._numbers[-1] += 1
+
+    def reaches(self, name: str, value: Any, start: int, end: int) -> bool:
+        """Whether an event is of the part or of what it lies in; called for each, in order."""
+        self._count(name, value)
+        overlaps = self._part is None or (start < self._part[1] and end > self._part[0])
+        if name == "Start" and isinstance(value, dict) and "Table" in value:
+            self._shows_table = overlaps
+        in_head = self._cell == "th" or (value == "TableHead" and name in ("Start", "End"))
+        return overlaps or (in_head and self._shows_table)
+
     def show_images(self, until: int) -> None:
         """Say what images stand before an offset."""
         while self._images and self._images[-1].position <= until:
@@ -137,6 +200,8 @@ class _Renderer:
 
     def write(self, start: int, end: int) -> None:
         """Write a piece of the text, cut where marks begin and end."""
+        if self._part is not None and self._cell != "th":
+            start, end = max(start, self._part[0]), min(end, self._part[1])
         here = [mark for mark in self._marks if mark.start < end and mark.end > start]
         cuts = {start, end}
         for mark in here:
@@ -166,6 +231,9 @@ class _Renderer:
         if not numbers or not shown:
             self.out.append(shown)
             return
+        if self._part is not None:
+            self.out.append(f"<mark>{shown}</mark>")
+            return
         new = [number for number in numbers if number not in self._anchored]
         self._anchored.update(new)
         extra = "".join(f'<span id="c{number}"></span>' for number in new[1:])
@@ -191,7 +259,9 @@ class _Renderer:
         if special is not None:
             self.out.append(special(self, detail))
         elif (tag := _TAGS.get(kind)) is not None:
-            self.out.append(f'<{tag} dir="auto">' if tag in _BLOCKS else f"<{tag}>")
+            number = self._numbers[-1] if kind == "Item" and self._numbers else None
+            value = "" if number is None else f' value="{number}"'
+            self.out.append(f'<{tag}{value} dir="auto">' if tag in _BLOCKS else f"<{tag}>")
 
     def _close(self, kind: str, detail: Any) -> None:
         special = _CLOSERS.get(kind)
@@ -206,7 +276,8 @@ class _Renderer:
         level = int(str(detail["level"])[1])
         anchor = f"s{len(self.contents) + 1}"
         self.contents.append(Heading(anchor, level, ""))
-        return f'<h{min(level + 1, 6)} id="{anchor}" dir="auto">'
+        place = f' id="{anchor}"' if self._part is None else ""
+        return f'<h{min(level + 1, 6)}{place} dir="auto">'
 
     def close_heading(self, detail: Any) -> str:
         """The heading's words go to the contents."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.corpus.texts import PageImage
-from webrag.presentation.html.stored_page import Mark, page_html
+from webrag.presentation.html.stored_page import Mark, page_html, passage_html
 
 TAGS = {
     "p", "li", "em", "strong", "del", "sub", "sup", "dl", "dt", "dd", "tr", "blockquote", "h2",
@@ -78,12 +78,12 @@ def test_markup_of_a_page_is_shown_as_text(attack: str) -> None:
 def test_only_known_tags_come_out_and_no_quote_ends_an_attribute(
     text: str, start: int, end: int
 ) -> None:
-    html = page_html(text, [Mark(1, start, end)]).html
+    html = page_html(text, [Mark(1, start, end)]).html + passage_html(text, start, end)
 
     names = {name.lower() for name in re.findall(r"</?([^\s>/]+)", html)}
     assert names <= TAGS
     attributes = re.sub(
-        r'<\w+(?: (?:id|dir|class|tabindex|role|aria-label|start|data-number)="[\w -]*")*>',
+        r'<\w+(?: (?:id|dir|value|class|tabindex|role|aria-label|start|data-number)="[\w -]*")*>',
         "",
         html,
     )
@@ -120,3 +120,36 @@ def test_image_that_stands_in_the_text_is_named_once() -> None:
     text = "![A map](map.png) and words"
 
     assert page_html(text, (), [PageImage(0, "A map", "")]).html.count("A map") == 1
+
+
+def test_part_of_a_page_is_shown_in_what_it_lies_in() -> None:
+    text = "# Head\n\n3. one\n4. *two*\n5. three\n\n```py\nx = 1\ny = 2\n```"
+
+    item = passage_html(text, text.index("4."), text.index("5."))
+    code = passage_html(text, text.index("y ="), len(text))
+
+    assert re.sub(' dir="auto"', "", item) == ('<ol start="3"><li value="4"><em>two</em></li></ol>')
+    assert code == '<pre tabindex="0"><code>y = 2\n</code></pre>'
+
+
+def test_marks_of_a_part_have_no_ids_that_another_part_may_have() -> None:
+    html = passage_html("# Head\n\none **two** three", 0, 23, [Mark(1, 8, 17)])
+
+    assert marked(html) == "one two"
+    assert "id=" not in html
+
+
+def test_rows_that_were_cut_from_their_table_are_a_table() -> None:
+    rows = "| a | one |\n| b | two |"
+
+    html = passage_html(rows, rows.index("| b"), len(rows), [Mark(1, rows.index("two"), 21)])
+
+    assert re.findall(r"<td[^>]*>(.*?)</td>", html) == ["b", "<mark>two</mark>"]
+
+
+@given(MARKDOWN)
+def test_a_part_that_is_the_whole_shows_the_words_of_the_page(text: str) -> None:
+    shown = [page_html(text).html, passage_html(text, 0, len(text))]
+
+    pages, parts = (re.findall(r"[^\W_]+", re.sub(r"<[^>]*>", " ", html)) for html in shown)
+    assert pages == parts
