@@ -1,20 +1,24 @@
 """Two public retrieval benchmarks through the product, beside BM25 in the same run.
 
-Usage: python benchmarks/public.py FOLDER [--only scifact|docsearch] [--save FILE] [--compare FILE]
+Usage: python benchmarks/public.py FOLDER [--only scifact|docsearch] [--without SITE]...
+           [--models NAME]... [--save FILE] [--compare FILE]
 
 FOLDER holds `scifact/` (corpus.jsonl, queries.jsonl, qrels.tsv: BEIR's) and `docsearch/`
 (questions.jsonl, url_map.json, pages/: the search evaluation of docs-mcp-server). Every document
 is ingested as a page by a page source that reads FOLDER, under its public address, into a
 collection of its own that is dropped afterwards; every question is one `search`, within its
-library for docsearch, with the embedding and the reranker that the settings name. BM25 is bm25s
+library for docsearch, with the combinations of WEBRAG_MODELS that --models names, `bundled` without
+it. Another setting that names a model wins, so that EMBEDDING_MODEL may be the folder that
+the embedding of `small` is in. --without leaves a library out, pages and questions. BM25 is bm25s
 (k1 1.5, b .75, English stop words, Snowball stems), over whole abstracts for scifact and over
 whole pages for docsearch.
 
 Measures are those of the sets: nDCG@10 over documents; MRR, recall@5 and nDCG@5 over five passages
 named by their page, where a repeated page keeps its place and earns nothing. Intervals are 95% by
-bootstrap over questions, p is that of a paired randomisation test (10,000 draws, one seed). --save
-writes the scores of each question. --compare reads such a file and ends with 1 where a mean of
-WebRAG fell by more than .005 and the paired test says that this is no chance (p < .05).
+bootstrap over questions, p is that of the paired permutation test that `webrag compare` uses, of
+each combination against BM25 and against the one named first. --save writes the scores of each
+question. --compare reads such a file and ends with 1 where a mean of a combination fell by more
+than .005 and the paired test says that this is no chance (p < .05).
 """
 
 import argparse
@@ -38,10 +42,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from webrag import WebRAG, load_settings
 from webrag.errors import PageGoneError
+from webrag.evaluation.comparison import bootstrap_interval, permutation_test
 from webrag.ingestion.models import FetchedPage
+from webrag.settings.combinations import COMBINATIONS
 
 Scores = dict[str, dict[str, float]]  # question to measure to value
-DRAWS = 10_000
 LOSS = 0.005
 BATCH = 200
 SCIFACT = "https://scifact.example/"
@@ -143,14 +148,23 @@ def score_docsearch(found: Sequence[str], gold: dict[str, int]) -> dict[str, flo
     }
 
 
+def without(
+    sites: Sequence[str], source: Folder, questions: Sequence[Question]
+) -> tuple[Folder, list[Question]]:
+    pages = {url: page for url, page in source.pages.items() if url.split("/")[2] not in sites}
+    return Folder(pages), [each for each in questions if each.site not in sites]
+
+
 SETS = {
     "scifact": (load_scifact, score_scifact),
     "docsearch": (load_docsearch, score_docsearch),
 }
 
 
-async def product_results(source: Folder, questions: Sequence[Question]) -> dict[str, list[str]]:
-    settings = load_settings(collection=f"public_{uuid.uuid4().hex[:8]}")
+async def product_results(
+    models: str, source: Folder, questions: Sequence[Question]
+) -> dict[str, list[str]]:
+    settings = load_settings(models=models, collection=f"public_{uuid.uuid4().hex[:8]}")
     results = {}
     async with WebRAG(settings, page_source=source) as rag:
         try:
@@ -193,43 +207,33 @@ def words_of(kind: str, text: str) -> str:
     return LexborHTMLParser(text).text(separator=" ") if kind == "html" else text
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    draws = np.random.default_rng(0).choice(np.asarray(values), (DRAWS, len(values))).mean(axis=1)
-    low, high = np.quantile(draws, (0.025, 0.975))
-    return float(low), float(high)
-
-
-def chance(differences: Sequence[float]) -> float:
-    """How often random signs give a mean as far from zero; two-sided."""
-    values = np.asarray(differences)
-    signs = np.random.default_rng(0).choice((-1.0, 1.0), (DRAWS, len(values)))
-    drawn = np.abs((signs * values).mean(axis=1))
-    return float((1 + (drawn >= abs(values.mean()) - 1e-12).sum()) / (DRAWS + 1))
-
-
 def differences(left: Scores, right: Scores, measure: str) -> list[float]:
     return [left[id][measure] - right[id][measure] for id in left if id in right]
 
 
-def report(name: str, ours: Scores, bm25: Scores) -> None:
-    for measure in next(iter(ours.values())):
-        p = chance(differences(ours, bm25, measure))
-        for system, scores in (("WebRAG", ours), ("BM25", bm25)):
+def report(name: str, systems: dict[str, Scores]) -> None:
+    """Every system's means, and the paired tests of the combinations, the first of them named."""
+    *ours, bm25 = systems
+    for measure in next(iter(systems[bm25].values())):
+        for system, scores in systems.items():
             values = [score[measure] for score in scores.values()]
-            low, high = interval(values)
-            print(f"{name:9} {measure:8} {system:6} {np.mean(values):.3f} [{low:.3f}, {high:.3f}]")
-        print(f"{name:9} {measure:8} paired p {p:.4f}")
+            low, high = bootstrap_interval(values)
+            mean = float(np.mean(values))
+            print(f"{name:9} {measure:8} {system:8} {mean:.3f} [{low:.3f}, {high:.3f}]")
+        for one, other in [(each, bm25) for each in ours] + [(each, ours[0]) for each in ours[1:]]:
+            p = permutation_test(differences(systems[one], systems[other], measure))
+            print(f"{name:9} {measure:8} {one} against {other}: p {p:.4f}")
 
 
 def has_regressed(name: str, ours: Scores, before: Scores) -> bool:
     found = False
     for measure in next(iter(ours.values())):
         changed = differences(ours, before, measure)
-        mean, p = float(np.mean(changed)), chance(changed)
+        mean, p = float(np.mean(changed)), permutation_test(changed)
         lost = mean < -LOSS and p < 0.05
         found |= lost
         verdict = "regression" if lost else "no regression"
-        print(f"{name:9} {measure:8} change {mean:+.3f}, p {p:.4f}: {verdict}")
+        print(f"{name:18} {measure:8} change {mean:+.3f}, p {p:.4f}: {verdict}")
     return found
 
 
@@ -237,24 +241,35 @@ async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", choices=sorted(SETS))
+    parser.add_argument("--without", action="append", default=[], metavar="SITE")
+    parser.add_argument("--models", action="append", choices=list(COMBINATIONS))
     parser.add_argument("--save", type=Path)
     parser.add_argument("--compare", type=Path)
     options = parser.parse_args()
-    saved: dict[str, Scores] = {}
+    models = list(dict.fromkeys(options.models or ["bundled"]))
+    saved: dict[str, dict[str, Scores]] = {}
     for name in [options.only] if options.only else sorted(SETS):
         load, score = SETS[name]
-        source, questions = load(options.folder / name)
-        ours = await product_results(source, questions)
-        words = bm25_results(source, questions)
-        saved[name] = {each.id: score(ours[each.id], each.gold) for each in questions}
-        bm25 = {each.id: score(words[each.id], each.gold) for each in questions}
-        report(name, saved[name], bm25)
+        source, questions = without(options.without, *load(options.folder / name))
+        runs = {each: await product_results(each, source, questions) for each in models}
+        runs["BM25"] = bm25_results(source, questions)
+        systems = {
+            system: {each.id: score(found[each.id], each.gold) for each in questions}
+            for system, found in runs.items()
+        }
+        report(name, systems)
+        saved[name] = {each: systems[each] for each in models}
     if options.save:
         options.save.write_text(json.dumps(saved, indent=1, sort_keys=True) + "\n", "utf-8")
     if not options.compare:
         return 0
     before = json.loads(options.compare.read_text("utf-8"))
-    lost = [has_regressed(name, saved[name], before[name]) for name in saved if name in before]
+    lost = [
+        has_regressed(f"{name} {each}", scores, before[name][each])
+        for name, systems in saved.items()
+        for each, scores in systems.items()
+        if each in before.get(name, {})
+    ]
     return int(any(lost))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from llama_index.postprocessor.webrag.selection import age_s
+from llama_index.postprocessor.webrag.selection import age_years
 
 from webrag.answering.english.screening import UnquotableSpan, unquotable_spans
 from webrag.answering.models import AnswerConfig, AnswerRequest, ExecutionPlan, RetrieveStep
@@ -32,7 +32,6 @@ __all__ = [
     "boosted",
     "freshness",
 ]
-_YEAR_S: Final = 365.25 * 86_400
 
 
 def freshness(published_at: datetime | None, *, window_years: int, now: datetime) -> float:
@@ -42,7 +41,7 @@ def freshness(published_at: datetime | None, *, window_years: int, now: datetime
     """
     if published_at is None:
         return 0.0
-    return max(0.0, 1.0 - age_s(published_at, now) / _YEAR_S / window_years)
+    return max(0.0, 1.0 - age_years(published_at, now) / window_years)
 
 
 def boosted(score: float, fresh: float, *, profile: ScoreProfile, boost: float) -> float:

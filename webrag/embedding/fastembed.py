@@ -18,7 +18,7 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.fastembed import FastEmbedEmbedding
 from typing_extensions import override
 
-from webrag.embedding.known_models import is_on_disk
+from webrag.embedding.known_models import download_notice, is_on_disk
 
 __all__ = [
     "PrefixedFastEmbed",
@@ -139,13 +139,8 @@ def announce_download(model: str, listed: Iterable[Mapping[str, Any]], folder: P
     found = next((each for each in listed if each["model"].lower() == model.lower()), None)
     if found is None or is_on_disk(found["sources"]["hf"] or "", folder):
         return
-    _log.warning(
-        "Downloading the model %s once: about %d MB, licence %s, kept in %s.",
-        model,
-        round(found["size_in_GB"] * 1000),
-        found["license"] or "unknown",
-        folder,
-    )
+    size, licence = found["size_in_GB"] * 1e9, found["license"]
+    _log.warning(download_notice(model, folder, size_bytes=size, licence=licence))
 
 
 def _network(folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ __all__ = [
     "OPENAI_LIMITS",
     "SERVER_LIMITS",
     "EmbeddingChoice",
+    "download_notice",
     "is_on_disk",
     "known_dimensions",
     "known_prefixes",
@@ -89,16 +90,35 @@ def known_dimensions(model: str) -> int | None:
     return _OPENAI.get(model) or _OPEN_WEIGHTS.get(_bare_name(model))
 
 
-def is_on_disk(repository: str, folder: Path) -> bool:
+def is_on_disk(repository: str, folder: Path, weights: Sequence[str] = ("*.onnx",)) -> bool:
     """Whether the weights of a model have been downloaded.
 
     Args:
         repository: Of the model at the Hugging Face Hub, `owner/name`.
         folder: Where weights are kept.
+        weights: Patterns of the files that hold them; one such file is enough.
     """
     # As the Hub's own package lays its cache out; a download that broke off left no network there.
     snapshots = folder / f"models--{repository.replace('/', '--')}" / "snapshots"
-    return snapshots.is_dir() and any(snapshots.rglob("*.onnx"))
+    return snapshots.is_dir() and any(any(snapshots.rglob(each)) for each in weights)
+
+
+def download_notice(
+    model: str, folder: Path, *, size_bytes: float | None, licence: str | None
+) -> str:
+    """What is said before a model is downloaded.
+
+    Args:
+        model: Its name.
+        folder: Where weights are kept.
+        size_bytes: Of the download, about; None where nobody says it.
+        licence: Of the weights; None where nobody says it.
+    """
+    size = "of unknown size" if size_bytes is None else f"about {size_bytes / 1e6:.0f} MB"
+    return (
+        f"Downloading the model {model} once: {size}, licence {licence or 'unknown'}, kept in"
+        f" {folder}."
+    )
 
 
 def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Judges what `ask` said against gold quotes; pure functions over text and numbers."""
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from webrag.evaluation.metrics import comparison_key, is_page
@@ -30,6 +30,8 @@ class AnswerScore(NamedTuple):
         band: Of the answer's confidence.
         share: Of the gold quotes, by letters and digits, that stand in the answer; None without.
         on_gold: Of each citation, whether it holds a gold quote or stands on a gold page.
+        held: Of each sentence, list or code block of the answer, whether its citations hold it, by
+            letters and digits.
         verbatim: Of each citation, whether it stands in its page as it is printed.
         words: Of the answer.
     """
@@ -39,6 +41,7 @@ class AnswerScore(NamedTuple):
     band: str
     share: float | None
     on_gold: tuple[bool, ...]
+    held: tuple[bool, ...]
     verbatim: tuple[bool, ...]
     words: int
     ms: float
@@ -64,10 +67,18 @@ def score_answer(question: Question, record: RunRecord) -> AnswerScore:
         band=record.confidence_band,
         share=sum(found) / len(found) if found else None,
         on_gold=tuple(_is_on_gold(question, each) for each in record.citations) if found else (),
+        held=tuple(_held(record)),
         verbatim=tuple(each.verbatim for each in record.citations),
         words=sum(len(text.split()) for text in record.answer),
         ms=record.ms,
     )
+
+
+def _held(record: RunRecord) -> Iterator[bool]:
+    """What is said otherwise counts as not held, true or not: words alone cannot tell."""
+    for text, places in zip(record.answer, record.supports, strict=False):
+        cited = "".join(comparison_key(record.citations[place].verbatim_text) for place in places)
+        yield comparison_key(text) in cited
 
 
 def answer_figures(scores: Sequence[AnswerScore]) -> list[tuple[str, str]]:
@@ -82,6 +93,7 @@ def answer_figures(scores: Sequence[AnswerScore]) -> list[tuple[str, str]]:
         ("all of it", _mean(each.verdict == "right" for each in judged)),
         ("citations on a gold page", _mean(hit for each in judged for hit in each.on_gold)),
         ("the first one of an answer", _mean(each.on_gold[0] for each in judged if each.on_gold)),
+        ("sentences their citation holds", _mean(hit for each in scores for hit in each.held)),
         ("citation fidelity", _mean(each for score in scores for each in score.verbatim)),
         ("unanswerable, high or medium", f"{called} of {len(unanswerable)}"),
         ("words of an answer, p50", _median(judged, lambda each: each.words)),

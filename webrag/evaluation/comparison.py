@@ -11,6 +11,7 @@ from webrag.evaluation.metrics import RANKS, WORD_BUDGETS, QuestionScore
 
 __all__ = [
     "PairedFigure",
+    "bootstrap_interval",
     "compare_scores",
     "moved_questions",
     "permutation_test",
@@ -133,6 +134,19 @@ def permutation_test(differences: Sequence[float]) -> float:
     return (extreme + 1) / (_RANDOM_ASSIGNMENTS + 1)
 
 
+def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Ends of the 95 % percentile bootstrap interval of a mean; 10,000 samples, one seed.
+
+    Args:
+        values: One a question, at least one.
+    """
+    sample = np.array(values, dtype=float)
+    random = np.random.default_rng(_SEED)
+    drawn = random.integers(len(sample), size=(_RESAMPLES, len(sample)))
+    low, high = np.quantile(sample[drawn].mean(axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
 def _every_sign(count: int) -> NDArray[np.float64]:
     bits = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
     return np.asarray(bits * 2.0 - 1.0, dtype=np.float64)
@@ -152,7 +166,7 @@ def _compare(name: str, first: Sequence[float], second: Sequence[float]) -> Pair
     one, other = np.array(first, dtype=float), np.array(second, dtype=float)
     differences = other - one
     better, worse = int(np.sum(differences > 0)), int(np.sum(differences < 0))
-    low, high = _interval(differences)
+    low, high = bootstrap_interval(differences.tolist())
     return PairedFigure(
         name=name,
         questions=len(differences),
@@ -165,10 +179,3 @@ def _compare(name: str, first: Sequence[float], second: Sequence[float]) -> Pair
         p_permutation=permutation_test(differences.tolist()),
         p_sign=sign_test(better, worse),
     )
-
-
-def _interval(differences: NDArray[np.float64]) -> tuple[float, float]:
-    random = np.random.default_rng(_SEED)
-    drawn = random.integers(len(differences), size=(_RESAMPLES, len(differences)))
-    low, high = np.quantile(differences[drawn].mean(axis=1), [0.025, 0.975])
-    return float(low), float(high)

@@ -316,9 +316,13 @@ class Evaluation:
         visible = self._sites[question.site].visible
         citations = [await _check(researcher, each, visible) for each in result.citations]
         band = _BANDS.get(result.final_reason, "none")
+        places = {each.number: place for place, each in enumerate(result.citations)}
         return RunRecord(
             id=question.id,
             answer=tuple(part.text for part in result.parts),
+            supports=tuple(
+                tuple(places[number] for number in part.citations) for part in result.parts
+            ),
             citations=tuple(citations),
             ms=ms,
             abstained=band == "none",

@@ -49,6 +49,7 @@ class RunRecord(_Lenient):
         retrieved: Evidence in the order of the brief, best first; empty where an answer was asked
             for.
         answer: The sentences, lists and code blocks of an answer, where one was asked for.
+        supports: For each of `answer` the places in `citations` of what it cites.
         urls_fetched: Pages obtained from the network for this question.
         ms: Wall time of the question itself, without ingestion done before it.
         abstained: Confidence ended in the lowest band.
@@ -58,6 +59,7 @@ class RunRecord(_Lenient):
     id: str
     retrieved: tuple[ResultRecord, ...] = ()
     answer: tuple[str, ...] = ()
+    supports: tuple[tuple[int, ...], ...] = ()
     citations: tuple[CitationRecord, ...] = ()
     urls_fetched: tuple[str, ...] = ()
     urls_failed: dict[str, str] = {}

@@ -144,6 +144,10 @@ def _by_sentence_transformers(model: str, folder: Path) -> PairScorer:
     from sentence_transformers import CrossEncoder
     from torch.nn import Identity
 
+    from webrag.embedding.hugging_face import announce_hub_download
+
+    if not Path(model).is_absolute():
+        announce_hub_download(model, folder)
     with quiet_reading():
         loaded = CrossEncoder(model, cache_folder=str(folder), num_labels=1)
 

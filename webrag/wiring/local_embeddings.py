@@ -269,6 +269,10 @@ def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
     from llama_index.embeddings.huggingface import HuggingFaceEmbedding
     from sentence_transformers.util import load_file_path
 
+    from webrag.embedding.hugging_face import announce_hub_download
+
+    if not _is_folder(model):
+        announce_hub_download(model, folder)
     saved = load_file_path(model, "config_sentence_transformers.json", cache_folder=str(folder))
     # LlamaIndex's class (0.8.0) would replace the question's prompt that a model brings along.
     query, text = saved_prefixes(model, Path(saved).read_text("utf-8") if saved else None)

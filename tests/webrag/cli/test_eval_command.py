@@ -1,6 +1,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -125,6 +126,7 @@ def test_answers_are_judged_by_band_and_reported(
     assert prune["citations"][0]["verbatim"] is True
     assert (prune["retrieved"], hopeless["confidence_band"]) == ([], "none")
     assert "gold in the answer" in result.stdout
+    assert re.search(r"sentences their citation holds +1\.000", result.stdout)
     assert "confidence" in result.stdout
     assert report.read_text(encoding="utf-8").startswith("# Evaluation of questions.jsonl")
 

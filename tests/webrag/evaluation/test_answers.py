@@ -54,6 +54,24 @@ def test_a_citation_counts_by_its_page(url: str, hit: bool) -> None:
     assert score_answer(ASKED, record("x", cited=url)).on_gold == (hit,)
 
 
+@pytest.mark.parametrize(
+    ("places", "held"),
+    [((0,), True), ((1,), False), ((0, 1), True), ((), False)],
+)
+def test_a_sentence_is_held_by_the_citations_it_names_alone(
+    places: tuple[int, ...], held: bool
+) -> None:
+    quoted = ("Ports: it listens on *port 5432*.", "It needs a restart.")
+    said = RunRecord(
+        id="q",
+        answer=("It listens on port 5432.",),
+        supports=(places,),
+        citations=tuple(CitationRecord(url=PAGE, verbatim_text=each) for each in quoted),
+    )
+
+    assert score_answer(ASKED, said).held == (held,)
+
+
 def test_each_band_tells_how_far_it_is_to_be_believed() -> None:
     scores = [
         score_answer(ASKED, record("port 5432, restart the server")),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from llama_index.postprocessor.webrag.selection import age_s
+from llama_index.postprocessor.webrag.selection import age_years
 
 from webrag.argument_checks import shown_value
 from webrag.errors import InputError
@@ -26,8 +26,6 @@ Ranking = tuple[RankedChunk, ...]
 # How far a wish lifts a passage: past one that scores 15% more. Chosen, not measured; with twice as
 # much a passage that only looks right would pass one that answers.
 _LIFT: Final = 0.15
-
-_YEAR_S: Final = 365.25 * 86_400
 
 _KINDS_OF_INTENT: Final[Mapping[QueryType, tuple[ContentKind, ...]]] = {
     "how_to": ("steps", "code"),
@@ -164,7 +162,7 @@ def _lifted(ranked: RankedChunk, wishes: Iterable[Wish], now: datetime) -> float
     for wish in wishes:
         share = 1.0 if _holds(ranked.chunk, wish.kinds) else 0.0
         if wish.recent and ranked.chunk.published_at is not None:
-            share = max(share, 0.5 ** (age_s(ranked.chunk.published_at, now) / _YEAR_S))
+            share = max(share, 0.5 ** age_years(ranked.chunk.published_at, now))
         score *= 1.0 + _LIFT * share
     return score
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
 from llama_index.postprocessor.webrag.node_copies import rescored
+from llama_index.postprocessor.webrag.node_passages import passage_of
 from llama_index.postprocessor.webrag.rerank_features import Known, Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording, bundle_wordings, wordings_score
 from typing_extensions import override
@@ -46,7 +47,10 @@ class CrossEncoderRerank(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise ValueError("CrossEncoderRerank needs the question: pass query_bundle.")
-        passages = [self._passage(item.node) for item in nodes]
+        passages = [
+            passage_of(item.node, title_key=self.title_key, heading_path_key=self.heading_path_key)
+            for item in nodes
+        ]
         unknown = Known.nothing(len(passages))
         asked = [
             AskedWording(text, {}, unknown.similarity, unknown.page_lexical)
@@ -56,11 +60,3 @@ class CrossEncoderRerank(BaseNodePostprocessor):
         scores = [wordings_score(row) for row in zip(*columns, strict=True)]
         order = sorted(range(len(nodes)), key=lambda place: -scores[place])
         return [rescored(nodes[place].node, scores[place]) for place in order[: self.top_n]]
-
-    def _passage(self, node: BaseNode) -> Passage:
-        headings = node.metadata.get(self.heading_path_key) or ()
-        return Passage(
-            text=node.get_content(metadata_mode=MetadataMode.NONE),
-            title=str(node.metadata.get(self.title_key) or ""),
-            headings=(headings,) if isinstance(headings, str) else tuple(map(str, headings)),
-        )

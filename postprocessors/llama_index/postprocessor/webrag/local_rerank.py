@@ -4,13 +4,16 @@ It does not retrieve, fetch or embed a corpus.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.local_scoring import LocalScorer, calibrated, weighted_sum
+from llama_index.postprocessor.webrag.node_copies import rescored
+from llama_index.postprocessor.webrag.node_passages import passage_of
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     Known,
@@ -153,14 +156,10 @@ class LocalRerank(BaseNodePostprocessor):
         return self._scorer.score_passages(passages, wordings)
 
     def _passage(self, node: BaseNode) -> Passage:
-        metadata = node.metadata
-        headings = metadata.get(self.heading_path_key) or ()
-        return Passage(
-            text=node.get_content(metadata_mode=MetadataMode.NONE),
-            title=str(metadata.get(self.title_key) or ""),
-            headings=(headings,) if isinstance(headings, str) else tuple(map(str, headings)),
-            similarity=metadata.get(self.similarity_key),
-            page_lexical=metadata.get(self.page_lexical_key),
+        return replace(
+            passage_of(node, title_key=self.title_key, heading_path_key=self.heading_path_key),
+            similarity=node.metadata.get(self.similarity_key),
+            page_lexical=node.metadata.get(self.page_lexical_key),
         )
 
     def _scored(
@@ -171,12 +170,4 @@ class LocalRerank(BaseNodePostprocessor):
             for name, value in zip(FEATURES, features, strict=True)
             if not np.isnan(value)
         }
-        added = {self.raw_score_key: raw, self.features_key: known}
-        copy = node.model_copy(
-            update={
-                "metadata": {**node.metadata, **added},
-                "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *added],
-                "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *added],
-            }
-        )
-        return NodeWithScore(node=copy, score=score)
+        return rescored(node, score, {self.raw_score_key: raw, self.features_key: known})

@@ -11,6 +11,7 @@ from typing import TypeVar
 __all__ = [
     "Shingles",
     "age_s",
+    "age_years",
     "choose_distinct",
     "depth_weight",
     "fill_budget",
@@ -23,6 +24,7 @@ __all__ = [
 
 _WORD = re.compile(r"\w+")
 _SHINGLE_WORDS = 3
+_YEAR_S = 365.25 * 86_400
 
 Shingles = frozenset[tuple[str, ...]]
 T = TypeVar("T", bound=Hashable)
@@ -131,6 +133,11 @@ def age_s(dated: datetime, now: datetime) -> float:
     """Seconds since a date, UTC where it names no zone; 0.0 for one in the future."""
     aware = dated if dated.tzinfo else dated.replace(tzinfo=UTC)
     return max((now - aware).total_seconds(), 0.0)
+
+
+def age_years(dated: datetime, now: datetime) -> float:
+    """`age_s` in years of 365.25 days."""
+    return age_s(dated, now) / _YEAR_S
 
 
 def _shares(scores: Sequence[float]) -> list[float]:
