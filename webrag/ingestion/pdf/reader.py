@@ -3,7 +3,7 @@
 import ctypes
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,12 +14,15 @@ from webrag.errors import InputError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
+from webrag.ingestion.formats.fences import fenced
 from webrag.ingestion.models import Anchor, OutgoingLink
 from webrag.ingestion.pdf.layout import (
+    Block,
     Line,
+    blocks_of,
     largest_lines,
     page_lines,
-    paragraphs,
+    without_leaders,
     without_running_lines,
 )
 
@@ -145,12 +148,19 @@ class _Writer:
     def end_page(self) -> None:
         self.sections.append("</section>")
 
-    def add(self, text: str, level: int | None) -> None:
-        tag = f"h{level}" if level else "p"
+    def add_heading(self, text: str, level: int) -> None:
+        self._add(f"{'#' * level} {text}", f"h{level}", text)
+
+    def add(self, block: Block) -> None:
+        if block.is_code:
+            self._add(fenced(block.text), "pre", block.text)
+        else:
+            self._add(_as_paragraph(block.text), "p", block.text)
+
+    def _add(self, markdown: str, tag: str, text: str) -> None:
         self.sections.append(f"<{tag}>{html.escape(text, quote=False)}</{tag}>")
-        block = f"{'#' * level} {text}" if level else _as_paragraph(text)
-        self.blocks.append(block)
-        self.length += len(block) + 2
+        self.blocks.append(markdown)
+        self.length += len(markdown) + 2
 
 
 @dataclass(frozen=True)
@@ -202,7 +212,8 @@ def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
     for number, lines in enumerate(pages, start=1):
         wanted = [mark for mark in bookmarks if mark.page == number - 1]
         is_named = bool(lines) and not bookmarks and len(pages) > 1
-        _write_page(writer, number, lines, wanted, is_named=is_named)
+        kept = without_leaders(lines, has_outline=bool(bookmarks))
+        _write_page(writer, number, kept, wanted, is_named=is_named)
     markdown = "\n\n".join(writer.blocks)
     # Headings made of page numbers are no text of the file.
     letters = sum(char.isalnum() for block in writer.blocks if block[:1] != "#" for char in block)
@@ -249,14 +260,13 @@ def _write_page(
 ) -> None:
     writer.begin_page(number)
     if is_named:
-        writer.add(f"Page {number}", 2)
-    for text, level in _blocks(lines, wanted):
-        writer.add(text, level)
+        writer.add_heading(f"Page {number}", 2)
+    _write_lines(writer, lines, wanted)
     writer.end_page()
 
 
-def _blocks(lines: list[Line], wanted: list[_Bookmark]) -> Iterator[tuple[str, int | None]]:
-    """Paragraphs and headings of one page; a bookmark's title is a heading where it is found."""
+def _write_lines(writer: _Writer, lines: list[Line], wanted: list[_Bookmark]) -> None:
+    """Add the blocks of one page; a bookmark's title is a heading where it is found."""
     pending = list(wanted)
     rest: list[Line] = []
     position = 0
@@ -266,13 +276,18 @@ def _blocks(lines: list[Line], wanted: list[_Bookmark]) -> Iterator[tuple[str, i
             rest.append(lines[position])
             position += 1
             continue
-        yield from ((text, None) for text in paragraphs(rest))
+        _add_all(writer, blocks_of(rest))
         rest = []
         pending.remove(mark)
         text = " ".join(line.text for line in lines[position : position + taken])
-        yield text[:_MAX_HEADING_CHARS], mark.level
+        writer.add_heading(text[:_MAX_HEADING_CHARS], mark.level)
         position += taken
-    yield from ((text, None) for text in paragraphs(rest))
+    _add_all(writer, blocks_of(rest))
+
+
+def _add_all(writer: _Writer, blocks: Iterable[Block]) -> None:
+    for block in blocks:
+        writer.add(block)
 
 
 def _heading_at(

@@ -24,7 +24,7 @@ def make_pdf(
     link: str = "",
     is_encrypted: bool = False,
 ) -> bytes:
-    """One text line per entry; an empty one leaves a gap; `# x` is larger."""
+    """One text line per entry; an empty one leaves a gap; `# x` is larger, `$ x` a listing's."""
     objects: list[bytes] = []
 
     def add(content: bytes) -> int:
@@ -33,6 +33,7 @@ def make_pdf(
 
     catalog, tree = add(b""), add(b"")
     font = add(b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>")
+    fixed = add(b"<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/WinAnsiEncoding>>")
     numbers: list[int] = []
     for lines in pages:
         stream = _text(lines)
@@ -47,7 +48,8 @@ def make_pdf(
         numbers.append(
             add(
                 b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 612 792]/Contents %d 0 R%b"
-                b"/Resources<</Font<</F %d 0 R>>>>>>" % (tree, text, annotation, font)
+                b"/Resources<</Font<</F %d 0 R/C %d 0 R>>>>>>"
+                % (tree, text, annotation, font, fixed)
             )
         )
     kids = b" ".join(b"%d 0 R" % number for number in numbers)
@@ -68,11 +70,14 @@ def _text(lines: Sequence[str]) -> bytes:
     drawn: list[bytes] = []
     for line in lines:
         size = 20 if line.startswith("# ") else 11
-        shown = line.removeprefix("# ").encode("cp1252")
+        font = b"C" if line.startswith("$ ") else b"F"
+        told = line.removeprefix("# ").removeprefix("$ ")
+        left = 72 + 6.6 * (len(told) - len(told.lstrip()))
+        shown = told.strip().encode("cp1252")
         for char in (b"\\", b"(", b")"):
             shown = shown.replace(char, b"\\" + char)
         if line:
-            drawn.append(b"BT /F %d Tf 72 %d Td (%b) Tj ET" % (size, y, shown))
+            drawn.append(b"BT /%b %d Tf %.1f %d Td (%b) Tj ET" % (font, size, left, y, shown))
         y -= 14 if size == 11 else 30
     return b"\n".join(drawn)
 
@@ -178,6 +183,45 @@ def test_running_heads_and_page_numbers_are_left_out() -> None:
 
     assert "Annual" not in read(*pages).markdown
     assert read(*pages).markdown.count("\n\nText about") == 4
+
+
+def test_head_of_a_chapter_that_names_its_page_is_left_out() -> None:
+    heads = ["Chapter 1: Clay 3", "4 Chapter 1: Clay", "Chapter 2: Glaze 5", "Chapter 3: Fire 6"]
+    texts = ["Clay is dug in 2026", "It dries for 4 days", "A glaze has 5 parts", "Fire it well"]
+    found = read(*([head, text] for head, text in zip(heads, texts, strict=True)))
+    assert "Chapter" not in found.markdown
+    assert all(text in found.markdown for text in texts)
+
+
+def test_rows_of_dots_to_page_numbers_are_left_out_where_an_outline_names_the_same() -> None:
+    found = read(
+        ["Contents", "1 Firing . . . . . . . . . . 3", "2 Cooling........ 17"],
+        ["1 Firing", "The kiln is fired slowly."],
+        bookmarks=[("1 Firing", 1)],
+    )
+    assert found.markdown == "Contents\n\n# 1 Firing\n\nThe kiln is fired slowly."
+
+
+def test_contents_without_an_outline_keep_their_titles() -> None:
+    found = read(["Contents", "", "Firing . . . . . . . . . . 3", "Cooling ........ 17"])
+    assert found.markdown == "Contents\n\nFiring\n\nCooling"
+
+
+def test_lines_of_one_character_width_are_a_listing_as_it_stands() -> None:
+    found = read(
+        ["It is fired like this:", "", "$ def fire(kiln):", "$     kiln.heat()", "", "$ fire(big)"]
+    )
+    listing = "```\ndef fire(kiln):\n    kiln.heat()\n\nfire(big)\n```"
+    assert found.markdown == f"It is fired like this:\n\n{listing}"
+    assert "<pre>def fire(kiln):\n    kiln.heat()" in found.html
+
+
+def test_paragraph_goes_on_after_a_line_that_is_set_as_a_listing() -> None:
+    found = read(
+        [LONG, "$ kiln.program(stoneware).begin(at_once=True, and_report=to_the_potter)", LONG]
+    )
+    assert "```" not in found.markdown
+    assert found.markdown.count("\n") == 0
 
 
 def test_title_is_the_files_or_its_largest_line() -> None:
