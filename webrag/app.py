@@ -961,23 +961,27 @@ class WebRAG:
 
         return await self.jobs.enqueue_site(url, options or CrawlOptions())
 
-    async def enqueue(self, urls: str | Sequence[str], *, refresh: bool = False) -> "list[Job]":
+    async def enqueue(
+        self, urls: str | Sequence[str], *, refresh: bool = False, version: str | None = None
+    ) -> "list[Job]":
         """Let workers fetch and index pages, as `ingest` does here.
 
         Args:
             urls: Pages.
             refresh: Ask the site again even when the stored version is fresh.
+            version: As for `ingest`.
 
         Returns:
             A job for each page, as `enqueue_site`.
 
         Raises:
             ConfigurationError: The extra `workers` is not installed.
-            InputError: A URL cannot be used; nothing was enqueued.
+            InputError: A URL or the version cannot be used; nothing was enqueued.
             StorageError: The database failed.
         """
         wanted = [urls] if isinstance(urls, str) else list(urls)
-        return await self.jobs.enqueue_pages(wanted, refresh=refresh)
+        label = "" if version is None else checked_version(version)
+        return await self.jobs.enqueue_pages(wanted, refresh=refresh, version=label)
 
     async def enqueue_verification(
         self, citations: Citation | Sequence[Citation], *, live: bool = True

@@ -408,6 +408,20 @@ async def test_what_a_killed_process_left_is_removed_by_the_next_clone(
     assert (left.exists(), under_way.exists()) == (False, True)
 
 
+def test_repository_is_cloned_by_loops_that_start_no_processes(host: Host, tmp_path: Path) -> None:
+    class Loop(asyncio.SelectorEventLoop):
+        """As on Windows."""
+
+        async def subprocess_exec(self, *_: Any, **__: Any) -> Any:
+            raise NotImplementedError
+
+    clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        clone = runner.run(clones.refresh(parse_git(f"git+http://{host}/owner/repo")))
+
+    assert (clone / "README.md").is_file()
+
+
 async def test_unknown_ref_is_named(opened: Open, host: Host) -> None:
     async with opened() as rag:
         report = await rag.ingest(f"git+http://{host}/owner/repo@v9")

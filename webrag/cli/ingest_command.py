@@ -108,10 +108,6 @@ def ingest_command(
         raise InputError(
             f"A crawl starts from one page, and {len(urls)} were given; run one crawl for each."
         )
-    if queue and label and not chosen:
-        raise InputError(
-            "--version goes with --queue only where a site is crawled; leave --queue out."
-        )
     if watch:
         _check_watch(ctx, chosen, refresh=refresh, queue=queue)
         run(_watch(ctx.obj, urls, label, run_options(ctx)))
@@ -119,7 +115,7 @@ def ingest_command(
     if chosen and label:
         chosen |= {"version": label}
     if queue:
-        _enqueue(ctx, urls, chosen, refresh)
+        _enqueue(ctx, urls, chosen, refresh, label)
         return
     if not chosen:
         _ingest_pages(ctx, urls, refresh, label)
@@ -174,17 +170,25 @@ def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
 
 
 def _enqueue(
-    ctx: click.Context, urls: tuple[str, ...], chosen: dict[str, Any], refresh: bool
+    ctx: click.Context,
+    urls: tuple[str, ...],
+    chosen: dict[str, Any],
+    refresh: bool,
+    version: str | None,
 ) -> None:
     from webrag.wiring.jobs import require_workers
 
     require_workers()
-    jobs = run(_enqueued(ctx.obj, urls, chosen, refresh))
+    jobs = run(_enqueued(ctx.obj, urls, chosen, refresh, version))
     print_jobs(jobs, is_json=run_options(ctx).json)
 
 
 async def _enqueued(
-    settings: "Settings", urls: tuple[str, ...], chosen: dict[str, Any], refresh: bool
+    settings: "Settings",
+    urls: tuple[str, ...],
+    chosen: dict[str, Any],
+    refresh: bool,
+    version: str | None,
 ) -> "list[Job]":
     from webrag.app import WebRAG
     from webrag.crawling.report import CrawlOptions
@@ -193,7 +197,7 @@ async def _enqueued(
         if chosen:
             options = CrawlOptions(**chosen, refresh=refresh)
             return [await rag.enqueue_site(urls[0], options)]
-        return await rag.enqueue(urls, refresh=refresh)
+        return await rag.enqueue(urls, refresh=refresh, version=version)
 
 
 def _ingest_pages(
@@ -202,14 +206,17 @@ def _ingest_pages(
     from webrag.ingestion.files.naming import named_address
 
     options = run_options(ctx)
-    report = run(_fetch_pages(ctx.obj, urls, refresh, version, options))
+    report, hints = run(_fetch_pages(ctx.obj, urls, refresh, version, options))
     if options.json:
         value = report.model_dump(mode="json")
         if report.failed:
-            value["error"] = error_value("FetchError", _failure(report))
+            hint = " ".join(hints) or None
+            value["error"] = error_value("FetchError", _failure(report), hint=hint)
         print_json(value)
     else:
         _print_report(report)
+        for hint in hints:
+            click.echo(shown(hint), err=True)
         _suggest_crawl(report, options)
     # Files of a folder fail as pages of a crawl do.
     named = {named_address(each).rstrip("/") for each in urls}
@@ -242,18 +249,23 @@ async def _fetch_pages(
     refresh: bool,
     version: str | None,
     options: RunOptions,
-) -> "IngestReport":
+) -> "tuple[IngestReport, list[str]]":
+    """What came of the pages, and what can be done about those that failed, each once."""
     from webrag.app import WebRAG
 
+    hints: dict[str, None] = {}
     with page_progress(quiet=options.quiet) as (begin, advance):
 
         def on_page(_url: str, outcome: "AcquiredPage | WebRAGError") -> None:
             advance(not isinstance(outcome, WebRAGError))
+            if isinstance(outcome, WebRAGError) and outcome.hint:
+                hints[outcome.hint] = None
 
         async with WebRAG(settings) as rag:
-            return await rag.ingest(
+            report = await rag.ingest(
                 urls, refresh=refresh, version=version, on_page=on_page, on_found=begin
             )
+    return report, list(hints)
 
 
 async def _crawl(
@@ -288,7 +300,7 @@ def _failure(report: "IngestReport") -> str:
     ]
     if len(report.pages) + len(reasons) == 1:
         return reasons[0]
-    return f"{_count(report).rstrip('.')}: {' '.join(reasons)}"
+    return "\n".join([f"{_count(report).rstrip('.')}:", *(f"- {reason}" for reason in reasons)])
 
 
 def _count(report: "IngestReport") -> str:

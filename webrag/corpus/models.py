@@ -233,12 +233,14 @@ class SiteSize(_Frozen):
         documents: Pages that can be retrieved.
         tokens: Of their markdown.
         fetched_at: When the page asked about longest ago was delivered or confirmed.
+        versions: Of the libraries that the pages are about, the newest first.
     """
 
     site: str
     documents: int
     tokens: int
     fetched_at: datetime
+    versions: tuple[str, ...] = ()
 
 
 class CorpusStatus(_Frozen):

@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 
 from webrag.corpus.models import SiteSize
 from webrag.corpus.schema import table
+from webrag.ingestion.versions import version_order
 from webrag.postgres.database import Database
 
 __all__ = [
@@ -103,7 +104,8 @@ async def site_sizes(database: Database) -> list[SiteSize]:
     statement = sql.SQL(
         """
         select site, count(*) as documents, coalesce(sum(token_count), 0)::bigint as tokens,
-               min(fetched_at) as fetched_at
+               min(fetched_at) as fetched_at,
+               array_remove(array_agg(distinct version), null) as versions
         from {} where gone_at is null group by site order by documents desc, site
         """
     ).format(table(database.config.collection, "documents"))
@@ -111,9 +113,14 @@ async def site_sizes(database: Database) -> list[SiteSize]:
     async def work(connection: AsyncConnection[Any]) -> list[SiteSize]:
         async with connection.cursor(row_factory=class_row(SiteSize)) as cursor:
             await cursor.execute(statement)
-            return await cursor.fetchall()
+            return [_newest_first(site) for site in await cursor.fetchall()]
 
     return await database.run(work)
+
+
+def _newest_first(site: SiteSize) -> SiteSize:
+    ordered = sorted(site.versions, key=version_order, reverse=True)
+    return site.model_copy(update={"versions": tuple(ordered)})
 
 
 async def year_sizes(database: Database) -> dict[int, int]:

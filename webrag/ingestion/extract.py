@@ -355,6 +355,8 @@ def _unquoted(value: str) -> str:
 
 def _first_line(text: str) -> str | None:
     for line in text.splitlines()[:20]:
+        if line.startswith(("```", "~~~")):
+            return None
         cleaned = collapse(re.sub(r"^[#>*\s]+", "", line))
         if any(char.isalnum() for char in cleaned):
             return cleaned[:150]

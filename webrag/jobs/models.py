@@ -62,6 +62,7 @@ class JobRequest(_Frozen):
         url: Canonical URL of the page, or of the site's first page; empty for the other kinds.
         options: How far to go on a site; None for the others.
         refresh: Ask the site again even when the stored version of a single page is fresh.
+        version: Of the library that a single page is about; "" for what its address or text says.
         citations: Quotations to check.
         live: Check them on the pages as they are now, too.
         embedding: New vectors to make.
@@ -70,6 +71,7 @@ class JobRequest(_Frozen):
     url: str = ""
     options: CrawlOptions | None = None
     refresh: bool = False
+    version: str = ""
     citations: tuple[Citation, ...] = ()
     live: bool = True
     embedding: NewVectors | None = None
@@ -89,7 +91,7 @@ class JobRequest(_Frozen):
         if self.options is not None:
             return self.options.key(self.url)
         if self.kind == "page":
-            return f"page {self.url}"
+            return f"page {self.url}" + (f" of {self.version}" if self.version else "")
         said = self.model_dump_json(include={"citations", "live", "embedding"})
         return f"{self.kind} {hashlib.sha256(said.encode()).hexdigest()}"
 

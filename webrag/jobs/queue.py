@@ -139,8 +139,15 @@ class JobQueue:
         """
         return (await self._enqueue([site_request(url, options)]))[0]
 
-    async def enqueue_pages(self, urls: Sequence[str], *, refresh: bool = False) -> list[Job]:
+    async def enqueue_pages(
+        self, urls: Sequence[str], *, refresh: bool = False, version: str = ""
+    ) -> list[Job]:
         """Let workers bring single pages into the corpus, before the pages of sites.
+
+        Args:
+            urls: Pages.
+            refresh: Ask the site again even when the stored version is fresh.
+            version: Of the library that they are about; "" for what addresses and pages say.
 
         Returns:
             A job for each page, as `enqueue_site`.
@@ -149,7 +156,9 @@ class JobQueue:
             InputError: A URL cannot be used.
         """
         wanted = dict.fromkeys(canonical_url(url) for url in urls)
-        return await self._enqueue([JobRequest(url=url, refresh=refresh) for url in wanted])
+        return await self._enqueue(
+            [JobRequest(url=url, refresh=refresh, version=version) for url in wanted]
+        )
 
     async def enqueue_citations(self, citations: Sequence[Citation], *, live: bool = True) -> Job:
         """Let a worker check quotations; `Job.report` then has what it found.

@@ -442,7 +442,9 @@ class JobWorker:
         limit = asyncio.timeout(page_s)
         try:
             async with limit:
-                page = await acquirer.acquire(request.url, refresh=request.refresh)
+                page = await acquirer.acquire(
+                    request.url, refresh=request.refresh, version=request.version
+                )
         except TimeoutError:
             if not limit.expired():
                 raise

@@ -280,6 +280,7 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
     lines = [
         f"- {one_line(site.site)}: {counted(site.documents, 'page')}, "
         f"{counted(site.tokens, 'token')}, fetched {_time(site.fetched_at)} or later"
+        + _versions(site)
         for site in shown
     ]
     if len(sites) > len(shown):
@@ -289,7 +290,16 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
     return "\n".join(["", *(["Sites:"] if sites else []), *lines])
 
 
+def _versions(site: SiteSize) -> str:
+    if not site.versions:
+        return ""
+    more = len(site.versions) - _MOST_VERSIONS
+    named = ", ".join(map(one_line, site.versions[:_MOST_VERSIONS]))
+    return f"\n  versions: {named}" + (f" and {more:,} more" if more > 0 else "")
+
+
 _MOST_SITES = 40
+_MOST_VERSIONS = 12
 
 
 def _work(status: CorpusStatus) -> list[str]:

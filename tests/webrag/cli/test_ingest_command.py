@@ -252,6 +252,23 @@ def test_file_that_is_named_beside_its_folder_ends_with_code_1(
     assert "1 of 2 pages" in result.stdout
 
 
+def test_reasons_of_several_failures_are_listed_with_what_helps_said_once(
+    corpus_command: Run, tmp_path: Path
+) -> None:
+    for name in ("a.docx", "b.docx"):
+        (tmp_path / name).write_bytes(b"PK")
+
+    result = corpus_command(None, "ingest", str(tmp_path))
+
+    lines = result.stderr.splitlines()
+    assert lines[-4:] == [
+        "Error: 2 of 2 pages were not obtained:",
+        f"- {tmp_path.as_uri()}/a.docx is a .docx file, and what reads it is not installed.",
+        f"- {tmp_path.as_uri()}/b.docx is a .docx file, and what reads it is not installed.",
+        'Run: pip install "webrag[office]"',
+    ]
+
+
 def test_missing_file_ends_with_code_1(corpus_command: Run, tmp_path: Path) -> None:
     result = corpus_command(None, "ingest", f"{tmp_path}/missing.md")
 

@@ -50,6 +50,19 @@ def test_version_is_searched_however_it_is_named(
     assert "was searched" not in result.output
 
 
+def test_queued_page_keeps_the_version_that_it_was_given(
+    corpus_command: Run, site: Any, host: str
+) -> None:
+    corpus_command(site, "ingest", f"{site}/plain", "--version", "3.2", "--queue")
+    corpus_command(site, "worker", "--until-empty")
+
+    shown = corpus_command(site, "status")
+    listed = json.loads(corpus_command(site, "status", "--json").stdout)["sites"]
+
+    assert "\n  versions: 3.2, 1.10, 1.9\n" in shown.stdout
+    assert [(each["site"], each["versions"]) for each in listed] == [(host, ["3.2", "1.10", "1.9"])]
+
+
 def test_newest_version_is_searched_and_named(corpus_command: Run, site: Any, host: str) -> None:
     result = corpus_command(site, "search", QUESTION, "--json")
 

@@ -53,6 +53,10 @@ def kind_of_name(name: str) -> FileKind | None:
     """As what a file of this name is read; None when the name does not say."""
     lower = name.lower()
     ending = PurePath(lower).suffix[1:]
+    # Sphinx publishes what its pages are made of as `page.rst.txt`.
+    within = _ENDINGS.get(PurePath(PurePath(lower).stem).suffix[1:]) if ending == "txt" else None
+    if within in ("markdown", "rst"):
+        return within
     if ending in _ENDINGS:
         return _ENDINGS[ending]
     if ending in _LANGUAGE_OF or lower in _CODE_NAMES:

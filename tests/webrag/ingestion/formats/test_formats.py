@@ -9,6 +9,7 @@ import pytest
 
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
+from webrag.ingestion.formats.kinds import kind_of_name
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 
 
@@ -254,6 +255,27 @@ def test_notebook_gives_prose_code_and_what_it_printed() -> None:
     assert "```\n1\n" in document.markdown
     assert "iVBOR" not in document.markdown
     assert 2_000 < len(document.markdown) < 2_300
+
+
+def test_notebook_of_code_alone_has_no_title() -> None:
+    cells = [{"cell_type": "code", "source": "print(1)"}]
+
+    assert stored("a.ipynb", json.dumps({"cells": cells}), kind="notebook").title is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("tools.rst.txt", "rst"),
+        ("Tools.MD.TXT", "markdown"),
+        ("rst.txt", "text"),
+        ("a.txt", "text"),
+    ],
+)
+def test_sources_that_a_site_publishes_as_text_are_read_as_what_they_are(
+    name: str, kind: str
+) -> None:
+    assert kind_of_name(name) == kind
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"cells": 1}', "[" * 100_000])
