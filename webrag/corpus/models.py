@@ -233,14 +233,14 @@ class SiteSize(_Frozen):
         documents: Pages that can be retrieved.
         tokens: Of their markdown.
         fetched_at: When the page asked about longest ago was delivered or confirmed.
-        versions: Of the libraries that the pages are about, the newest first.
+        versions: By library that pages are about: the versions stored, the newest first.
     """
 
     site: str
     documents: int
     tokens: int
     fetched_at: datetime
-    versions: tuple[str, ...] = ()
+    versions: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 class CorpusStatus(_Frozen):

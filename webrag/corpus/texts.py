@@ -1,8 +1,9 @@
 """Stored pages and passages by their stable ids, whole and located; it searches nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection, sql
@@ -10,21 +11,34 @@ from psycopg.rows import class_row
 
 from webrag.corpus.models import SiteSize
 from webrag.corpus.schema import table
+from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import version_order
 from webrag.postgres.database import Database
+from webrag.postgres.steps import Execute, Steps, run_steps
 
 __all__ = [
     "PageImage",
     "PageName",
     "PageText",
     "PassageText",
+    "StoredVersion",
     "name_pages",
     "read_images",
     "read_page",
     "read_passage",
     "site_sizes",
+    "stored_versions",
     "year_sizes",
 ]
+
+
+class StoredVersion(NamedTuple):
+    """A version of a library that pages are stored of; fields are columns of `documents`."""
+
+    site: str
+    library: str
+    edition: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +118,7 @@ async def site_sizes(database: Database) -> list[SiteSize]:
     statement = sql.SQL(
         """
         select site, count(*) as documents, coalesce(sum(token_count), 0)::bigint as tokens,
-               min(fetched_at) as fetched_at,
-               array_remove(array_agg(distinct version), null) as versions
+               min(fetched_at) as fetched_at
         from {} where gone_at is null group by site order by documents desc, site
         """
     ).format(table(database.config.collection, "documents"))
@@ -113,14 +126,48 @@ async def site_sizes(database: Database) -> list[SiteSize]:
     async def work(connection: AsyncConnection[Any]) -> list[SiteSize]:
         async with connection.cursor(row_factory=class_row(SiteSize)) as cursor:
             await cursor.execute(statement)
-            return [_newest_first(site) for site in await cursor.fetchall()]
+            sites = await cursor.fetchall()
+        stored = await run_steps(connection, stored_versions(database.config.collection))
+        return [
+            each.model_copy(update={"versions": _newest_first(stored, each.site)}) for each in sites
+        ]
 
     return await database.run(work)
 
 
-def _newest_first(site: SiteSize) -> SiteSize:
-    ordered = sorted(site.versions, key=version_order, reverse=True)
-    return site.model_copy(update={"versions": tuple(ordered)})
+def _newest_first(stored: Sequence[StoredVersion], site: str) -> dict[str, tuple[str, ...]]:
+    versions: dict[str, set[str]] = {}
+    for each in stored:
+        if each.site == site:
+            versions.setdefault(each.library.removeprefix(FILES), set()).add(each.version)
+    return {
+        library: tuple(sorted(own, key=version_order, reverse=True))
+        for library, own in versions.items()
+    }
+
+
+# From one version to the next along the index, which has a row for each page.
+_READ = """
+with recursive versions as (
+    (select site, library, edition, version from {documents}
+     where version is not null and gone_at is null
+     order by site, library, edition, version limit 1)
+    union all
+    select n.site, n.library, n.edition, n.version from versions v cross join lateral (
+        select d.site, d.library, d.edition, d.version from {documents} d
+        where d.version is not null and d.gone_at is null
+          and (d.site, d.library, d.edition, d.version)
+              > (v.site, v.library, v.edition, v.version)
+        order by d.site, d.library, d.edition, d.version limit 1
+    ) n
+) select site, library, edition, version from versions
+"""
+
+
+def stored_versions(collection: str) -> Steps[list[StoredVersion]]:
+    """Every version that a page can be retrieved of, each once."""
+    rows = yield Execute(sql.SQL(_READ).format(documents=table(collection, "documents")))
+    return [StoredVersion(*row) for row in rows]
 
 
 async def year_sizes(database: Database) -> dict[int, int]:

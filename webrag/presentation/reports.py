@@ -280,7 +280,7 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
     lines = [
         f"- {one_line(site.site)}: {counted(site.documents, 'page')}, "
         f"{counted(site.tokens, 'token')}, fetched {_time(site.fetched_at)} or later"
-        + _versions(site)
+        + "".join(f"\n  {each}" for each in _versions(site))
         for site in shown
     ]
     if len(sites) > len(shown):
@@ -290,15 +290,18 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
     return "\n".join(["", *(["Sites:"] if sites else []), *lines])
 
 
-def _versions(site: SiteSize) -> str:
-    if not site.versions:
-        return ""
-    more = len(site.versions) - _MOST_VERSIONS
-    named = ", ".join(map(one_line, site.versions[:_MOST_VERSIONS]))
-    return f"\n  versions: {named}" + (f" and {more:,} more" if more > 0 else "")
+def _versions(site: SiteSize) -> Iterator[str]:
+    for library, versions in list(site.versions.items())[:_MOST_LIBRARIES]:
+        of = "" if library == site.site else f" of {one_line(library)}"
+        more = len(versions) - _MOST_VERSIONS
+        named = ", ".join(map(one_line, versions[:_MOST_VERSIONS]))
+        yield f"versions{of}: {named}" + (f" and {more:,} more" if more > 0 else "")
+    if len(site.versions) > _MOST_LIBRARIES:
+        yield f"versions of {len(site.versions) - _MOST_LIBRARIES:,} more; --json lists all"
 
 
 _MOST_SITES = 40
+_MOST_LIBRARIES = 5
 _MOST_VERSIONS = 12
 
 

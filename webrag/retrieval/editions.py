@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
 
 from psycopg import sql
 
 from webrag.corpus.schema import table
+from webrag.corpus.texts import StoredVersion
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import is_version, newest_version, version_order
@@ -25,23 +26,12 @@ from webrag.retrieval.conditions import (
 from webrag.retrieval.filters import SearchFilters
 
 __all__ = [
-    "StoredVersion",
     "VersionChoice",
     "choose_versions",
     "read_near",
-    "read_versions",
 ]
 
 _MOST_NAMED: Final = 12
-
-
-class StoredVersion(NamedTuple):
-    """A version of a library that pages are stored of; fields are columns of `documents`."""
-
-    site: str
-    library: str
-    edition: str
-    version: str
 
 
 @dataclass(frozen=True)
@@ -60,29 +50,6 @@ class VersionChoice:
 
 
 _PORT: Final = re.compile(r":\d{1,5}\Z")
-
-# From one version to the next along the index, which has a row for each page.
-_READ = """
-with recursive versions as (
-    (select site, library, edition, version from {documents}
-     where version is not null and gone_at is null
-     order by site, library, edition, version limit 1)
-    union all
-    select n.site, n.library, n.edition, n.version from versions v cross join lateral (
-        select d.site, d.library, d.edition, d.version from {documents} d
-        where d.version is not null and d.gone_at is null
-          and (d.site, d.library, d.edition, d.version)
-              > (v.site, v.library, v.edition, v.version)
-        order by d.site, d.library, d.edition, d.version limit 1
-    ) n
-) select site, library, edition, version from versions
-"""
-
-
-def read_versions(collection: str) -> Steps[list[StoredVersion]]:
-    """Every version that a page can be retrieved of, each once."""
-    rows = yield Execute(sql.SQL(_READ).format(documents=table(collection, "documents")))
-    return [StoredVersion(*row) for row in rows]
 
 
 def read_near(collection: str, urls: Sequence[str]) -> Steps[dict[str, set[str]]]:

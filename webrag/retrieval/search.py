@@ -11,6 +11,7 @@ from uuid import UUID
 from llama_index.node_parser.webrag import LOSSY_FLAGS
 
 from webrag.concurrency import all_of, in_background
+from webrag.corpus.texts import StoredVersion, stored_versions
 from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError
 from webrag.lexical.spelling import Respelling
@@ -25,11 +26,9 @@ from webrag.retrieval.aggregation import (
 )
 from webrag.retrieval.conditions import Scope
 from webrag.retrieval.editions import (
-    StoredVersion,
     VersionChoice,
     choose_versions,
     read_near,
-    read_versions,
 )
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import (
@@ -357,7 +356,7 @@ class Searcher:
             queries = Queries(collection, Scope(as_of=filters.as_of))
             rows = yield from alone(queries.versions())
             return choose_versions(filters, [StoredVersion(*row) for row in rows])
-        stored = yield from read_versions(collection)
+        stored = yield from stored_versions(collection)
         near = (yield from read_near(collection, filters.near)) if filters.near else {}
         return choose_versions(filters, stored, near)
 

@@ -60,7 +60,7 @@ def test_queued_page_keeps_the_version_that_it_was_given(
     listed = json.loads(corpus_command(site, "status", "--json").stdout)["sites"]
 
     assert "\n  versions: 3.2, 1.10, 1.9\n" in shown.stdout
-    assert [(each["site"], each["versions"]) for each in listed] == [(host, ["3.2", "1.10", "1.9"])]
+    assert [each["versions"] for each in listed] == [{host: ["3.2", "1.10", "1.9"]}]
 
 
 def test_newest_version_is_searched_and_named(corpus_command: Run, site: Any, host: str) -> None:

@@ -15,6 +15,7 @@ from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.corpus.posting_blocks import BLOCK_PAGES, gather_postings
 from webrag.corpus.schema import ensure_schema, table
+from webrag.corpus.texts import stored_versions
 from webrag.corpus.writer import next_page_ids
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
@@ -25,7 +26,7 @@ from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database
 from webrag.postgres.steps import alone, run_steps
 from webrag.retrieval.conditions import EVERYTHING, Scope
-from webrag.retrieval.editions import choose_versions, read_versions
+from webrag.retrieval.editions import choose_versions
 from webrag.retrieval.filters import NO_FILTERS
 from webrag.retrieval.plans import read_blocks, read_postings, totals_of
 from webrag.retrieval.statements import Queries
@@ -193,7 +194,7 @@ async def test_searches_of_blocks_are_exact_whatever_has_changed(
 async def newest_version(database: Database) -> Scope:
     """What is searched of two versions when none is asked for."""
     stored = await database.run(
-        lambda connection: run_steps(connection, read_versions(database.config.collection))
+        lambda connection: run_steps(connection, stored_versions(database.config.collection))
     )
     choice = choose_versions(NO_FILTERS, stored)
     return Scope.of(NO_FILTERS, choice.pages, choice.left_out)

@@ -7,8 +7,9 @@ from webrag.corpus.models import (
     CorpusStatus,
     FailedPage,
     PageStatus,
+    SiteSize,
 )
-from webrag.presentation.reports import format_status
+from webrag.presentation.reports import format_sites, format_status
 
 URL = "https://docs.example.org/install"
 
@@ -144,3 +145,27 @@ def test_page_of_one_chunk_is_listed_in_the_singular(status: CorpusStatus) -> No
     small = status.pages[0].model_copy(update={"chunk_count": 1})
 
     assert "(1 chunk, 198,432" in format_status(status.model_copy(update={"pages": (small,)}))
+
+
+def test_versions_of_a_site_are_listed_by_library_as_far_as_they_fit() -> None:
+    own = {f"library-{n}": ("2.0", "1.0") for n in range(6)}
+    many = tuple(f"{n}.0" for n in range(14, 0, -1))
+    sites = [
+        SiteSize(
+            site=site,
+            documents=1,
+            tokens=5,
+            fetched_at=datetime(2026, 2, 22, tzinfo=UTC),
+            versions=versions,
+        )
+        for site, versions in {"a.test": {"a.test": many}, "file:": own}.items()
+    ]
+
+    lines = format_sites(sites, are_pages_listed=True).splitlines()
+
+    assert f"  versions: {', '.join(many[:12])} and 2 more" in lines
+    assert lines[-3:] == [
+        "  versions of library-3: 2.0, 1.0",
+        "  versions of library-4: 2.0, 1.0",
+        "  versions of 1 more; --json lists all",
+    ]

@@ -2,8 +2,9 @@
 
 import pytest
 
+from webrag.corpus.texts import StoredVersion
 from webrag.errors import InputError
-from webrag.retrieval.editions import StoredVersion, VersionChoice, choose_versions
+from webrag.retrieval.editions import VersionChoice, choose_versions
 from webrag.retrieval.filters import SearchFilters
 
 
