@@ -299,7 +299,7 @@ def _described(
     content = _from_html(page, f"<body>{html}</body>")
     meta = replace(
         content.meta,
-        title=fields.get("title") or content.meta.title or _first_line(content.markdown),
+        title=fields.get("title") or content.meta.title or _first_words(content.markdown),
         description=fields.get("description") or content.meta.description,
         languages=(fields.get("lang", "") or fields.get("language", ""),),
         published_at=parse_date(fields.get("date", "")),
@@ -353,10 +353,12 @@ def _unquoted(value: str) -> str:
     return value[:-1] if value.endswith(("'", '"')) else value
 
 
+def _first_words(markdown: str) -> str | None:
+    return None if markdown.startswith("```") else _first_line(markdown)
+
+
 def _first_line(text: str) -> str | None:
     for line in text.splitlines()[:20]:
-        if line.startswith(("```", "~~~")):
-            return None
         cleaned = collapse(re.sub(r"^[#>*\s]+", "", line))
         if any(char.isalnum() for char in cleaned):
             return cleaned[:150]

@@ -278,6 +278,10 @@ def test_sources_that_a_site_publishes_as_text_are_read_as_what_they_are(
     assert kind_of_name(name) == kind
 
 
+def test_title_of_plain_text_may_stand_between_rows_of_signs() -> None:
+    assert stored("a.txt", "~~~~~~\nKettle\n~~~~~~\n\nIt boils.", kind="text").title == "Kettle"
+
+
 @pytest.mark.parametrize("text", ["[]", "{", '{"cells": 1}', "[" * 100_000])
 def test_broken_notebook_is_named_damaged(text: str) -> None:
     with pytest.raises(UnusablePageError) as refused:
