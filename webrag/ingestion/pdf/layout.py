@@ -6,6 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pypdfium2 as pdfium
 
@@ -73,8 +74,7 @@ class Line:
         return self.top - self.base
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A paragraph, an item of a list that begins with `- `, or a listing with its line ends."""
 
     text: str
@@ -165,12 +165,9 @@ def _ends(lines: list[Line]) -> list[Line]:
 
 def _trimmed(lines: list[Line], running: set[str], number: int | None) -> list[Line]:
     """Without running lines: those of most pages, and of a chapter's that name the page."""
-    edge = {
-        id(line)
-        for line in _ends(lines)
-        if _running_key(line) in running
-        or (line in (lines[0], lines[-1]) and number in _numbers_at_ends(line))
-    }
+    edge = {id(line) for line in _ends(lines) if _running_key(line) in running}
+    outermost = (*lines[:1], *lines[-1:])
+    edge |= {id(line) for line in outermost if number in _numbers_at_ends(line)}
     return [line for line in lines if id(line) not in edge]
 
 
@@ -206,16 +203,16 @@ def _told_apart(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:
     """Each line, and whether it is of a listing."""
     usual = _usual_step(lines)
     widest = max((line.right for line in lines), default=0.0)
-    above: Line | None = None
+    end = 0
     for may_be_code, group in itertools.groupby(_by_width(lines), key=lambda pair: pair[1]):
         held = [line for line, _ in group]
-        below = next(iter(lines[lines.index(held[-1]) + 1 :]), None)
+        start, end = end, end + len(held)
+        above, below = lines[max(0, start - 1) : start], lines[end : end + 1]
         is_code = may_be_code and not (
-            (above is not None and _runs_on(above, held[0], usual, widest))
-            or (below is not None and len(held) == 1 and _runs_on(held[0], below, usual, 0.0))
+            any(_runs_on(each, held[0], usual, widest) for each in above)
+            or (len(held) == 1 and any(_runs_on(held[0], each, usual, 0.0) for each in below))
         )
         yield from ((line, is_code) for line in held)
-        above = held[-1]
 
 
 def _by_width(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:

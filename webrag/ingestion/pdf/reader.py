@@ -3,7 +3,7 @@
 import ctypes
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,7 +17,6 @@ from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.fences import fenced
 from webrag.ingestion.models import Anchor, OutgoingLink
 from webrag.ingestion.pdf.layout import (
-    Block,
     Line,
     blocks_of,
     largest_lines,
@@ -151,11 +150,12 @@ class _Writer:
     def add_heading(self, text: str, level: int) -> None:
         self._add(f"{'#' * level} {text}", f"h{level}", text)
 
-    def add(self, block: Block) -> None:
-        if block.is_code:
-            self._add(fenced(block.text), "pre", block.text)
-        else:
-            self._add(_as_paragraph(block.text), "p", block.text)
+    def add_lines(self, lines: Sequence[Line]) -> None:
+        for text, is_code in blocks_of(lines):
+            if is_code:
+                self._add(fenced(text), "pre", text)
+            else:
+                self._add(_as_paragraph(text), "p", text)
 
     def _add(self, markdown: str, tag: str, text: str) -> None:
         self.sections.append(f"<{tag}>{html.escape(text, quote=False)}</{tag}>")
@@ -276,18 +276,13 @@ def _write_lines(writer: _Writer, lines: list[Line], wanted: list[_Bookmark]) ->
             rest.append(lines[position])
             position += 1
             continue
-        _add_all(writer, blocks_of(rest))
+        writer.add_lines(rest)
         rest = []
         pending.remove(mark)
         text = " ".join(line.text for line in lines[position : position + taken])
         writer.add_heading(text[:_MAX_HEADING_CHARS], mark.level)
         position += taken
-    _add_all(writer, blocks_of(rest))
-
-
-def _add_all(writer: _Writer, blocks: Iterable[Block]) -> None:
-    for block in blocks:
-        writer.add(block)
+    writer.add_lines(rest)
 
 
 def _heading_at(

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.growth import grows_as_its_input
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
+from webrag.ingestion.pdf.layout import Line, blocks_of
 from webrag.ingestion.pdf.reader import PdfText, read_pdf
 
 URL = "https://site.test/paper.pdf"
@@ -222,6 +224,17 @@ def test_paragraph_goes_on_after_a_line_that_is_set_as_a_listing() -> None:
     )
     assert "```" not in found.markdown
     assert found.markdown.count("\n") == 0
+
+
+def test_page_of_listings_between_prose_is_read_in_time_that_grows_as_the_page() -> None:
+    def page(count: int) -> list[Line]:
+        heights = (14.0 * (2 * count - place) for place in range(2 * count))
+        return [
+            Line("a line", 72, 300, height + 11, height, height, advance=6.6 * (place % 2))
+            for place, height in enumerate(heights)
+        ]
+
+    assert grows_as_its_input(blocks_of, page, 500)
 
 
 def test_title_is_the_files_or_its_largest_line() -> None:
