@@ -20,17 +20,13 @@ from webrag.orchestration.events import (
 )
 from webrag.orchestration.steps.actions import act
 from webrag.orchestration.steps.judgement import judge
-from webrag.orchestration.steps.research import (
-    PARALLEL_SEARCHES,
-    Report,
-    ResearchRun,
-    RunComponents,
-)
+from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
 from webrag.orchestration.steps.result import build_result
 
 __all__ = ["WebRAGWorkflow"]
 
 _RUN = "run"
+_PARALLEL_SEARCHES = 4
 
 
 class WebRAGWorkflow(Workflow):
@@ -79,7 +75,7 @@ class WebRAGWorkflow(Workflow):
             ctx.send_event(SubQueryWanted(position=position, sub_query=query, begun=begun))
         return None
 
-    @step(num_workers=PARALLEL_SEARCHES)
+    @step(num_workers=_PARALLEL_SEARCHES)
     async def retrieve(self, ctx: Context, ev: SubQueryWanted) -> SubQueryRetrieved:
         """Find candidates for one part."""
         run = await self._run(ctx)

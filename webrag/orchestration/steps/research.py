@@ -31,19 +31,8 @@ from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
-__all__ = [
-    "PARALLEL_SEARCHES",
-    "Report",
-    "ResearchRun",
-    "RunComponents",
-    "Seeds",
-    "acquire_seeds",
-]
+__all__ = ["Report", "ResearchRun", "RunComponents", "Seeds", "acquire_seeds"]
 _log = logging.getLogger(__name__)
-
-PARALLEL_SEARCHES: Final = 4
-
-"""Parts of a question that are retrieved at once."""
 
 # Cosine by which a retrieval for more recall lowers the floor.
 _FLOOR_STEP: Final = 0.15

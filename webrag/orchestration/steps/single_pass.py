@@ -4,18 +4,11 @@ The first rule of the decision table ends such a run after its first judgement, 
 a loop nor a state that can be saved between steps, whose imports take a quarter of a second.
 """
 
-import asyncio
-
 from webrag.concurrency import all_of
 from webrag.orchestration.models import OrchestrationResult
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.judgement import judge
-from webrag.orchestration.steps.research import (
-    PARALLEL_SEARCHES,
-    Report,
-    ResearchRun,
-    RunComponents,
-)
+from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
 from webrag.orchestration.steps.result import build_result
 from webrag.retrieval.models import RetrievalResult
 
@@ -45,11 +38,7 @@ async def run_once(
 
 
 async def _retrieved(run: ResearchRun) -> list[tuple[str, RetrievalResult | None, str]]:
-    turns = asyncio.Semaphore(PARALLEL_SEARCHES)
-
     async def part(query: str) -> tuple[str, RetrievalResult | None, str]:
-        async with turns:
-            result, failure = await run.retrieve(query)
-        return query, result, failure
+        return query, *await run.retrieve(query)
 
     return await all_of(part(query) for query in run.state.queries)
