@@ -243,7 +243,10 @@ def test_candidates_are_encoded_once_however_often_they_are_ranked() -> None:
 class TableEncoder(LetterEncoder):
     """Embeds by the same letters, with one token for each letter, all texts at once."""
 
-    token_table = np.eye(26, dtype=np.float32)
+    _table = np.eye(26, dtype=np.float32)
+
+    def vectors_of(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self._table[tokens]
 
     def encode_with_tokens(
         self, texts: Sequence[str]
@@ -253,7 +256,7 @@ class TableEncoder(LetterEncoder):
 
     def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
         letters = sorted({c for c in text.lower() if c in ALPHABET})
-        return letters, self.token_table[[ord(c) - ord("a") for c in letters]]
+        return letters, self._table[[ord(c) - ord("a") for c in letters]]
 
 
 def test_rare_words_of_the_question_weigh_more_token_by_token() -> None:

@@ -127,14 +127,14 @@ main.add_command(with_settings(compare_command))
 
 @contextlib.contextmanager
 def _seldom_collected() -> Iterator[None]:
-    """Look for cycles of garbage seventy times as seldom, and not when the program ends.
+    """Look for cycles of garbage three hundred times as seldom, and not when the program ends.
 
     Imports make a hundred thousand objects that stay. Going through them after every 700 new ones
     and again at the end was a quarter of the time of a search.
     """
     atexit.register(gc.freeze)
     usual = gc.get_threshold()
-    gc.set_threshold(50_000, *usual[1:])
+    gc.set_threshold(200_000, *usual[1:])
     try:
         yield
     finally:

@@ -5,6 +5,7 @@ LlamaIndex embedding.
 """
 
 import importlib.util
+import json
 import re
 import threading
 from collections import defaultdict
@@ -15,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from webrag.concurrency import in_background
@@ -130,6 +130,53 @@ _CONTROL = frozenset({"<s>", "</s>", "<unk>"})
 _ROWS_PER_STEP = 512  # keeps the gathered rows (1 KB each) in cache
 
 
+class TokenTable:
+    """Vectors of tokens, stored as halves and given as floats of twice their size. Thread-safe.
+
+    A float of every token takes 80 ms to make and 32 MB, a row of halves .5 microseconds longer
+    than a row of floats; so only who asks for many, as an import of pages does, has them made.
+
+    Args:
+        halves: A row per token.
+    """
+
+    _ROWS_BEFORE_FLOATS = 64_000
+
+    def __init__(self, halves: NDArray[np.float16]) -> None:
+        self._halves = halves
+        self._floats: NDArray[np.float32] | None = None
+        self._given = 0
+        self.shape: tuple[int, int] = halves.shape[0], halves.shape[1]
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of tokens, as an array of shape (len(rows), dimensions)."""
+        if self._floats is None:
+            self._given += len(rows)
+            if self._given < self._ROWS_BEFORE_FLOATS:
+                return self._halves.take(rows, axis=0).astype(np.float32)
+            self._floats = self._halves.astype(np.float32)
+        return self._floats.take(rows, axis=0)
+
+
+def _read_table(path: Path) -> TokenTable:
+    """The only tensor of a safetensors file, mapped: pages of it are read when rows are, once for
+    all processes. Reading it as an array would copy the whole.
+    """
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        start = file.tell()
+    tensor = header["embedding.weight"]
+    return TokenTable(
+        np.memmap(
+            path,
+            np.float16,
+            "r",
+            offset=start + tensor["data_offsets"][0],
+            shape=tuple(tensor["shape"]),
+        ).view(np.ndarray)
+    )
+
+
 class BundledVectors:
     """Embeds texts by pooling static token vectors, several thousand texts a second on one core.
 
@@ -154,15 +201,14 @@ class BundledVectors:
         """Embed many texts at once, and give the tokens of each for the price of one tokenising.
 
         Returns:
-            The array of `encode`, and per text its distinct alphanumeric tokens as ascending
-            rows of `token_table`.
+            The array of `encode`, and per text its distinct alphanumeric tokens, ascending, as
+            `vectors_of` takes them.
         """
         return _load_model().pool(texts)
 
-    @property
-    def token_table(self) -> NDArray[np.float32]:
-        """Vector of every token, not normalised; shared, not to be written to."""
-        return _load_model().vectors
+    def vectors_of(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Vectors of tokens, not normalised, as an array of shape (len(tokens), 256)."""
+        return _load_model().table.take(tokens)
 
     def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
         """Give the distinct alphanumeric tokens of a text and their vectors, for MaxSim.
@@ -174,7 +220,7 @@ class BundledVectors:
         """
         model = _load_model()
         ids = _distinct_ids(text)
-        return [model.pieces[i] for i in ids.tolist()], model.vectors[ids]
+        return [model.piece(i) for i in ids.tolist()], model.table.take(ids)
 
     async def encode_question(self, text: str) -> NDArray[np.float32]:
         """Embed one short text, as an array of shape (256,); leaves the event loop free."""
@@ -218,27 +264,31 @@ class _Model:
     """Token vectors, tokenizer and which tokens count."""
 
     def __init__(self, directory: Path) -> None:
-        tokenizer: Tokenizer = Tokenizer.from_file(str(directory / _TOKENIZER))
-        self.words = WordTokens(tokenizer)
-        weights = load_file(directory / _WEIGHTS)["embedding.weight"]
-        self.vectors: NDArray[np.float32] = weights.astype(np.float32)
-        vocabulary = map(tokenizer.id_to_token, range(len(self.vectors)))
-        self.pieces = [(piece or "").lstrip("\u2581") for piece in vocabulary]
-        # Most are letters and digits only; the question is put to the others.
-        plain = [piece.isalnum() for piece in self.pieces]
-        others = [i for i, is_plain in enumerate(plain) if not is_plain]
-        self.is_alphanumeric = np.array(plain)
-        self.is_visible = np.array(plain)
-        self.is_alphanumeric[others] = [_is_alphanumeric(self.pieces[i]) for i in others]
-        self.is_visible[others] = [not _is_blank(self.pieces[i]) for i in others]
+        self._tokenizer: Tokenizer = Tokenizer.from_file(str(directory / _TOKENIZER))
+        self.words = WordTokens(self._tokenizer)
+        self.table = _read_table(directory / _WEIGHTS)
+        self._kinds = np.zeros(self.table.shape[0], np.uint8)  # of all tokens they take 20 ms
+
+    def piece(self, token: int) -> str:
+        """What a token spells, without the mark of a word's beginning."""
+        return (self._tokenizer.id_to_token(token) or "").lstrip(_MARK)
+
+    def kinds(self, tokens: Numbers) -> NDArray[np.uint8]:
+        """Of each token the bits `_KNOWN`, `_ALPHANUMERIC` and `_VISIBLE`."""
+        kinds = self._kinds[tokens]
+        if not kinds.all():
+            fresh = np.unique(tokens[kinds == 0])
+            self._kinds[fresh] = [_kind(self.piece(token)) for token in fresh.tolist()]
+            kinds = self._kinds[tokens]
+        return kinds
 
     def pool(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
         token, counts, bounds = self._distinct_tokens(texts)
-        pooled = np.zeros((len(texts), self.vectors.shape[1]), np.float32)
+        pooled = np.zeros((len(texts), self.table.shape[1]), np.float32)
         weights = (1 + np.log(counts)).astype(np.float32)[:, None]
         for first, last in _steps(bounds, _ROWS_PER_STEP):
             start, stop = bounds[first], bounds[last]
-            rows = self.vectors.take(token[start:stop], axis=0)
+            rows = self.table.take(token[start:stop])
             repeated = np.flatnonzero(counts[start:stop] > 1)
             rows[repeated] *= weights[start:stop][repeated]
             for i in range(first, last):
@@ -246,7 +296,7 @@ class _Model:
                 np.add.reduce(rows[bounds[i] - start : bounds[i + 1] - start], 0, out=pooled[i])
         norms = np.linalg.norm(pooled, axis=1, keepdims=True)
         np.divide(pooled, norms, out=pooled, where=norms > 0)
-        kept = self.is_alphanumeric[token]
+        kept = (self.kinds(token) & _ALPHANUMERIC) > 0
         if not kept.all():
             bounds = np.r_[0, np.cumsum(kept)][bounds].tolist()
             token = token[kept]
@@ -258,14 +308,14 @@ class _Model:
         """The tokens that count, ascending within each text; how often; where texts begin."""
         tokens, lengths = self.words.ids(texts)
         owners = np.repeat(np.arange(len(texts)), lengths)
-        kept = self.is_alphanumeric[tokens]
+        kinds = self.kinds(tokens)
+        kept = (kinds & _ALPHANUMERIC) > 0
         has_words = np.bincount(owners[kept], minlength=len(texts)) > 0
         if not has_words.all():
-            kept |= self.is_visible[tokens] & ~has_words[owners]
-        keys, counts = np.unique(
-            owners[kept] * len(self.vectors) + tokens[kept], return_counts=True
-        )
-        owners, tokens = np.divmod(keys, len(self.vectors))
+            kept |= ((kinds & _VISIBLE) > 0) & ~has_words[owners]
+        size = self.table.shape[0]
+        keys, counts = np.unique(owners[kept] * size + tokens[kept], return_counts=True)
+        owners, tokens = np.divmod(keys, size)
         return tokens, counts, np.searchsorted(owners, np.arange(len(texts) + 1)).tolist()
 
 
@@ -276,6 +326,17 @@ def _steps(bounds: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
         if bounds[last] - bounds[first] >= rows or last == len(bounds) - 1:
             yield first, last
             first = last
+
+
+_KNOWN, _ALPHANUMERIC, _VISIBLE = 1, 2, 4
+
+
+def _kind(piece: str) -> int:
+    return (
+        _KNOWN
+        | (_ALPHANUMERIC if _is_alphanumeric(piece) else 0)
+        | (_VISIBLE if not _is_blank(piece) else 0)
+    )
 
 
 def _is_alphanumeric(piece: str) -> bool:
@@ -321,5 +382,5 @@ def _package_directory() -> Path:
 def _distinct_ids(text: str) -> NDArray[np.int64]:
     model = _load_model()
     ids, _ = model.words.ids([text])
-    kept: NDArray[np.int64] = ids[model.is_alphanumeric[ids]]
+    kept: NDArray[np.int64] = ids[(model.kinds(ids) & _ALPHANUMERIC) > 0]
     return kept[np.sort(np.unique(kept, return_index=True)[1])]

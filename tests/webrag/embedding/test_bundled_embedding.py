@@ -162,4 +162,4 @@ def test_tokens_of_many_texts_are_those_of_each() -> None:
     assert np.array_equal(vectors, model.encode(texts))
     for text, own in zip(texts, tokens, strict=True):
         _, expected = model.token_vectors(text)
-        assert sorted(model.token_table[own].tolist()) == sorted(expected.tolist())
+        assert sorted(model.vectors_of(own).tolist()) == sorted(expected.tolist())

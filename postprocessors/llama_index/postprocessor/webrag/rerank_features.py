@@ -359,7 +359,7 @@ class FeatureExtractor:
 
     def _token_vectors(self, numbers: NDArray[np.int64]) -> Matrix:
         if isinstance(self._encoder, BatchTokenEncoder):
-            return self._encoder.token_table.take(numbers, axis=0)
+            return self._encoder.vectors_of(numbers)
         return self._vocabulary.vectors(numbers)
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:

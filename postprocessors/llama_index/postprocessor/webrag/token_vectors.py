@@ -42,14 +42,13 @@ class TokenEncoder(Protocol):
 class BatchTokenEncoder(TokenEncoder, Protocol):
     """One that tokenises many texts at once; a cold call then takes a third of the time."""
 
-    @property
-    def token_table(self) -> Matrix:
-        """Vector of every token, not normalised."""
+    def vectors_of(self, tokens: NDArray[np.int64]) -> Matrix:
+        """Vectors of tokens, not normalised, one row each."""
 
     def encode_with_tokens(
         self, texts: Sequence[str]
     ) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
-        """As `encode`, and per text its distinct tokens as rows of `token_table`."""
+        """As `encode`, and per text its distinct tokens as `vectors_of` takes them."""
 
 
 class TokenVocabulary:
