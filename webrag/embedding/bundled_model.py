@@ -159,9 +159,7 @@ class TokenTable:
 
 
 def _read_table(path: Path) -> TokenTable:
-    """The only tensor of a safetensors file, mapped: pages of it are read when rows are, once for
-    all processes. Reading it as an array would copy the whole.
-    """
+    """Map the tensor of a safetensors file: what is read of it all processes share."""
     with path.open("rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         start = file.tell()
@@ -277,8 +275,8 @@ class _Model:
         """Of each token the bits `_KNOWN`, `_ALPHANUMERIC` and `_VISIBLE`."""
         kinds = self._kinds[tokens]
         if not kinds.all():
-            fresh = np.unique(tokens[kinds == 0])
-            self._kinds[fresh] = [_kind(self.piece(token)) for token in fresh.tolist()]
+            for token in set(tokens[kinds == 0].tolist()):
+                self._kinds[token] = _kind(self.piece(token))
             kinds = self._kinds[tokens]
         return kinds
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
@@ -13,10 +13,6 @@ from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
 from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.links.discovery import LinkDiscovery
-from webrag.orchestration.links.expander import LinkExpander
-from webrag.orchestration.links.scoring import TokenEncoder
-from webrag.orchestration.links.site_maps import SiteMaps
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -31,6 +27,10 @@ from webrag.retrieval.search import Searcher
 if TYPE_CHECKING:
     from workflows.handler import WorkflowHandler
 
+    from webrag.orchestration.links.discovery import LinkDiscovery
+    from webrag.orchestration.links.expander import LinkExpander
+    from webrag.orchestration.links.scoring import TokenEncoder
+    from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.workflow import WebRAGWorkflow
 
 __all__ = ["OrchestratorEngine"]
@@ -53,10 +53,10 @@ class OrchestratorEngine:
         searcher: Searcher,
         reranker: ChunkReranker,
         analyzer: QueryAnalyzer,
-        encoder: TokenEncoder | None,
+        encoder: "TokenEncoder | None",
         config: OrchestrationConfig,
-        discovery: LinkDiscovery | None = None,
-        site_maps: SiteMaps | None = None,
+        discovery: "Callable[[], LinkDiscovery | None]" = lambda: None,
+        site_maps: "Callable[[], SiteMaps | None]" = lambda: None,
     ) -> None:
         """Compose an engine.
 
@@ -68,18 +68,26 @@ class OrchestratorEngine:
             analyzer: Splits and rewords questions.
             encoder: For the similarity of links; None leaves that signal out.
             config: Numbers that steer the loop.
-            discovery: Names more links where a mapping service is at hand.
-            site_maps: Names more links where a site keeps a map of itself; None to read none.
+            discovery: Makes what names more links where a mapping service is at hand; asked once,
+                for the first run that follows links.
+            site_maps: The same for sites that keep a map of themselves.
         """
+
+        @cache
+        def expander() -> "LinkExpander":
+            from webrag.orchestration.links.expander import LinkExpander
+
+            return LinkExpander(
+                acquirer, corpus, encoder, config.expansion, discovery(), site_maps()
+            )
+
         self._components = RunComponents(
             acquirer=acquirer,
             corpus=corpus,
             searcher=searcher,
             reranker=reranker,
             analyzer=analyzer,
-            expander=LinkExpander(
-                acquirer, corpus, encoder, config.expansion, discovery, site_maps
-            ),
+            expander=expander,
             config=config,
         )
 

@@ -63,7 +63,11 @@ class Settings(Values):
     """
 
     model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=False
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_default=False,
+        defer_build=False,
     )
 
     origins: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import field_validator
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from webrag.answering.models import AnswerConfig
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
@@ -89,6 +89,8 @@ def _of_profile(threshold: str) -> str:
 
 class Values(BaseSettings):
     """Every setting; `begins` names the section of the reference that starts there."""
+
+    model_config = SettingsConfigDict(defer_build=True)  # only `Settings` is ever made
 
     database_url: PostgresUrl | None = setting(
         None,

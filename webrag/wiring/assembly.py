@@ -208,10 +208,10 @@ async def assemble(
             analyzer=analyzer(),
             encoder=bundled,
             config=settings.orchestration_config(soft_deadline_s=soft_deadline_s),
-            discovery=_discovery(settings, database, pages),
-            site_maps=None
-            if pages.is_own
-            else _site_maps(settings, fetcher, pool.workers, database),
+            discovery=lambda: _discovery(settings, database, pages),
+            site_maps=lambda: (
+                None if pages.is_own else _site_maps(settings, fetcher, pool.workers, database)
+            ),
         )
 
     @_once

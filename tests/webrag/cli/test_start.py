@@ -91,4 +91,5 @@ def test_search_imports_no_llama_index(
     assert "every three weeks with citric acid" in shown
     assert not modules & {*HEAVY, "numpy.ma", "webrag.answering.evidence", "workflows"}
     assert not modules & {"http.cookiejar", "tomllib", "webrag.ingestion.site_maps.reading"}
+    assert not modules & {"safetensors", "webrag.orchestration.links.expander"}
     assert len(modules) < 1_000

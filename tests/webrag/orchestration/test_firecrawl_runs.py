@@ -52,7 +52,7 @@ async def make_engine(
 
     yield lambda: lab.engine(
         acquirer=PageAcquirer(service, indexer, lab.corpus),
-        discovery=LinkDiscovery(source, MappedLinks(database), limit=50),
+        discovery=lambda: LinkDiscovery(source, MappedLinks(database), limit=50),
     )
     await service.aclose()
 

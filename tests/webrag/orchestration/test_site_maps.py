@@ -59,7 +59,7 @@ async def make_maps(database: Any) -> AsyncIterator[Callable[..., SiteMaps]]:
 
 @pytest.fixture
 def make_engine(lab: Lab, make_maps: Callable[..., SiteMaps]) -> Callable[..., OrchestratorEngine]:
-    return lambda **limits: lab.engine(site_maps=make_maps(**limits))
+    return lambda **limits: lab.engine(site_maps=lambda: make_maps(**limits))
 
 
 async def test_page_that_no_page_links_to_is_found_in_the_search_index(
@@ -266,7 +266,7 @@ async def test_of_links_that_promise_the_same_the_one_the_sitemap_calls_newer_is
     routes["/robots.txt"] = f"User-agent: *\nSitemap: {site}/map.xml\n"
     routes["/map.xml"] = f"<urlset>{rows}</urlset>"
 
-    result = await lab.engine(site_maps=make_maps()).run(
+    result = await lab.engine(site_maps=make_maps).run(
         f"{site}/index.html", "What is new?", research_mode="deep", max_pages=1
     )
 
@@ -279,7 +279,7 @@ async def test_remembered_map_is_not_read_from_the_database_again(
     site = static_site(SITE)
     maps = make_maps()
     url, index = f"{site}/index.html", f"{site}/searchindex.js"
-    await lab.engine(site_maps=maps).run(url, QUESTION, research_mode="deep")
+    await lab.engine(site_maps=lambda: maps).run(url, QUESTION, research_mode="deep")
     stored = await SiteMapStore(database).read(index)
     assert stored is not None
 

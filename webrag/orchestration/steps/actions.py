@@ -95,7 +95,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         frontier = replace(frontier, candidates=frontier.candidates[:worth], spares=())
     report("expansion", f"Expanding to linked pages (up to {size})...")
     with listening(state.note_degraded):
-        outcome = pending.outcome = await run.components.expander.follow(
+        outcome = pending.outcome = await run.components.expander().follow(
             frontier,
             size=size,
             budget=state.budget,

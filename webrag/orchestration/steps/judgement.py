@@ -292,7 +292,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
     retrievals = [result.retrieval for result in state.results]
     tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
     with state.clock.timed("expansion_ms"):
-        found = await run.components.expander.frontier(
+        found = await run.components.expander().frontier(
             [*state.pages, *matched, *state.joined],
             # A page is linked in its own words, which a wording may hit and the question not.
             (*state.queries, *state.request.wordings),

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.acquirer import PageAcquirer
@@ -20,7 +20,6 @@ from webrag.errors import (
 )
 from webrag.ingestion.notes import listening
 from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
@@ -30,6 +29,9 @@ from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
+
+if TYPE_CHECKING:
+    from webrag.orchestration.links.expander import LinkExpander
 
 __all__ = ["Report", "ResearchRun", "RunComponents", "Seeds", "acquire_seeds"]
 _log = logging.getLogger(__name__)
@@ -146,14 +148,18 @@ Report = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class RunComponents:
-    """What a run works with; shared by all runs."""
+    """What a run works with; shared by all runs.
+
+    Attributes:
+        expander: Made for the first run that follows links.
+    """
 
     acquirer: PageAcquirer
     corpus: Corpus
     searcher: Searcher
     reranker: ChunkReranker
     analyzer: QueryAnalyzer
-    expander: LinkExpander
+    expander: "Callable[[], LinkExpander]"
     config: OrchestrationConfig
 
 
