@@ -174,7 +174,7 @@ async def ingest(data_dir: Path, job: dict[str, Any]) -> None:
     parser = FaultyParser(parent_tokens=60, child_tokens=40)
     parser._fault = fault
     indexer = Indexer(corpus, parser, Embedder(TextEmbedding(model_name="text"), DIMENSIONS))
-    acquirer = PageAcquirer(Site(job["version"], fault), indexer, corpus)
+    acquirer = PageAcquirer(Site(job["version"], fault), indexer.index, corpus)
     await acquirer.acquire(job["url"], refresh=True)
     say(stored=job["url"])
     await database.close()

@@ -175,7 +175,7 @@ async def work(data_dir: Path, port: int, options: WorkerOptions, *, pooled: boo
     embedder = Embedder(ENCODER, ENCODER.dimensions)
     indexer = Indexer(corpus, ParentChildNodeParser(), embedder)
     service = IngestionService(fetcher, pool)
-    acquirer = PageAcquirer(service, indexer, corpus)
+    acquirer = PageAcquirer(service, indexer.index, corpus)
     crawler = SiteCrawler(acquirer, CrawlState(database))
 
     @contextlib.asynccontextmanager

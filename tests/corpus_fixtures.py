@@ -160,7 +160,7 @@ def site(make_document: Callable[..., NormalizedDocument]) -> Any:
 
 @pytest.fixture
 def acquirer(site: Site, indexer: Indexer, corpus: Corpus) -> Any:
-    return PageAcquirer(site, indexer, corpus)
+    return PageAcquirer(site, indexer.index, corpus)
 
 
 class Server:

@@ -765,7 +765,7 @@ class WebRAG:
             usable = [None if isinstance(each, FetchError) else each for each in found]
             async with slots:
                 try:
-                    return await parts.indexer.index(page.joined(usable))
+                    return await parts.indexer().index(page.joined(usable))
                 except FetchError as error:
                     return error
 

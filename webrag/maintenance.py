@@ -127,7 +127,7 @@ async def import_pages(
     parts: "Parts", path: Path, *, on_progress: Progress | None = None
 ) -> ImportReport:
     """Store the pages of a portable file, chunked and embedded with the parts."""
-    return await import_corpus(parts.corpus, parts.indexer, path, on_progress=on_progress)
+    return await import_corpus(parts.corpus, parts.indexer(), path, on_progress=on_progress)
 
 
 async def check(

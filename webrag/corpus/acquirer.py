@@ -7,10 +7,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from webrag.concurrency import ended
-from webrag.corpus.indexer import Indexer, acquired_page
 from webrag.corpus.models import AcquiredPage, StoredPage
 from webrag.corpus.pages import Corpus
 from webrag.errors import (
@@ -33,7 +32,7 @@ from webrag.ingestion.versions import Edition, edition_of
 if TYPE_CHECKING:
     from webrag.ingestion.service import IngestionService
 
-__all__ = ["AdmitPage", "PageAcquirer", "PageNotAdmittedError", "unexpected_failure"]
+__all__ = ["AdmitPage", "IndexPage", "PageAcquirer", "PageNotAdmittedError", "unexpected_failure"]
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +40,13 @@ _LONGEST_S = 1e9  # thirty years, well within what a date can hold
 
 
 AdmitPage = Callable[[str], bool]
+
+
+class IndexPage(Protocol):
+    """What `Indexer.index` does."""
+
+    async def __call__(self, document: NormalizedDocument, *, depth: int) -> AcquiredPage:
+        """Store a page, cut and embedded."""
 
 
 class PageNotAdmittedError(FetchError):
@@ -86,7 +92,7 @@ class PageAcquirer:
 
     Args:
         ingestion: Fetches pages.
-        indexer: Stores them.
+        index: Stores one.
         corpus: What is stored already.
         recrawl_after_s: Age from which a stored page is asked for again; None for never.
     """
@@ -94,13 +100,13 @@ class PageAcquirer:
     def __init__(
         self,
         ingestion: "IngestionService",
-        indexer: Indexer,
+        index: IndexPage,
         corpus: Corpus,
         *,
         recrawl_after_s: float | None = None,
     ) -> None:
         self._ingestion = ingestion
-        self._indexer = indexer
+        self._index_page = index
         self._corpus = corpus
         self._recrawl_after_s = recrawl_after_s
         self._flights: dict[_Key, _Flight] = {}
@@ -237,7 +243,7 @@ class PageAcquirer:
         if stored is not None:
             stored = await self._labelled(stored, request)
         if stored is not None and self._is_fresh(stored, request):
-            return acquired_page(stored, url, "stored")
+            return stored.acquired(url, "stored")
         asked_at = datetime.now(UTC)
         try:
             answer = await self._ingestion.ingest(
@@ -248,19 +254,19 @@ class PageAcquirer:
             )
         except FetchError as error:
             if stored is not None and not request.refresh and _is_refused_file(error):
-                return acquired_page(stored, url, "stored")
+                return stored.acquired(url, "stored")
             await self._note_failure(error, url, stored, asked_at)
             gone = isinstance(error, PageGoneError)
             if stored is None or gone or request.refresh or stored.gone_at is not None:
                 raise
             _log.warning("%s is due but could not be fetched, using it as stored: %s", url, error)
-            return acquired_page(stored, url, "stored")
+            return stored.acquired(url, "stored")
         if not isinstance(answer, NotModified):
             return await self._index(answer, request, depth)
         if stored is None:
             raise FetchError("The site says that an unknown page has not changed.", url=url)
         await self._corpus.touch(stored.url, answer.fetched_at)
-        return acquired_page(stored, url, "unchanged")
+        return stored.acquired(url, "unchanged")
 
     async def _index(
         self, document: NormalizedDocument, request: _Request, depth: int
@@ -275,7 +281,7 @@ class PageAcquirer:
             edition = _given_edition(request, document.url, document.edition)
             document = document.model_copy(update={"edition": edition})
         try:
-            return await self._indexer.index(document, depth=depth)
+            return await self._index_page(document, depth=depth)
         except DatabaseUnavailableError:
             raise
         except InputError as error:

@@ -19,7 +19,7 @@ from webrag.ingestion.models import NormalizedDocument
 if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
 
-__all__ = ["Indexer", "PreparedPage", "acquired_page"]
+__all__ = ["Indexer", "PreparedPage"]
 
 _log = logging.getLogger(__name__)
 
@@ -137,8 +137,7 @@ class Indexer:
         """
         stored = await self._corpus.replace_pages([(page.rows, page.embeddings) for page in pages])
         return [
-            acquired_page(
-                result,
+            result.acquired(
                 page.rows.document.requested_url,
                 page.outcome,
                 chunks_added=page.chunks_added,
@@ -160,7 +159,7 @@ class Indexer:
         await self._corpus.add_aliases(page.url, [document.url, document.requested_url])
         await self._corpus.lower_depth(page.url, depth)
         current = await self._corpus.page(page.url) or page
-        return acquired_page(current, document.requested_url, "unchanged")
+        return current.acquired(document.requested_url, "unchanged")
 
     async def _embed(
         self,
@@ -179,29 +178,3 @@ class Indexer:
             pending = new.get(child.text_hash)
             embeddings[row] = known[child.text_hash] if pending is None else pending.value
         return embeddings, made
-
-
-def acquired_page(
-    page: StoredPage,
-    requested_url: str,
-    outcome: Literal["stored", "unchanged", "indexed", "updated"],
-    *,
-    chunks_added: int = 0,
-    chunks_embedded: int = 0,
-) -> AcquiredPage:
-    """Describe how a stored page was acquired."""
-    return AcquiredPage(
-        url=page.url,
-        requested_url=requested_url,
-        page_id=page.page_id,
-        title=page.title,
-        outcome=outcome,
-        depth=page.depth,
-        chunk_count=page.chunk_count,
-        chunks_added=chunks_added,
-        chunks_embedded=chunks_embedded,
-        token_count=page.token_count,
-        source=page.source,
-        version=None if page.edition is None else page.edition.version,
-        with_login=page.with_login,
-    )

@@ -96,6 +96,31 @@ class StoredPage(_Frozen):
     stored_at: datetime | None = None
     with_login: bool = False
 
+    def acquired(
+        self,
+        requested_url: str,
+        outcome: Literal["stored", "unchanged", "indexed", "updated"],
+        *,
+        chunks_added: int = 0,
+        chunks_embedded: int = 0,
+    ) -> "AcquiredPage":
+        """How the page was acquired."""
+        return AcquiredPage(
+            url=self.url,
+            requested_url=requested_url,
+            page_id=self.page_id,
+            title=self.title,
+            outcome=outcome,
+            depth=self.depth,
+            chunk_count=self.chunk_count,
+            chunks_added=chunks_added,
+            chunks_embedded=chunks_embedded,
+            token_count=self.token_count,
+            source=self.source,
+            version=None if self.edition is None else self.edition.version,
+            with_login=self.with_login,
+        )
+
 
 class AcquiredPage(_Frozen):
     """Outcome of making sure that a page is in the corpus.

@@ -8,13 +8,8 @@ from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from llama_index.node_parser.webrag import ChunkSizes
-
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.bulk_load import finish_interrupted_load
-from webrag.corpus.indexer import Indexer
-from webrag.corpus.page_cutter import WorkerCutter
-from webrag.corpus.page_worker import CutSetup
 from webrag.corpus.pages import Corpus
 from webrag.corpus.posting_blocks import gather_postings
 from webrag.corpus.schema import corpus_embedding, ensure_schema
@@ -54,9 +49,12 @@ if TYPE_CHECKING:
 
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
+    from webrag.corpus.indexer import Indexer
+    from webrag.corpus.models import AcquiredPage
+    from webrag.corpus.page_cutter import WorkerCutter
     from webrag.crawling.crawl import SiteCrawler
     from webrag.ingestion.http.fetcher import SharedManners
-    from webrag.ingestion.models import PageSource
+    from webrag.ingestion.models import NormalizedDocument, PageSource
     from webrag.jobs.queue import JobQueue
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.links.discovery import LinkDiscovery
@@ -106,7 +104,7 @@ class Parts:
     corpus: Corpus
     ingestion: IngestionService
     clones: GitSource
-    indexer: Indexer
+    indexer: "Callable[[], Indexer]"
     acquirer: PageAcquirer
     crawler: "Callable[[], SiteCrawler]"
     jobs: "Callable[[], JobQueue]"
@@ -155,9 +153,17 @@ async def assemble(
     ingestion, fetcher, pages = _ingestion(
         settings, stack, page_source, pool, database, files, clones, is_own_user
     )
-    cutter = WorkerCutter(pool.workers, storage.node_parser, storage.cut_setup)
-    indexer = Indexer(corpus, cutter, embedder)
-    acquirer = PageAcquirer(ingestion, indexer, corpus, recrawl_after_s=settings.recrawl_after)
+
+    @_once
+    def indexer() -> "Indexer":
+        from webrag.corpus.indexer import Indexer
+
+        return Indexer(corpus, storage.cutter(pool.workers), embedder)
+
+    async def index(document: "NormalizedDocument", *, depth: int) -> "AcquiredPage":
+        return await indexer().index(document, depth=depth)
+
+    acquirer = PageAcquirer(ingestion, index, corpus, recrawl_after_s=settings.recrawl_after)
     ranks, profile = await asyncio.to_thread(choose_reranker, settings, bundled, *reranker)
     await _entered(stack, ranks)
     llm = await asyncio.to_thread(choose_answer_llm, settings)
@@ -280,7 +286,7 @@ class _Storage:
     corpus: Corpus
     embedder: Embedder
     node_parser: "Callable[[], ParentChildNodeParser]"
-    cut_setup: CutSetup
+    cutter: "Callable[[WorkerPool], WorkerCutter]"
     count_tokens: Callable[[str], int]
     embedding: EmbeddingChoice
     other_embedding: str | None
@@ -293,15 +299,25 @@ async def _storage(settings: Settings, stack: AsyncExitStack, bundled: BundledMo
     choice, other = await _open_corpus(settings, database, bundled)
     embedder, tokenize = await load_embedder(settings, choice, stack)
     portable = await asyncio.to_thread(portable_tokenizer, settings)
-    sizes = ChunkSizes()
 
     @_once
     def parser() -> "ParentChildNodeParser":
-        from llama_index.node_parser.webrag import ParentChildNodeParser
+        from llama_index.node_parser.webrag import ChunkSizes, ParentChildNodeParser
 
+        sizes = ChunkSizes()
         return ParentChildNodeParser(
             tokenizer=tokenize, parent_tokens=sizes.parent_tokens, child_tokens=sizes.child_tokens
         )
+
+    def cutter(workers: WorkerPool) -> "WorkerCutter":
+        from llama_index.node_parser.webrag import ChunkSizes
+
+        from webrag.corpus.page_cutter import WorkerCutter
+        from webrag.corpus.page_worker import CutSetup
+
+        sizes = ChunkSizes()
+        setup = CutSetup(*portable, sizes.parent_tokens, sizes.child_tokens)
+        return WorkerCutter(workers, parser, setup)
 
     def count_tokens(text: str) -> int:
         return len(tokenize(text))
@@ -315,7 +331,7 @@ async def _storage(settings: Settings, stack: AsyncExitStack, bundled: BundledMo
         ),
         embedder=embedder,
         node_parser=parser,
-        cut_setup=CutSetup(*portable, sizes.parent_tokens, sizes.child_tokens),
+        cutter=cutter,
         count_tokens=count_tokens,
         embedding=choice,
         other_embedding=other,

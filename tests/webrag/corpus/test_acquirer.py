@@ -48,7 +48,7 @@ Replicas follow the primary. Error E0502 means that a replica lags behind.
 @pytest.fixture
 def impatient(site: Any, indexer: Indexer, corpus: Corpus) -> Any:
     """Everything stored is due."""
-    return PageAcquirer(site, indexer, corpus, recrawl_after_s=0)
+    return PageAcquirer(site, indexer.index, corpus, recrawl_after_s=0)
 
 
 def unreachable() -> Any:
@@ -139,7 +139,7 @@ async def test_page_is_asked_for_again_when_it_is_due(impatient: PageAcquirer, s
 async def test_page_is_not_asked_for_before_it_is_due(
     site: Any, indexer: Indexer, corpus: Corpus
 ) -> None:
-    patient = PageAcquirer(site, indexer, corpus, recrawl_after_s=3600)
+    patient = PageAcquirer(site, indexer.index, corpus, recrawl_after_s=3600)
     await patient.acquire(URL)
 
     assert (await patient.acquire(URL)).outcome == "stored"
@@ -501,7 +501,7 @@ async def test_whatever_goes_wrong_with_a_page_is_its_own_failure(
 ) -> None:
     good, site.answer = site.answer, make_document("https://docs.test/bad")
     indexer = Indexer(corpus, BrokenCutter(error), Embedder(counting_embedding, 16))
-    acquirer = PageAcquirer(site, indexer, corpus)
+    acquirer = PageAcquirer(site, indexer.index, corpus)
 
     with pytest.raises(UnusablePageError, match=said) as caught:
         await acquirer.acquire("https://docs.test/bad")
@@ -523,7 +523,7 @@ async def test_what_nobody_foresaw_is_logged_whole_and_remembered(
     indexer = Indexer(corpus, cutter, Embedder(counting_embedding, 16))
 
     with caplog.at_level(logging.ERROR), pytest.raises(UnusablePageError):
-        await PageAcquirer(site, indexer, corpus).acquire("https://docs.test/bad")
+        await PageAcquirer(site, indexer.index, corpus).acquire("https://docs.test/bad")
 
     assert "Traceback" in caplog.text
     (failure,) = (await corpus.status()).failures

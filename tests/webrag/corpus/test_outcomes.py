@@ -25,7 +25,7 @@ URL = "https://docs.test/guide"
 @pytest.fixture
 def impatient(site: Any, indexer: Indexer, corpus: Corpus) -> Any:
     """Everything stored is due."""
-    return PageAcquirer(site, indexer, corpus, recrawl_after_s=0)
+    return PageAcquirer(site, indexer.index, corpus, recrawl_after_s=0)
 
 
 def unreachable() -> Any:
@@ -114,7 +114,7 @@ async def test_page_that_could_not_be_embedded_is_in_status(
             raise ProviderError("The embedding service is down.", provider="x")
 
     with pytest.raises(ProviderError):
-        await PageAcquirer(site, Failing(), corpus).acquire(URL)
+        await PageAcquirer(site, Failing().index, corpus).acquire(URL)
 
     assert "embedding service is down" in (await corpus.status()).failures[0].reason
 

@@ -71,7 +71,9 @@ async def lab(database: Database) -> AsyncIterator[Lab]:
     corpus = Corpus(database)
     fetcher = HttpFetcher(FetchConfig(allowed_hosts=("127.0.0.1",), timeout_s=10))
     service = IngestionService(fetcher, InProcess())
-    acquirer = PageAcquirer(service, Indexer(corpus, ParentChildNodeParser(), embedder), corpus)
+    acquirer = PageAcquirer(
+        service, Indexer(corpus, ParentChildNodeParser(), embedder).index, corpus
+    )
     searcher = Searcher(database, embedder, RetrievalConfig())
 
     def engine(**parts: Any) -> OrchestratorEngine:

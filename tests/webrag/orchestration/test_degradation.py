@@ -64,7 +64,7 @@ async def embedding_by_service(lab: Lab, database: Database, services: FakeServi
     fetch = FetchConfig(allowed_hosts=("127.0.0.1",))
     ingestion = IngestionService(HttpFetcher(fetch), InProcess())
     acquirer = PageAcquirer(
-        ingestion, Indexer(lab.corpus, ParentChildNodeParser(), embedder), lab.corpus
+        ingestion, Indexer(lab.corpus, ParentChildNodeParser(), embedder).index, lab.corpus
     )
     searcher = Searcher(database, embedder, RetrievalConfig(full_context_threshold=500))
     yield Stack(lab.engine(acquirer=acquirer, searcher=searcher), acquirer)
@@ -204,7 +204,7 @@ async def test_database_that_is_killed_in_the_middle_of_a_run_is_started_again(
     engine = lab.engine(
         corpus=corpus,
         acquirer=PageAcquirer(
-            ingestion, Indexer(corpus, ParentChildNodeParser(), embedder), corpus
+            ingestion, Indexer(corpus, ParentChildNodeParser(), embedder).index, corpus
         ),
         searcher=Searcher(own_database, embedder, RetrievalConfig()),
         config=OrchestrationConfig(),

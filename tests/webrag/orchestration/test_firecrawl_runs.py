@@ -51,7 +51,7 @@ async def make_engine(
     indexer = Indexer(lab.corpus, ParentChildNodeParser(), Embedder(ENCODER, ENCODER.dimensions))
 
     yield lambda: lab.engine(
-        acquirer=PageAcquirer(service, indexer, lab.corpus),
+        acquirer=PageAcquirer(service, indexer.index, lab.corpus),
         discovery=lambda: LinkDiscovery(source, MappedLinks(database), limit=50),
     )
     await service.aclose()
