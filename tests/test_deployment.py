@@ -67,7 +67,8 @@ def test_every_configured_command_exists(entry: dict[str, Any]) -> None:
 def is_command(words: list[str]) -> bool:
     """Whether `webrag` takes these words; values of options are not looked at."""
     assert words[0] == "webrag"
-    command = main.commands[words[1]]
+    command = main.get_command(click.Context(main), words[1])
+    assert command is not None
     known = {option for param in command.params for option in param.opts}
     return {word for word in words[2:] if word.startswith("--")} <= known
 
@@ -173,7 +174,7 @@ def test_command_of_the_container_exists() -> None:
     words = json.loads(re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.M)[-1])
 
     assert is_command(words)
-    assert isinstance(main.commands["mcp"], click.Command)
+    assert isinstance(main.get_command(click.Context(main), "mcp"), click.Command)
 
 
 @pytest.fixture

@@ -47,9 +47,10 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
 
     from llama_index.postprocessor.webrag.local_scoring import calibrated
 
+    from webrag.answering.config import AnswerConfig
     from webrag.answering.evidence import boosted, freshness
     from webrag.answering.judging import answer_confidence, band_of, weighted
-    from webrag.answering.models import AnswerConfig, CitationTally
+    from webrag.answering.models import CitationTally
     from webrag.lexical.fusion import fuse_scores
     from webrag.orchestration.confidence import LOCAL, confidence_of, quality
 

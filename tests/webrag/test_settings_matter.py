@@ -32,7 +32,7 @@ from pydantic import BaseModel, SecretStr
 from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, dumps, restore
 from tests.webrag.wiring.tiny_bert import write_cross_encoder
 from webrag import WebRAG
-from webrag.answering.models import AnswerConfig
+from webrag.answering.config import AnswerConfig
 from webrag.cli.options import with_settings
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError

@@ -7,8 +7,9 @@ from typing import Final
 
 from llama_index.postprocessor.webrag.selection import age_years
 
+from webrag.answering.config import AnswerConfig
 from webrag.answering.english.screening import UnquotableSpan, unquotable_spans
-from webrag.answering.models import AnswerConfig, AnswerRequest, ExecutionPlan, RetrieveStep
+from webrag.answering.models import AnswerRequest, ExecutionPlan, RetrieveStep
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.ingestion.notes import listening

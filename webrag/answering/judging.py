@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webrag.answering.citation_desk import CitationDesk
+from webrag.answering.config import AnswerConfig
 from webrag.answering.english.screening import holds_secret, is_instruction
 from webrag.answering.english.support import identifiers, numbers
 from webrag.answering.evidence import Gathered
@@ -24,7 +25,6 @@ from webrag.answering.language_model import (
 )
 from webrag.answering.models import (
     AnswerCitation,
-    AnswerConfig,
     CitationTally,
     Diagnosis,
     ExecutionPlan,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from webrag.cli.options import with_settings
 from webrag.cli.output import print_columns, print_figures, write_text
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -30,6 +31,7 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 """
 
 
+@with_settings
 @click.command("eval", short_help="Judge it on questions of your own.", epilog=_EXAMPLE)
 @click.argument("questions", type=click.Path(path_type=Path))
 @click.option(
@@ -327,6 +329,7 @@ def _no_folder(name: str, site_root: Path) -> InputError:
     return InputError(f"The site {name!r} has no folder in {site_root}.", hint=f"{hint}.")
 
 
+@with_settings
 @click.command("compare", short_help="Compare two evaluations.")
 @click.argument("questions", type=click.Path(path_type=Path))
 @click.argument("first", type=click.Path(path_type=Path))

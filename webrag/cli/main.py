@@ -8,37 +8,14 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import click
 from typing_extensions import override
 
-from webrag.cli.answer_command import answer_command, search_command
-from webrag.cli.ask_command import ask_command
-from webrag.cli.config_command import config_command
-from webrag.cli.corpus_commands import (
-    doctor_command,
-    drop_command,
-    export_command,
-    forget_command,
-    import_command,
-    reindex_command,
-    status_command,
-)
-from webrag.cli.demo_command import demo_command
-from webrag.cli.eval_command import compare_command, eval_command
-from webrag.cli.ingest_command import ingest_command
-from webrag.cli.jobs_commands import jobs_command, schedule_command
-from webrag.cli.login_commands import login_command, logins_command, logout_command
-from webrag.cli.mcp_command import mcp_command
-from webrag.cli.models_command import models_command
-from webrag.cli.options import RunOptions, run_options, with_settings
+from webrag.cli.options import RunOptions, run_options
 from webrag.cli.output import as_json, error_value, shown
-from webrag.cli.read_command import read_command
-from webrag.cli.verify_command import verify_command
-from webrag.cli.versions_command import compare_versions_command
-from webrag.cli.web_command import web_command
-from webrag.cli.worker_command import worker_command
 from webrag.errors import (
     ConfigurationError,
     FetchError,
@@ -49,6 +26,37 @@ from webrag.errors import (
 from webrag.redaction import redacted_failure
 
 __all__ = ["main"]
+
+# Name of a command to the module with its function, `NAME_command`; in the order of the help.
+_HOMES = {
+    "demo": "demo_command",
+    "answer": "answer_command",
+    "search": "answer_command",
+    "ask": "ask_command",
+    "read": "read_command",
+    "ingest": "ingest_command",
+    "login": "login_commands",
+    "logins": "login_commands",
+    "logout": "login_commands",
+    "worker": "worker_command",
+    "jobs": "jobs_commands",
+    "schedule": "jobs_commands",
+    "status": "corpus_commands",
+    "verify": "verify_command",
+    "compare-versions": "versions_command",
+    "forget": "corpus_commands",
+    "export": "corpus_commands",
+    "import": "corpus_commands",
+    "doctor": "corpus_commands",
+    "reindex": "corpus_commands",
+    "drop": "corpus_commands",
+    "config": "config_command",
+    "models": "models_command",
+    "web": "web_command",
+    "mcp": "mcp_command",
+    "eval": "eval_command",
+    "compare": "eval_command",
+}
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -80,8 +88,16 @@ class _Commands(click.Group):
             ctx.exit(1)
 
     @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command when it is asked for; all of them take a tenth of a second."""
+        if cmd_name in _HOMES and cmd_name not in self.commands:
+            module = import_module(f"webrag.cli.{_HOMES[cmd_name]}")
+            self.add_command(getattr(module, f"{cmd_name.replace('-', '_')}_command"))
+        return super().get_command(ctx, cmd_name)
+
+    @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(dict.fromkeys([*_HOMES, *self.commands]))
 
 
 @click.group(
@@ -94,35 +110,6 @@ def main() -> None:
 
     Start with `webrag demo`: it needs no key, no server and no network.
     """
-
-
-main.add_command(demo_command)
-main.add_command(answer_command)
-main.add_command(search_command)
-main.add_command(ask_command)
-main.add_command(read_command)
-main.add_command(ingest_command)
-main.add_command(login_command)
-main.add_command(logins_command)
-main.add_command(logout_command)
-main.add_command(worker_command)
-main.add_command(jobs_command)
-main.add_command(schedule_command)
-main.add_command(status_command)
-main.add_command(verify_command)
-main.add_command(compare_versions_command)
-main.add_command(forget_command)
-main.add_command(export_command)
-main.add_command(import_command)
-main.add_command(doctor_command)
-main.add_command(reindex_command)
-main.add_command(drop_command)
-main.add_command(config_command)
-main.add_command(models_command)
-main.add_command(web_command)
-main.add_command(mcp_command)
-main.add_command(with_settings(eval_command))
-main.add_command(with_settings(compare_command))
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-from webrag.answering.models import AnswerConfig
+from webrag.answering.config import AnswerConfig
 from webrag.errors import ConfigurationError
 from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
 from webrag.ingestion.models import FetchConfig

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from webrag.answering.models import AnswerConfig
+from webrag.answering.config import AnswerConfig
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.config import LINK_SIGNALS, OrchestrationConfig

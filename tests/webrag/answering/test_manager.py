@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 from llama_index.llms.openai_like import OpenAILike
 
+from webrag.answering.config import AnswerConfig
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked
-from webrag.answering.models import AnswerConfig, AnswerEvent, AnswerRequest, ManagerResult
+from webrag.answering.models import AnswerEvent, AnswerRequest, ManagerResult
 from webrag.errors import GuardrailsViolationError
 from webrag.retrieval.models import RetrievalConfig
 

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from webrag.answering.config import AnswerConfig
 from webrag.answering.judging import Reflector, reflect_by_rules, weighted
-from webrag.answering.models import AnswerConfig, ExecutionPlan
+from webrag.answering.models import ExecutionPlan
 
 PLAN = ExecutionPlan(
     original_query="Hello, which port does the broker use?",

@@ -103,7 +103,9 @@ def test_full_answer_is_the_whole_brief(manual: Any, corpus_command: Run) -> Non
 
 @pytest.mark.parametrize("command", ["answer", "search", "ask"])
 def test_questions_are_read_with_the_same_options(command: str) -> None:
-    offered = {option for param in main.commands[command].params for option in param.opts}
+    found = main.get_command(click.Context(main), command)
+    assert found is not None
+    offered = {option for param in found.params for option in param.opts}
 
     assert offered >= {
         "--full", "--top-k", "--max-tokens", "--json", "--site", "--url", "--year", "--no-pager",
