@@ -26,7 +26,7 @@ from webrag.cli import main
 from webrag.postgres.database import Database
 from webrag.postgres.embedded.server import EmbeddedPostgres
 from webrag.settings import Settings
-from webrag.settings.sources import is_secret, variable_names
+from webrag.settings.variables import is_secret, variable_names
 
 ROOT = Path(__file__).parents[1]
 CLIENTS = (ROOT / "docs/clients.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ WebRAGError
 
 from typing import Literal
 
-from webrag.redaction import redacted
+from webrag.redaction import redacted_message
 
 __all__ = [
     "AccessDeniedError",
@@ -50,8 +50,8 @@ class WebRAGError(Exception):
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(redacted(message))
-        self.hint = None if hint is None else redacted(hint)
+        super().__init__(redacted_message(message))
+        self.hint = None if hint is None else redacted_message(hint)
 
 
 class InputError(WebRAGError):

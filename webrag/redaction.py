@@ -25,6 +25,7 @@ __all__ = [
     "Redactor",
     "redacted",
     "redacted_failure",
+    "redacted_message",
     "remember_secrets",
     "safe_cause",
 ]
@@ -52,6 +53,7 @@ _AFTER_NAME: Final = re.compile(
     r"(?i)((?:authorization|api[-_ ]?key|access[-_]token|secret)[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
     r"(?:(?:bearer|basic|token)\s{1,4})?)([^\s\"',;<>{}]{4,400})"
 )
+_PASSWORD_OF_URL: Final = re.compile(r"(://[^\s/:@]{0,200}+:)(?!\*\*)[^\s/@]{1,200}+(?=@)")
 _LIKE_A_KEY: Final = re.compile(
     r"\b(?:sk|pk|rk|fc|jina|ze|co|hf|lsv2|gh[pousr]|xox[abp])[-_][\w*•….-]{6,400}"
 )
@@ -165,12 +167,17 @@ def redacted(text: str) -> str:
     return _Known.redactor.hide(text)
 
 
+def redacted_message(text: str) -> str:
+    """As `redacted`, also without passwords in URLs; those that are words are not remembered."""
+    return _PASSWORD_OF_URL.sub(lambda found: found[1] + HIDDEN, redacted(text))
+
+
 def redacted_failure(text: str) -> str:
     """A service's own words, also without what only looks like a key.
 
     For errors and logs, where a word too many may go; an answer may speak of keys.
     """
-    text = _AFTER_NAME.sub(lambda found: found[1] + HIDDEN, redacted(text))
+    text = _AFTER_NAME.sub(lambda found: found[1] + HIDDEN, redacted_message(text))
     text = _AFTER_SCHEME.sub(_hide_credentials, text)
     return _LIKE_A_KEY.sub(lambda found: HIDDEN if _OF_A_KEY.search(found[0]) else found[0], text)
 

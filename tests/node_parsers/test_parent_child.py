@@ -90,8 +90,11 @@ def test_only_listed_document_metadata_is_copied() -> None:
     assert all("secret" not in node.to_json() for node in nodes)
 
 
-def test_front_matter_is_no_heading() -> None:
-    nodes = parse("---\ntitle: Guide\nlayout: page\n---\n\n# A\n\ntext")
+@pytest.mark.parametrize(
+    "front", ["---\ntitle: Guide\nlayout: page\n---", '+++\n# of the site\ntitle = "Guide"\n+++']
+)
+def test_front_matter_is_no_heading(front: str) -> None:
+    nodes = parse(f"{front}\n\n# A\n\ntext")
 
     assert {node.metadata["heading"] for node in nodes} == {None, "A"}
     assert not any(node.metadata["has_code"] for node in nodes)

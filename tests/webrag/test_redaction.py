@@ -192,6 +192,15 @@ def test_no_error_of_webrag_shows_a_secret(form: str) -> None:
     assert not leaks("".join(f"{error} {error!r} {error.hint}" for error in errors))
 
 
+def test_password_of_an_address_is_in_no_error_though_it_is_a_word() -> None:
+    said = "No answer of http://user:passphrase@proxy.test:3128/, asked for https://a.test/b@c."
+
+    error = WebRAGError(said, hint=said)
+
+    shown = said.replace("passphrase", "***")
+    assert (str(error), error.hint) == (shown, shown)
+
+
 def test_log_lines_and_tracebacks_show_no_secret() -> None:
     remember_secrets(KEY)
     with pytest.raises(ValueError, match="Bearer") as raised:

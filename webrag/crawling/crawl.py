@@ -37,7 +37,7 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.notes import listening
-from webrag.ingestion.patience import patiently
+from webrag.ingestion.precedence import patiently
 
 __all__ = [
     "CrawlRun",

@@ -18,6 +18,7 @@ from webrag.ingestion.characters import (
 )
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.containers import without_containers
+from webrag.ingestion.formats.front_matter import read_front_matter
 from webrag.ingestion.formats.lines import line_anchors
 from webrag.ingestion.formats.mdx import without_components
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
@@ -153,10 +154,6 @@ def _main_script(text: str) -> str | None:
     return script if count >= len(letters) * _MAJORITY and script in _SCRIPT_LANGUAGE else None
 
 
-_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.{0,20000}?)\n(?:\1|\.\.\.)[ \t]*\n", re.DOTALL)
-
-_FRONT_MATTER_FIELD = re.compile(r"^(\w++)[ \t]*+[:=]([^\n]*+)$", re.MULTILINE)
-
 _LESS = "\ufdd0"  # no character of any text
 
 _BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
@@ -286,11 +283,7 @@ def _described(
 
     Made of a format that has no tags, what looks like one is text.
     """
-    fields = dict(given or {})
-    front = _FRONT_MATTER.match(source.replace("\r\n", "\n")[:25_000])
-    if front:
-        found = _FRONT_MATTER_FIELD.findall(front.group(2))
-        fields |= {name.lower(): _unquoted(value.strip(" \t")) for name, value in found}
+    fields = dict(given or {}) | read_front_matter(source)
     if has_tags:
         html = html_from_markdown(source)
     else:
@@ -346,11 +339,6 @@ def _without_margins(marked: str) -> tuple[str, dict[int, Span], list[int]]:
 
     places = {number: Span(moved(span.start), moved(span.end)) for number, span in spans.items()}
     return trimmed, places, [moved(offset) for offset in headings]
-
-
-def _unquoted(value: str) -> str:
-    value = value[1:] if value.startswith(("'", '"')) else value
-    return value[:-1] if value.endswith(("'", '"')) else value
 
 
 def _first_words(markdown: str) -> str | None:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from webrag.settings.fields import mask_url
-from webrag.settings.sources import Variables, extra_of, is_secret, nearest
+from webrag.settings.variables import Variables, extra_of, is_secret, nearest
 
 __all__ = ["allowed_text", "explain"]
 

@@ -28,8 +28,8 @@ from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.combinations import COMBINATIONS, settings_of
 from webrag.settings.explain import explain
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, hidden_parts, mask_url
-from webrag.settings.sources import ORIGINS, Variables, VariablesSource
 from webrag.settings.values import Values
+from webrag.settings.variables import ORIGINS, Variables, VariablesSource
 
 if TYPE_CHECKING:
     from webrag.ingestion.logins.session import Login

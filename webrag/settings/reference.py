@@ -6,7 +6,7 @@ from pydantic.fields import FieldInfo
 
 from webrag.settings.explain import allowed_text
 from webrag.settings.model import Settings
-from webrag.settings.sources import ORIGINS, extra_of, is_secret, variable_names
+from webrag.settings.variables import ORIGINS, extra_of, is_secret, variable_names
 
 __all__ = ["SettingReference", "configuration_page", "env_example", "sections"]
 

@@ -43,7 +43,7 @@ from webrag.settings.fields import (
     Weights,
     setting,
 )
-from webrag.settings.sources import user_folder
+from webrag.settings.variables import user_folder
 
 __all__ = [
     "LOCAL_EMBEDDING_MODEL",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
-from webrag.settings.environment import has_display
+from webrag.settings.process_environment import has_display
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ import pytest
 from click.testing import Result
 
 from webrag.settings import Settings
-from webrag.settings.sources import ORIGINS
+from webrag.settings.variables import ORIGINS
 
 Run = Callable[..., Result]
 SECRETS = [

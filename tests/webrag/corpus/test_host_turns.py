@@ -18,7 +18,7 @@ from webrag.errors import FetchError
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.http.robots import RobotsAnswer
 from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.patience import patiently
+from webrag.ingestion.precedence import patiently
 from webrag.postgres.database import Database
 
 PAGE = "<html><body><p>Hello there.</p></body></html>"

@@ -14,7 +14,7 @@ from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import redacted
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings, load_settings
-from webrag.settings.sources import ORIGINS
+from webrag.settings.variables import ORIGINS
 
 SECRET = "sk-very-secret"
 

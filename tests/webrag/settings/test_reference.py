@@ -12,7 +12,7 @@ from webrag.orchestration.confidence import ZEROENTROPY
 from webrag.orchestration.models import ScoreProfile
 from webrag.settings import Settings, load_settings
 from webrag.settings.reference import configuration_page, env_example, sections
-from webrag.settings.sources import ORIGINS
+from webrag.settings.variables import ORIGINS
 
 ROOT = Path(__file__).parents[3]
 

@@ -29,7 +29,7 @@ from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache, RobotsRules
 from webrag.ingestion.http.status import retry_after_s
 from webrag.ingestion.logins.session import Logins, login_expired
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
-from webrag.ingestion.patience import is_patient
+from webrag.ingestion.precedence import is_patient
 from webrag.ingestion.quality import wall_of_answer
 
 __all__ = ["MAX_CRAWL_DELAY_S", "HostGate", "HttpFetcher", "SharedManners"]

@@ -63,7 +63,8 @@ _ANGLE: Final = re.compile(r"(?<!\\)(?<!\]\()<(?:(/?)([A-Za-z][A-Za-z0-9-]*+)([^
 _ANGLE_SIGN: Final = "\u2e22"
 # The fields that tools put before the text of a file; longer ones are none.
 _MAX_FRONT_MATTER: Final = 20_000
-_FIELD: Final = re.compile(r"[\w\"'-]+[ \t]*:|#")
+_FIELD: Final = re.compile(r"[\w\"'-]+[ \t]*[:=]|#|\[")
+_FRONT_MATTER_FENCES: Final = ("---", "+++")  # of YAML and TOML
 
 
 def parse_outline(text: str) -> Outline:
@@ -83,16 +84,17 @@ def parse_outline(text: str) -> Outline:
 
 
 def _front_matter_end(text: str) -> int:
-    """Where the fields that a file begins with, between two lines `---`, end; 0 without any."""
-    if not text.startswith("---"):
+    """Where the fields that a file begins with, between two lines `---` or `+++`, end; or 0."""
+    fence = text[:3]
+    if fence not in _FRONT_MATTER_FENCES:
         return 0
     first, *fields = text[:_MAX_FRONT_MATTER].splitlines(keepends=True)
-    if first.rstrip() != "---" or not fields or not _FIELD.match(fields[0]):
+    if first.rstrip() != fence or not fields or not _FIELD.match(fields[0]):
         return 0
     end = len(first)
     for line in fields:
         end += len(line)
-        if line.rstrip() == "---":
+        if line.rstrip() == fence:
             return end
     return 0
 
@@ -101,7 +103,7 @@ def _fenced(text: str, front: int) -> str:
     """The text with its front matter as code, which has no headings; offsets stay."""
     if not front:
         return text
-    closing = text.rindex("---", 0, front)
+    closing = text.rindex(text[:3], 0, front)
     return f"```{text[3:closing]}```{text[closing + 3 :]}"
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from webrag.settings.environment import forces_terminal, lent
+from webrag.settings.process_environment import forces_terminal, lent
 
 
 def test_lent_variables_are_gone_after_the_block_and_those_of_the_user_stay(
