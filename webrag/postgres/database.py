@@ -6,6 +6,7 @@ import selectors
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar, cast
 from weakref import WeakSet
@@ -195,6 +196,7 @@ class AsyncPools:
             pool = self._by_loop.get(loop)
             if pool is None:
                 pool = self._by_loop[loop] = self._make()
+                _close_before(loop, pool)
         await pool.open()
         return pool
 
@@ -213,6 +215,8 @@ class AsyncPools:
             elif loop.is_running():
                 closing = asyncio.run_coroutine_threadsafe(pool.close(_CLOSE_TIMEOUT_S), loop)
                 await asyncio.wrap_future(closing)
+            else:
+                await asyncio.to_thread(_close_idle, loop, pool)
 
     def _make(self) -> _Pool:
         async def check(connection: AsyncConnection[TupleRow]) -> None:
@@ -241,6 +245,38 @@ class AsyncPools:
             open=False,
         )
         return pool
+
+
+def _close_idle(loop: asyncio.AbstractEventLoop, pool: _Pool) -> None:
+    """Close the pool of a loop that does not run now, unless its tasks were cancelled already."""
+    if loop.is_running() or loop.is_closed() or not asyncio.all_tasks(loop):
+        return
+
+    def closed() -> None:
+        loop.run_until_complete(pool.close(_CLOSE_TIMEOUT_S))
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        closed()
+    else:  # two loops cannot run in one thread
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(closed).result()
+
+
+def _close_before(loop: asyncio.AbstractEventLoop, pool: _Pool) -> None:
+    """Have the pool closed when its loop is.
+
+    LlamaIndex closes loops of its own with tasks pending in them, which Python complains of once
+    they are collected; connections stay open until then. A loop tells nobody that it ends.
+    """
+    close = loop.close
+
+    def close_both() -> None:
+        _close_idle(loop, pool)
+        close()
+
+    vars(loop)["close"] = close_both
 
 
 def make_sync_pool(

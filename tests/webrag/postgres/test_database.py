@@ -310,6 +310,27 @@ async def test_each_event_loop_gets_its_own_pool(database: Database) -> None:
     assert (here, elsewhere, again) == (1, 1, 1)
 
 
+async def test_loop_that_is_closed_leaves_no_task_of_its_pool(database: Database) -> None:
+    loop = asyncio.new_event_loop()
+
+    await asyncio.to_thread(loop.run_until_complete, database.run(_read_one))
+    left = len(asyncio.all_tasks(loop))
+    loop.close()
+
+    assert left > 0
+    assert not asyncio.all_tasks(loop)
+
+
+async def test_closing_ends_the_pools_of_loops_that_rest(own_database: Database) -> None:
+    loop = asyncio.new_event_loop()
+    await asyncio.to_thread(loop.run_until_complete, own_database.run(_read_one))
+
+    await own_database.close()
+
+    assert not asyncio.all_tasks(loop)
+    loop.close()
+
+
 async def test_closed_database_opens_again(database: Database) -> None:
     await database.open()
     await database.close()
