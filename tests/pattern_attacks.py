@@ -113,7 +113,7 @@ def _patterns_in(
     elif isinstance(value, tuple | list | set | frozenset):
         inside = enumerate(value)
     elif isinstance(value, type) and value.__module__.startswith(PACKAGES):
-        inside = vars(value).items()
+        inside = tuple(vars(value).items())
     if depth < 4:
         for key, item in inside:
             yield from _patterns_in(f"{place}[{key!r}]", item, depth + 1)

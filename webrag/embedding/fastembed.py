@@ -37,6 +37,7 @@ _POOLING = {
     "pooling_mode_cls_token": PoolingType.CLS,
     "pooling_mode_lasttoken": PoolingType.LAST_TOKEN,
 }
+_LONG_ENOUGH = 512  # tokens of a model; chunks of the default size are hardly ever longer
 
 
 class PrefixedFastEmbed(FastEmbedEmbedding):
@@ -74,12 +75,16 @@ class PrefixedFastEmbed(FastEmbedEmbedding):
             return
         if any(each.overflowing for each in tokenizer.encode_batch(texts)):
             self._has_warned = True
+            read = tokenizer.truncation["max_length"]
             _log.warning(
                 "Some chunks are longer than the %d tokens that the embedding model %s reads: what"
-                " lies beyond is found by its words only. A model that reads 512 tokens avoids it,"
-                " or EMBEDDING_TOKENIZER_KIND=huggingface with this model's tokenizer.",
-                tokenizer.truncation["max_length"],
+                " lies beyond is found by its words only. %s with"
+                " EMBEDDING_TOKENIZER_KIND=huggingface and this model's tokenizer.",
+                read,
                 self.model_name,
+                "Chunks are measured in its own tokens"
+                if read >= _LONG_ENOUGH
+                else f"Take a model that reads {_LONG_ENOUGH} tokens, or measure chunks in its own",
             )
 
 
