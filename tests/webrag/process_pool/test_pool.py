@@ -21,6 +21,9 @@ def make(setup):
 def echo(setup, rest):
     return f"{setup} {rest} {os.getpid()}".encode()
 
+def variable(setup, rest):
+    return os.environ.get(rest, "unset").encode()
+
 def hang(setup, rest):
     while True:
         pass
@@ -68,6 +71,17 @@ async def test_one_process_does_several_jobs(pool: WorkerPool) -> None:
 
     assert first.split()[2:] == other.split()[2:]
     assert other.startswith(b"other page")
+
+
+@pytest.mark.parametrize(("given", "seen"), [(None, b"1"), ("0", b"0")])
+async def test_onnx_runtime_in_a_process_reports_to_nobody_unless_the_user_says_so(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, given: str | None, seen: bytes
+) -> None:
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    if given is not None:
+        monkeypatch.setenv("ORT_DISABLE_TELEMETRY", given)
+
+    assert await pool.run(JOB, b"variable ORT_DISABLE_TELEMETRY", about="x") == seen
 
 
 @pytest.mark.parametrize(
