@@ -95,6 +95,8 @@ class PageAcquirer:
         index: Stores one.
         corpus: What is stored already.
         recrawl_after_s: Age from which a stored page is asked for again; None for never.
+        prepare: Called before a page is asked for that is not stored, to make ready meanwhile
+            what will convert and cut it.
     """
 
     def __init__(
@@ -104,11 +106,13 @@ class PageAcquirer:
         corpus: Corpus,
         *,
         recrawl_after_s: float | None = None,
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._ingestion = ingestion
         self._index_page = index
         self._corpus = corpus
         self._recrawl_after_s = recrawl_after_s
+        self._prepare = prepare
         self._flights: dict[_Key, _Flight] = {}
 
     async def acquire(
@@ -244,6 +248,8 @@ class PageAcquirer:
             stored = await self._labelled(stored, request)
         if stored is not None and self._is_fresh(stored, request):
             return stored.acquired(url, "stored")
+        if stored is None:
+            self._prepare()
         asked_at = datetime.now(UTC)
         try:
             answer = await self._ingestion.ingest(

@@ -78,6 +78,9 @@ class WorkerCutter:
         parser: Gives what makes nodes of chunks; its sizes are those of `setup`.
         setup: How a process cuts.
         timeout_s: Time that cutting a page may take, and analysing its words.
+
+    Attributes:
+        job: What a process cuts by.
     """
 
     def __init__(
@@ -91,14 +94,14 @@ class WorkerCutter:
         self._timeout_s = timeout_s
         self._workers = workers
         self._parser = parser
-        self._cutting = Job("webrag.corpus.page_worker:make_cutter", setup.to_bytes())
+        self.job = Job("webrag.corpus.page_worker:make_cutter", setup.to_bytes())
 
     async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
         """As `PageCutter.rows`."""
         request = CutRequest(document.markdown, document.html, document.url)
         try:
             cut = await self._workers.run(
-                self._cutting,
+                self.job,
                 request.to_bytes(),
                 about=f"{document.url} (cutting it)",
                 timeout_s=self._timeout_s,

@@ -32,6 +32,10 @@ class ExtractionPool:
         self.workers = WorkerPool(workers, timeout_s)
         self._timeout_s = timeout_s
 
+    def prepare(self, *others: Job) -> None:
+        """Start the processes, one for converting and one for each other job, if none has been."""
+        self.workers.prepare([_JOB, *others])
+
     async def extract(self, page: FetchedPage) -> NormalizedDocument:
         """Convert one page.
 

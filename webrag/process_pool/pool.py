@@ -12,12 +12,12 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from webrag.concurrency import settled
 from webrag.process_pool.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
@@ -115,6 +115,10 @@ class _Worker:
         if self._read() != READY:
             raise _WorkerDied("it did not start")
 
+    def start(self, job: Job) -> None:
+        self.wait_ready()
+        self.prepare(job)
+
     def is_prepared(self, job: Job) -> bool:
         return job in self._prepared
 
@@ -174,6 +178,14 @@ class _Worker:
         return payload
 
 
+class _Starting(NamedTuple):
+    """A process that gets ready for a job before there is work for it."""
+
+    worker: _Worker
+    job: Job
+    future: "Future[None]"
+
+
 class WorkerPool:
     """Works in up to `workers` processes, started when first needed.
 
@@ -191,9 +203,24 @@ class WorkerPool:
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(workers)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="webrag-worker")
+        self._workers = workers
         self._idle: list[_Worker] = []
+        self._starting: list[_Starting] = []
+        self._has_started = False
         self._busy: set[_Worker] = set()
         self._is_closed = False
+
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Start a process for each of the first jobs, while what they are for is on its way.
+
+        A process takes up to half a second to start. Once any was started this does nothing.
+        """
+        if self._has_started or self._is_closed:
+            return
+        self._has_started = True
+        for job in jobs[: self._workers]:
+            worker = _Worker()
+            self._starting.append(_Starting(worker, job, self._threads.submit(worker.start, job)))
 
     async def run(
         self, job: Job, payload: bytes, *, about: str, timeout_s: float | None = None
@@ -232,6 +259,11 @@ class WorkerPool:
         self._is_closed = True
         for worker in self._busy:
             worker.kill()
+        for starting in self._starting:
+            starting.worker.kill()
+        await settled([asyncio.wrap_future(each.future) for each in self._starting])
+        self._idle += [each.worker for each in self._starting]
+        self._starting.clear()
         loop = asyncio.get_running_loop()
         while self._idle:
             await loop.run_in_executor(self._threads, self._idle.pop().close)
@@ -242,7 +274,7 @@ class WorkerPool:
             raise RuntimeError("the pool of worker processes is closed")
 
     async def _answer(self, job: Job, payload: bytes, limit_s: float) -> bytes:
-        worker = self._idle.pop() if self._idle else await self._started()
+        worker = await self._worker_for(job)
         if not worker.is_prepared(job):
             await self._in_time(worker, worker.prepare, _START_TIMEOUT_S, job)
         try:
@@ -259,9 +291,22 @@ class WorkerPool:
             self._idle.append(worker)
         return answer
 
-    async def _started(self) -> _Worker:
+    async def _worker_for(self, job: Job) -> _Worker:
+        """One that is prepared for the job if there is any, else any, else a new one."""
+        if self._idle:
+            known = (at for at, each in enumerate(self._idle) if each.is_prepared(job))
+            return self._idle.pop(next(known, -1))
+        if self._starting:
+            known = (at for at, each in enumerate(self._starting) if each.job == job)
+            return await self._ready(self._starting.pop(next(known, -1)))
+        self._has_started = True
         worker = _Worker()
         await self._in_time(worker, worker.wait_ready, _START_TIMEOUT_S)
+        return worker
+
+    async def _ready(self, starting: _Starting) -> _Worker:
+        worker = starting.worker
+        await self._in_time(worker, starting.future.result, _START_TIMEOUT_S)
         return worker
 
     async def _in_time(

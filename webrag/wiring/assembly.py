@@ -163,7 +163,13 @@ async def assemble(
     async def index(document: "NormalizedDocument", *, depth: int) -> "AcquiredPage":
         return await indexer().index(document, depth=depth)
 
-    acquirer = PageAcquirer(ingestion, index, corpus, recrawl_after_s=settings.recrawl_after)
+    acquirer = PageAcquirer(
+        ingestion,
+        index,
+        corpus,
+        recrawl_after_s=settings.recrawl_after,
+        prepare=lambda: pool.prepare(storage.cutter(pool.workers).job),
+    )
     ranks, profile = await asyncio.to_thread(choose_reranker, settings, bundled, *reranker)
     await _entered(stack, ranks)
     llm = await asyncio.to_thread(choose_answer_llm, settings)
@@ -309,6 +315,7 @@ async def _storage(settings: Settings, stack: AsyncExitStack, bundled: BundledMo
             tokenizer=tokenize, parent_tokens=sizes.parent_tokens, child_tokens=sizes.child_tokens
         )
 
+    @cache
     def cutter(workers: WorkerPool) -> "WorkerCutter":
         from llama_index.node_parser.webrag import ChunkSizes
 

@@ -5,11 +5,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.processes import children
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.models import FetchedPage
@@ -17,22 +17,6 @@ from webrag.ingestion.models import FetchedPage
 MakePage = Callable[..., FetchedPage]
 # Quadratic in the converter, and yet nothing a scan can tell from a real page.
 SLOW = "<table>" + "<tr><td>a<td>b<sup>2</sup>" * 300_000
-
-
-def children() -> set[int]:
-    """Processes this one has started and that still run."""
-    tasks = Path(f"/proc/{os.getpid()}/task")
-    if tasks.exists():
-        return {pid for task in tasks.iterdir() for pid in _children_of(task)}
-    command = ["pgrep", "-P", str(os.getpid()), "-f", "webrag.process_pool"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return {int(pid) for pid in listed.split()}
-
-
-def _children_of(task: Path) -> list[int]:
-    with suppress(FileNotFoundError):  # the thread has ended since it was listed
-        return [int(pid) for pid in (task / "children").read_text().split()]
-    return []
 
 
 async def test_page_is_converted_in_another_process(

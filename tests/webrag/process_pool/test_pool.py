@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import children
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 JOBS = """
@@ -112,6 +113,34 @@ async def test_unforeseen_failure_is_logged_with_its_traceback(
 
     assert "https://a.test/page" in caplog.text
     assert 'raise LookupError("nobody foresaw this")' in caplog.text
+
+
+async def test_prepared_process_does_the_first_work_of_its_job(pool: WorkerPool) -> None:
+    before = children()
+    pool.prepare([JOB])
+    (prepared,) = children() - before
+
+    first, second = [await pool.run(JOB, b"echo page", about="x") for _ in range(2)]
+    pool.prepare([JOB])
+
+    assert first == second
+    assert int(first.split()[-1]) == prepared
+    assert children() - before == {prepared}
+
+
+async def test_pool_that_is_closed_while_a_process_starts_leaves_none(pool: WorkerPool) -> None:
+    before = children()
+    pool.prepare([JOB])
+
+    await pool.aclose()
+
+    assert children() <= before
+
+
+async def test_process_that_cannot_be_prepared_is_replaced(pool: WorkerPool) -> None:
+    pool.prepare([Job("no_such_module:make")])
+
+    assert (await pool.run(JOB, b"echo page", about="x")).startswith(b"set-up page ")
 
 
 async def test_process_that_took_much_memory_is_replaced(pool: WorkerPool) -> None:
