@@ -96,6 +96,21 @@ class _Commands(click.Group):
         return super().get_command(ctx, cmd_name)
 
     @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx), 1)
+            if not near:
+                raise
+            said = f"{error.message} Did you mean {near[0]!r}?"
+            raise click.UsageError(said, ctx) from error
+
+    @override
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(dict.fromkeys([*_HOMES, *self.commands]))
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, unquote, unquote_to_bytes
 
@@ -187,6 +188,7 @@ def _file_address(url: URL) -> str:
     return result
 
 
+@lru_cache(maxsize=8_192)  # each round asks about every link again
 def site_of(url: str) -> str:
     """The `host` or `host:port` of a canonical URL, in lower case, without a leading `www.`.
 

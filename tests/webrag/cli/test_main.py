@@ -193,6 +193,16 @@ def test_verbose_shows_where_an_error_happened(
     assert "Traceback (most recent call last)" in webrag("fail", "--verbose").stderr
 
 
+@pytest.mark.parametrize(("typed", "said"), [("serch", " Did you mean 'search'?"), ("xyzzy", "")])
+def test_command_that_does_not_exist_is_told_its_nearest_neighbour(
+    typed: str, said: str, webrag: Run
+) -> None:
+    result = webrag(typed, "words")
+
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f"No such command '{typed}'.{said}\n")
+
+
 def test_interrupt_ends_with_code_130(webrag: Run, added_command: Callable[..., None]) -> None:
     added_command(failing(KeyboardInterrupt()))
 
