@@ -27,6 +27,7 @@ __all__ = [
     "BUNDLED_MODEL_NAME",
     "BundledModel",
     "BundledVectors",
+    "TokenTable",
     "WordTokens",
 ]
 Numbers = NDArray[np.int64]
