@@ -63,6 +63,7 @@ async def lift_timeouts(connection: AsyncConnection[Any]) -> None:
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 5.0
+_POOLS = "_webrag_pools"  # of an event loop
 
 # pgvector may live in a schema of its own that is not on the search path; its operators and
 # operator classes cannot be written with a schema in every place.
@@ -270,13 +271,21 @@ def _close_before(loop: asyncio.AbstractEventLoop, pool: _Pool) -> None:
     LlamaIndex closes loops of its own with tasks pending in them, which Python complains of once
     they are collected; connections stay open until then. A loop tells nobody that it ends.
     """
+    pools: list[_Pool] | None = vars(loop).get(_POOLS)
+    if pools is not None:  # a long-lived loop may see thousands, one after the other
+        pools[:] = [*(each for each in pools if not each.closed), pool]
+        return
+    kept = vars(loop)[_POOLS] = [pool]
     close = loop.close
 
-    def close_both() -> None:
-        _close_idle(loop, pool)
-        close()
+    def close_all() -> None:
+        try:
+            for each in kept:
+                _close_idle(loop, each)
+        finally:
+            close()
 
-    vars(loop)["close"] = close_both
+    vars(loop)["close"] = close_all
 
 
 def make_sync_pool(

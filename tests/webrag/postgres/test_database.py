@@ -1,9 +1,11 @@
 """Connections: pooled per loop, consistent, back after a lost server, clear when they fail."""
 
 import asyncio
+import gc
 import os
 import signal
 import uuid
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -319,6 +321,29 @@ async def test_loop_that_is_closed_leaves_no_task_of_its_pool(database: Database
 
     assert left > 0
     assert not asyncio.all_tasks(loop)
+
+
+async def test_loop_is_told_once_of_all_its_pools_and_keeps_no_closed_one(
+    postgres_dir: Path,
+) -> None:
+    loop = asyncio.new_event_loop()
+    seen = []
+
+    async def use() -> None:
+        for _ in range(3):
+            opened = Database(DatabaseConfig(data_dir=postgres_dir))
+            await opened.run(_read_one)
+            pool = await opened._pools.current()
+            seen.append((loop.close, weakref.ref(pool)))
+            del pool
+            await opened.close()
+
+    await asyncio.to_thread(loop.run_until_complete, use())
+    gc.collect()
+
+    assert len({close for close, _ in seen}) == 1
+    assert [pool() is None for _, pool in seen] == [True, True, False]
+    loop.close()
 
 
 async def test_closing_ends_the_pools_of_loops_that_rest(own_database: Database) -> None:
