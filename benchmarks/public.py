@@ -1,7 +1,7 @@
 """Two public retrieval benchmarks through the product, beside BM25 in the same run.
 
 Usage: python benchmarks/public.py FOLDER [--only scifact|docsearch] [--without SITE]...
-           [--models NAME]... [--save FILE] [--compare FILE]
+           [--models NAME]... [--wordings FILE] [--save FILE] [--compare FILE]
 
 FOLDER holds `scifact/` (corpus.jsonl, queries.jsonl, qrels.tsv: BEIR's) and `docsearch/`
 (questions.jsonl, url_map.json, pages/: the search evaluation of docs-mcp-server). Every document
@@ -9,16 +9,19 @@ is ingested as a page by a page source that reads FOLDER, under its public addre
 collection of its own that is dropped afterwards; every question is one `search`, within its
 library for docsearch, with the combinations of WEBRAG_MODELS that --models names, `bundled` without
 it. Another setting that names a model wins, so that EMBEDDING_MODEL may be the folder that
-the embedding of `small` is in. --without leaves a library out, pages and questions. BM25 is bm25s
+the embedding of `small` is in. --without leaves a library out, pages and questions. --wordings asks
+only the questions that FILE (JSON Lines with `id` and `phrasings`, as for `webrag eval`) has other
+wordings of, each once without and once with them, of the same collection. BM25 is bm25s
 (k1 1.5, b .75, English stop words, Snowball stems), over whole abstracts for scifact and over
 whole pages for docsearch.
 
 Measures are those of the sets: nDCG@10 over documents; MRR, recall@5 and nDCG@5 over five passages
 named by their page, where a repeated page keeps its place and earns nothing. Intervals are 95% by
 bootstrap over questions, p is that of the paired permutation test that `webrag compare` uses, of
-each combination against BM25 and against the one named first. --save writes the scores of each
-question. --compare reads such a file and ends with 1 where a mean of a combination fell by more
-than .005 and the paired test says that this is no chance (p < .05).
+each combination against BM25 and against the one named first, and of each with wordings against
+the same without. --save writes the scores of each question. --compare reads such a file and ends
+with 1 where a mean of a combination fell by more than .005 and the paired test says that this is
+no chance (p < .05).
 """
 
 import argparse
@@ -30,7 +33,7 @@ import sys
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,6 +53,7 @@ Scores = dict[str, dict[str, float]]  # question to measure to value
 LOSS = 0.005
 BATCH = 200
 SCIFACT = "https://scifact.example/"
+WORDED = "+wordings"
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Question:
     text: str
     gold: dict[str, int]
     site: str
+    wordings: tuple[str, ...] = ()
 
 
 class Folder:
@@ -155,6 +160,12 @@ def without(
     return Folder(pages), [each for each in questions if each.site not in sites]
 
 
+def worded(questions: Sequence[Question], file: Path) -> list[Question]:
+    """Those questions that the file has wordings of, with them."""
+    found = {each["id"]: tuple(each["phrasings"]) for each in read_lines(file)}
+    return [replace(each, wordings=found[each.id]) for each in questions if each.id in found]
+
+
 SETS = {
     "scifact": (load_scifact, score_scifact),
     "docsearch": (load_docsearch, score_docsearch),
@@ -163,9 +174,11 @@ SETS = {
 
 async def product_results(
     models: str, source: Folder, questions: Sequence[Question]
-) -> dict[str, list[str]]:
+) -> dict[str, dict[str, list[str]]]:
+    """What is found, by system: the combination, and the same with wordings where there are any."""
     settings = load_settings(models=models, collection=f"public_{uuid.uuid4().hex[:8]}")
     results = {}
+    systems = [models, models + WORDED] if any(each.wordings for each in questions) else [models]
     async with WebRAG(settings, page_source=source) as rag:
         try:
             urls = list(source.pages)
@@ -174,14 +187,21 @@ async def product_results(
                 for url, reason in report.failed.items():
                     print(f"left out: {url}: {reason}", file=sys.stderr)
                 print(f"{start + len(report.pages)} of {len(urls)} pages", file=sys.stderr)
-            for each in questions:
-                result = await rag.search(each.text, sites=each.site, top_k=20)
-                ranked = sorted(result.chunks, key=lambda item: -item.reranked_score)
-                found = [item.chunk.source_url for item in ranked if not item.is_locality_expanded]
-                results[each.id] = found
+            for system in systems:
+                is_worded = system.endswith(WORDED)
+                results[system] = {
+                    each.id: await found(rag, each, each.wordings if is_worded else ())
+                    for each in questions
+                }
         finally:
             await rag.drop_collection()
     return results
+
+
+async def found(rag: WebRAG, question: Question, wordings: Sequence[str]) -> list[str]:
+    result = await rag.search(question.text, wordings=wordings, sites=question.site, top_k=20)
+    ranked = sorted(result.chunks, key=lambda item: -item.reranked_score)
+    return [item.chunk.source_url for item in ranked if not item.is_locality_expanded]
 
 
 def bm25_results(source: Folder, questions: Sequence[Question]) -> dict[str, list[str]]:
@@ -219,8 +239,10 @@ def report(name: str, systems: dict[str, Scores]) -> None:
             values = [score[measure] for score in scores.values()]
             low, high = bootstrap_interval(values)
             mean = float(np.mean(values))
-            print(f"{name:9} {measure:8} {system:8} {mean:.3f} [{low:.3f}, {high:.3f}]")
-        for one, other in [(each, bm25) for each in ours] + [(each, ours[0]) for each in ours[1:]]:
+            print(f"{name:9} {measure:8} {system:16} {mean:.3f} [{low:.3f}, {high:.3f}]")
+        pairs = [(each, bm25) for each in ours] + [(each, ours[0]) for each in ours[1:]]
+        pairs += [(each + WORDED, each) for each in ours if each + WORDED in ours]
+        for one, other in dict.fromkeys(pairs):
             p = permutation_test(differences(systems[one], systems[other], measure))
             print(f"{name:9} {measure:8} {one} against {other}: p {p:.4f}")
 
@@ -233,7 +255,7 @@ def has_regressed(name: str, ours: Scores, before: Scores) -> bool:
         lost = mean < -LOSS and p < 0.05
         found |= lost
         verdict = "regression" if lost else "no regression"
-        print(f"{name:18} {measure:8} change {mean:+.3f}, p {p:.4f}: {verdict}")
+        print(f"{name:26} {measure:8} change {mean:+.3f}, p {p:.4f}: {verdict}")
     return found
 
 
@@ -243,6 +265,7 @@ async def main() -> int:
     parser.add_argument("--only", choices=sorted(SETS))
     parser.add_argument("--without", action="append", default=[], metavar="SITE")
     parser.add_argument("--models", action="append", choices=list(COMBINATIONS))
+    parser.add_argument("--wordings", type=Path)
     parser.add_argument("--save", type=Path)
     parser.add_argument("--compare", type=Path)
     options = parser.parse_args()
@@ -251,14 +274,20 @@ async def main() -> int:
     for name in [options.only] if options.only else sorted(SETS):
         load, score = SETS[name]
         source, questions = without(options.without, *load(options.folder / name))
-        runs = {each: await product_results(each, source, questions) for each in models}
+        if options.wordings:
+            questions = worded(questions, options.wordings)
+            if not questions:
+                parser.error(f"{options.wordings} has no wordings of the questions of {name}")
+        runs = {}
+        for each in models:
+            runs |= await product_results(each, source, questions)
         runs["BM25"] = bm25_results(source, questions)
         systems = {
             system: {each.id: score(found[each.id], each.gold) for each in questions}
             for system, found in runs.items()
         }
         report(name, systems)
-        saved[name] = {each: systems[each] for each in models}
+        saved[name] = {each: scores for each, scores in systems.items() if each != "BM25"}
     if options.save:
         options.save.write_text(json.dumps(saved, indent=1, sort_keys=True) + "\n", "utf-8")
     if not options.compare:
