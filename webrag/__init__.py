@@ -1,5 +1,6 @@
 """Research memory for reasoning models: evidence from the web, verbatim, located and linked."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,11 @@ __all__ = [
     "__version__",
     "load_settings",
 ]
+
+# ONNX Runtime, which fastembed and markitdown load, reports each process to its maker (from 1.29
+# on) unless this is set before; a value of the user's own stays. Here, as every import of ours
+# begins here.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __version__ = "0.1.0"
 

@@ -1,6 +1,7 @@
 """The searched table as a LlamaIndex vector store. Does no reranking or fetching."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -15,6 +16,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.vector_stores.postgres import PGVectorStore
 from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
 from typing_extensions import override
 
 from webrag.concurrency import in_background, run_in_loop
@@ -286,6 +288,12 @@ class CorpusVectorStore(PGVectorStore):
                 f"table_name is {table_name!r}; a collection's searched table is always "
                 f"{_TABLE!r}. Choose another schema_name for another corpus."
             )
+        _check_names("CorpusVectorStore", kwargs, PGVectorStore.__init__)
+        if database is not None and not isinstance(database, Database):
+            raise ConfigurationError(
+                f"database is {type(database).__name__}, not a webrag Database; a database's name"
+                " belongs into connection_string, or to CorpusVectorStore.from_params."
+            )
         given = database or _database_of(connection_string, schema_name or "webrag")
         super().__init__(
             connection_string=connection_string,
@@ -297,6 +305,50 @@ class CorpusVectorStore(PGVectorStore):
         )
         self._collection = StoreCollection(given, (embedding_model, embed_dim))
         self._owns_database = database is None
+
+    @classmethod
+    @override
+    def from_params(
+        cls,
+        host: str | None = None,
+        port: int | str | None = None,
+        database: str | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        table_name: str | None = None,
+        schema_name: str | None = None,
+        connection_string: str | URL | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Self:
+        """Give the store of a collection on a server.
+
+        Args:
+            host: The server's name or address; or pass `connection_string`.
+            port: 5432 without it.
+            database: The server's database.
+            user: Left out, the server's own rule decides, as with `password`.
+            password: Any characters; they need no quoting here.
+            table_name: Always "children".
+            schema_name: The collection, "webrag" without it.
+            connection_string: URL of the server, in place of the five above.
+            args: None are taken.
+            kwargs: Those of `CorpusVectorStore`.
+
+        Raises:
+            ConfigurationError: An argument is missing, unknown or cannot be used.
+        """
+        if args:
+            raise ConfigurationError(
+                "CorpusVectorStore.from_params takes what follows connection_string by name only."
+            )
+        _check_names("CorpusVectorStore.from_params", kwargs, PGVectorStore.from_params, _OWN)
+        return cls(
+            connection_string or _server_url(host, port, database, user, password),
+            table_name=table_name,
+            schema_name=schema_name,
+            **kwargs,
+        )
 
     @classmethod
     def from_database(
@@ -461,10 +513,52 @@ class CorpusVectorStore(PGVectorStore):
             raise
 
 
+_OWN = ("embedding_model",)  # what PGVectorStore does not know
+
+
+def _check_names(
+    called: str, given: Iterable[str], known: Callable[..., Any], own: Sequence[str] = ()
+) -> None:
+    names = [name for name in inspect.signature(known).parameters if name != "self"]
+    allowed = sorted({*names, *own})
+    for name in given:
+        if name not in allowed:
+            raise ConfigurationError(
+                f"{called} has no argument {name!r}; it takes {', '.join(allowed)}."
+            )
+
+
+def _server_url(
+    host: str | None,
+    port: int | str | None,
+    database: str | None,
+    user: str | None,
+    password: str | None,
+) -> URL:
+    missing = [name for name, value in (("host", host), ("database", database)) if not value]
+    if missing:
+        raise ConfigurationError(
+            f"CorpusVectorStore.from_params needs {' and '.join(missing)}, or a connection_string"
+            " such as postgresql://user:password@host:5432/database."
+        )
+    number = str(port or 5432)
+    if not (number.isascii() and number.isdigit() and 0 < int(number) < 65536):
+        raise ConfigurationError(f"port is {number!r}; it must be a number from 1 to 65535.")
+    return URL.create("postgresql", user, password, host, int(number), database)
+
+
 def _database_of(connection_string: str | URL | None, collection: str) -> Database:
     if connection_string is None:
         raise ConfigurationError("CorpusVectorStore needs a connection_string or a database.")
-    url = make_url(connection_string)
+    try:
+        url = make_url(connection_string)
+    except (ArgumentError, ValueError):  # neither repeats what was given: it may hold a password
+        url = None
+    if url is None or url.get_backend_name() not in ("postgresql", "postgres"):
+        raise ConfigurationError(
+            "connection_string is no PostgreSQL URL; it looks like"
+            " postgresql://user:password@host:5432/database."
+        )
     dsn = url.set(drivername="postgresql").render_as_string(hide_password=False)
     # An external server needs no folder.
     return Database(DatabaseConfig(url=dsn, data_dir=Path(), collection=collection))

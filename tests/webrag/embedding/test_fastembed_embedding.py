@@ -1,5 +1,7 @@
 """Folders are made known to the real fastembed; nothing is loaded, so their files may be empty."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -90,3 +92,31 @@ def test_folder_without_a_network_is_told_apart(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="holds no ONNX network"):
         register_folder(folder)
+
+
+_AT_FIRST_IMPORT = """
+import os, sys
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "onnxruntime":
+            print(os.environ.get("ORT_DISABLE_TELEMETRY"))
+            sys.exit()
+
+sys.meta_path.insert(0, Watch())
+import webrag.embedding.fastembed
+"""
+
+
+def test_onnx_runtime_is_told_to_report_to_nobody_before_it_is_imported() -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
+
+    ran = subprocess.run(
+        [sys.executable, "-c", _AT_FIRST_IMPORT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout.strip() == "1"

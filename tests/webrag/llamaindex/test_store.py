@@ -276,6 +276,46 @@ def test_another_table_is_refused() -> None:
         CorpusVectorStore("postgresql://localhost/x", table_name="other")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "needs host and database, or a connection_string"),
+        ({"host": "localhost"}, "needs database, or"),
+        ({"host": "h", "database": "d", "port": "abc"}, "port is 'abc'; it must be a number"),
+        ({"hots": "localhost"}, "no argument 'hots'; it takes .*host, "),
+        ({"connection_string": "secret"}, "^connection_string is no PostgreSQL URL; it looks"),
+        ({"connection_string": "mysql://h/x"}, "^connection_string is no PostgreSQL URL; it looks"),
+        ({"connection_string": "postgresql://h:x/d"}, "^connection_string is no PostgreSQL URL"),
+    ],
+)
+def test_parameters_that_name_no_server_are_refused_in_a_sentence(
+    given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        CorpusVectorStore.from_params(**given)
+
+
+def test_parameters_need_no_quoting_and_no_port() -> None:
+    store = CorpusVectorStore.from_params("h", database="d", user="me", password="p@ss/word")
+
+    assert store.client.config.url == "postgresql://me:p%40ss%2Fword@h:5432/d"
+    assert store.client.config.collection == "webrag"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"connection_string": "postgresql://h/x", "hots": 1}, "no argument 'hots'"),
+        ({"database": "x"}, "database is str, not a webrag Database"),
+    ],
+)
+def test_wrong_arguments_of_the_store_are_refused_in_a_sentence(
+    given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        CorpusVectorStore(**given)
+
+
 async def test_zero_vector_is_found_last_with_similarity_zero(store: CorpusVectorStore) -> None:
     blank = node("blank")
     blank.embedding = [0.0] * DIMENSIONS
