@@ -167,7 +167,16 @@ class WebRAGToolSpec(BaseToolSpec):
 
     @override
     def to_tool_list(self, *args: Any, **kwargs: Any) -> list[FunctionTool]:
-        """The tools, with descriptions that are not indented like source code."""
+        """The tools, with descriptions that are not indented like source code.
+
+        Raises:
+            InputError: `spec_functions` names a tool that there is not.
+        """
+        asked = args[0] if args else kwargs.get("spec_functions")
+        for name in asked or ():
+            if name not in self.spec_functions:
+                known = ", ".join(map(str, self.spec_functions))
+                raise InputError(f"There is no tool {name!r}; there are {known}.")
         tools = super().to_tool_list(*args, **kwargs)
         for tool in tools:
             signature, _, text = tool.metadata.description.partition("\n")

@@ -42,6 +42,11 @@ def test_the_tools_are_those_of_the_server(tools: dict[str, FunctionTool]) -> No
     assert list(tools) == ["answer", "search", "ingest", "ingest_site", "status", "read", "verify"]
 
 
+def test_a_tool_that_there_is_not_is_refused_with_those_there_are(rag: WebRAG) -> None:
+    with pytest.raises(InputError, match="no tool 'answr'; there are answer, search, "):
+        WebRAGToolSpec(rag).to_tool_list(spec_functions=["answr"])
+
+
 async def test_a_crawled_site_is_listed_and_can_be_read(
     tools: dict[str, FunctionTool], static_site: Any
 ) -> None:
