@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType, SimpleNamespace
@@ -825,6 +826,7 @@ def test_every_number_that_the_settings_fill_is_read(config: type[BaseModel]) ->
     assert set(config.model_fields) - read_names() == set()
 
 
+@cache
 def read_names() -> set[str]:
     return {
         node.attr
