@@ -47,8 +47,6 @@ _PASSED_ON = (
     "TMP",
     "TMPDIR",
 )
-# ONNX Runtime, which markitdown loads, reads this when imported; a value of the user's own stays.
-_UNREPORTED = {"ORT_DISABLE_TELEMETRY": "1"}
 # One thread does what there is to do; memory of more would count against the limit.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
@@ -340,7 +338,7 @@ def _failure(found: dict[str, Any], about: str) -> WorkFailedError:
 
 def _worker_environment() -> dict[str, str]:
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return _UNREPORTED | passed_on | _SINGLE_THREADED | token_tables()
+    return passed_on | _SINGLE_THREADED | token_tables()
 
 
 def token_tables() -> dict[str, str]:

@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -27,19 +25,3 @@ def test_colours_that_are_forced_make_a_terminal_of_a_pipe(
     assert not forces_terminal()
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert forces_terminal()
-
-
-@pytest.mark.parametrize(("given", "seen"), [(None, "1"), ("0", "0")])
-def test_onnx_runtime_reports_to_nobody_unless_the_user_says_so(
-    given: str | None, seen: str
-) -> None:
-    environment = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
-    if given is not None:
-        environment["ORT_DISABLE_TELEMETRY"] = given
-    program = "import os, webrag.settings; print(os.environ['ORT_DISABLE_TELEMETRY'])"
-
-    ran = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-
-    assert ran.stdout.strip() == seen
