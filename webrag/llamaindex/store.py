@@ -288,7 +288,7 @@ class CorpusVectorStore(PGVectorStore):
                 f"table_name is {table_name!r}; a collection's searched table is always "
                 f"{_TABLE!r}. Choose another schema_name for another corpus."
             )
-        _check_names("CorpusVectorStore", kwargs, PGVectorStore.__init__)
+        _check_names("CorpusVectorStore", kwargs, PGVectorStore.__init__, type(self).__init__)
         if database is not None and not isinstance(database, Database):
             raise ConfigurationError(
                 f"database is {type(database).__name__}, not a webrag Database; a database's name"
@@ -342,7 +342,9 @@ class CorpusVectorStore(PGVectorStore):
             raise ConfigurationError(
                 "CorpusVectorStore.from_params takes what follows connection_string by name only."
             )
-        _check_names("CorpusVectorStore.from_params", kwargs, PGVectorStore.from_params, _OWN)
+        _check_names(
+            "CorpusVectorStore.from_params", kwargs, PGVectorStore.from_params, cls.__init__
+        )
         return cls(
             connection_string or _server_url(host, port, database, user, password),
             table_name=table_name,
@@ -513,14 +515,9 @@ class CorpusVectorStore(PGVectorStore):
             raise
 
 
-_OWN = ("embedding_model",)  # what PGVectorStore does not know
-
-
-def _check_names(
-    called: str, given: Iterable[str], known: Callable[..., Any], own: Sequence[str] = ()
-) -> None:
-    names = [name for name in inspect.signature(known).parameters if name != "self"]
-    allowed = sorted({*names, *own})
+def _check_names(called: str, given: Iterable[str], *known: Callable[..., Any]) -> None:
+    names = {name for each in known for name in inspect.signature(each).parameters}
+    allowed = sorted(names - {"args", "cls", "kwargs", "self"})
     for name in given:
         if name not in allowed:
             raise ConfigurationError(
