@@ -178,7 +178,9 @@ async def product_results(
     """What is found, by system: the combination, and the same with wordings where there are any."""
     settings = load_settings(models=models, collection=f"public_{uuid.uuid4().hex[:8]}")
     results = {}
-    systems = [models, models + WORDED] if any(each.wordings for each in questions) else [models]
+    systems = {models: False}
+    if any(each.wordings for each in questions):
+        systems[models + WORDED] = True
     async with WebRAG(settings, page_source=source) as rag:
         try:
             urls = list(source.pages)
@@ -187,10 +189,9 @@ async def product_results(
                 for url, reason in report.failed.items():
                     print(f"left out: {url}: {reason}", file=sys.stderr)
                 print(f"{start + len(report.pages)} of {len(urls)} pages", file=sys.stderr)
-            for system in systems:
-                is_worded = system.endswith(WORDED)
+            for system, is_worded in systems.items():
                 results[system] = {
-                    each.id: await found(rag, each, each.wordings if is_worded else ())
+                    each.id: await ranked_urls(rag, each, each.wordings if is_worded else ())
                     for each in questions
                 }
         finally:
@@ -198,7 +199,7 @@ async def product_results(
     return results
 
 
-async def found(rag: WebRAG, question: Question, wordings: Sequence[str]) -> list[str]:
+async def ranked_urls(rag: WebRAG, question: Question, wordings: Sequence[str]) -> list[str]:
     result = await rag.search(question.text, wordings=wordings, sites=question.site, top_k=20)
     ranked = sorted(result.chunks, key=lambda item: -item.reranked_score)
     return [item.chunk.source_url for item in ranked if not item.is_locality_expanded]
@@ -271,13 +272,16 @@ async def main() -> int:
     options = parser.parse_args()
     models = list(dict.fromkeys(options.models or ["bundled"]))
     saved: dict[str, dict[str, Scores]] = {}
+    sets = {}
     for name in [options.only] if options.only else sorted(SETS):
-        load, score = SETS[name]
-        source, questions = without(options.without, *load(options.folder / name))
+        source, questions = without(options.without, *SETS[name][0](options.folder / name))
         if options.wordings:
             questions = worded(questions, options.wordings)
             if not questions:
                 parser.error(f"{options.wordings} has no wordings of the questions of {name}")
+        sets[name] = source, questions
+    for name, (source, questions) in sets.items():
+        score = SETS[name][1]
         runs = {}
         for each in models:
             runs |= await product_results(each, source, questions)
