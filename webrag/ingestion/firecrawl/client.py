@@ -153,9 +153,11 @@ class BatchRun:
             try:
                 status = await self._call(lambda sdk, _: sdk.get_batch_scrape_status(job), deadline)
             except (ProviderError, FetchError) as error:
-                self._rest = str(error)
                 if not self._pages:
                     raise
+                # The last question may be cut short by the batch's own deadline.
+                is_over = time.monotonic() >= deadline
+                self._rest = self._too_late() if is_over else str(error)
                 return False
             self._collect(status.data)
             if status.status in _ENDED:
@@ -164,10 +166,12 @@ class BatchRun:
                 return True
             poll_s = self._client.config.poll_s
             if len(self._pages) == len(self._urls) or time.monotonic() + poll_s >= deadline:
-                seconds = self._client.config.batch_timeout_s
-                self._rest = f"it did not arrive within {seconds:.0f} seconds"
+                self._rest = self._too_late()
                 return False
             await asyncio.sleep(poll_s)
+
+    def _too_late(self) -> str:
+        return f"it did not arrive within {self._client.config.batch_timeout_s:g} seconds"
 
     def _collect(self, documents: Sequence[Any]) -> None:
         for document in documents:

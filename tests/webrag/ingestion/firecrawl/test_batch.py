@@ -65,6 +65,21 @@ async def test_batch_that_does_not_end_gives_what_is_there_and_is_cancelled(
     assert [job.cancelled for job in firecrawl.jobs.values()] == [True]
 
 
+async def test_last_question_that_the_deadline_cuts_short_says_that_the_batch_is_late(
+    firecrawl: FakeFirecrawl, make_source: MakeSource
+) -> None:
+    urls = many(firecrawl, 4)
+    firecrawl.batch_polls = 10_000
+    task = asyncio.create_task(make_source(batch_timeout_s=1.5).fetch_many(urls))
+    while not firecrawl.asked("status"):
+        await asyncio.sleep(0.01)
+    firecrawl.queue("status", Fault(silent=True))
+
+    outcomes = await task
+
+    assert "did not arrive within 1.5 seconds" in str(outcomes[urls[3]])
+
+
 async def test_batch_whose_progress_cannot_be_read_any_more_keeps_what_is_there(
     firecrawl: FakeFirecrawl, make_source: MakeSource
 ) -> None:
