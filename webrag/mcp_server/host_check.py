@@ -17,7 +17,6 @@ __all__ = [
     "Authority",
     "HostCheck",
     "allowed_names",
-    "is_loopback",
     "parse_authority",
 ]
 T = TypeVar("T")
@@ -191,13 +190,3 @@ def _as_sent(authority: str) -> str:
         return authority
     host, colon, port = authority.partition(":")
     return f"{host.encode('idna').decode()}{colon}{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server bound to this address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

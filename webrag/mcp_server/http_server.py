@@ -26,11 +26,12 @@ from webrag.concurrency import run_in_loop
 from webrag.errors import ConfigurationError
 from webrag.mcp_server.assembly import AssembledServer
 from webrag.mcp_server.authorization.gate import Admission, Gate, metadata_route
-from webrag.mcp_server.host_check import HostCheck, allowed_names, is_loopback
+from webrag.mcp_server.host_check import HostCheck, allowed_names
 from webrag.mcp_server.messages import MessageCheck
 from webrag.mcp_server.page import STATIC_PATHS, add_page, add_sign_in
 from webrag.mcp_server.runtime import RunningCalls
 from webrag.settings import Settings
+from webrag.settings.fields import is_loopback
 
 __all__ = [
     "HEALTH_PATH",

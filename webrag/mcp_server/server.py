@@ -13,11 +13,11 @@ from mcp.server.mcpserver import MCPServer
 from webrag.concurrency import run_in_loop
 from webrag.errors import ConfigurationError
 from webrag.mcp_server.assembly import AssembledServer, assemble_server
-from webrag.mcp_server.host_check import is_loopback
 from webrag.mcp_server.runtime import LoadMemory, Runtime
 from webrag.mcp_server.stdio import serve_stdio
 from webrag.redaction import RedactingFormatter
 from webrag.settings import Settings
+from webrag.settings.fields import is_loopback
 
 __all__ = ["build_server", "serve", "serve_page"]
 

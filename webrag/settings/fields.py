@@ -39,6 +39,7 @@ __all__ = [
     "checked_hosts",
     "checked_http_url",
     "hidden_parts",
+    "is_loopback",
     "mask_url",
     "setting",
 ]
@@ -233,16 +234,17 @@ def _secure_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.query or parts.fragment:
         raise ValueError("holds a query or a fragment")
-    if parts.scheme != "https" and not _is_loopback(parts.hostname or ""):
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise ValueError("is neither https nor on this machine")
     return value
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a name or address, with or without brackets, means this machine alone."""
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
 

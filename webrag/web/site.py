@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webrag.errors import AccessDeniedError, DatabaseUnavailableError, InputError, WebRAGError
+from webrag.settings.fields import is_loopback
 from webrag.web.rendering import Templates
 from webrag.web.runs import Runs, WatchedRun
 
@@ -137,10 +138,6 @@ def may_run(request: Request) -> bool:
     Browsers do not tell another machine over plain http where a link stood, but for its `Referer`,
     which this server's pages send to itself only.
     """
-    if "sec-fetch-site" in request.headers or _is_this_machine(request.url.hostname or ""):
+    if "sec-fetch-site" in request.headers or is_loopback(request.url.hostname or ""):
         return came_from_here(request)
     return urlsplit(request.headers.get("referer", "")).netloc == request.headers.get("host")
-
-
-def _is_this_machine(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")

@@ -7,7 +7,7 @@ import pytest
 from webrag.errors import ConfigurationError
 from webrag.postgres.errors import checked_dsn
 from webrag.settings import load_settings
-from webrag.settings.fields import MASK, mask_url
+from webrag.settings.fields import MASK, is_loopback, mask_url
 
 SECRET = "hunter2"
 PG = "postgresql://"
@@ -135,3 +135,13 @@ def test_command_prints_no_password(value: str, monkeypatch: Any) -> None:
 
     assert done.returncode == 0
     assert SECRET not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "[::1]", "localhost"])
+def test_loopback_is_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "127.evil.example", ""])
+def test_what_others_can_reach_is_no_loopback(host: str) -> None:
+    assert not is_loopback(host)

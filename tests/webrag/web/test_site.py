@@ -29,6 +29,10 @@ def test_program_on_this_machine_that_says_nothing_starts_a_question(host: str) 
     assert may_run(request(host))
 
 
+def test_name_that_begins_like_an_address_of_this_machine_is_another_machine() -> None:
+    assert not may_run(request("127.evil.example:8765"))
+
+
 @pytest.mark.parametrize(
     ("referer", "starts"),
     [
