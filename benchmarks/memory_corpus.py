@@ -25,9 +25,9 @@ from webrag.ingestion.extract import extract
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import FetchedPage
 from webrag.lexical.analysis import analyze, query_terms
-from webrag.lexical.bm25 import CorpusTotals, TermPostings, score_children, score_pages
+from webrag.lexical.blocks import PostingBlock, SlotLayout, TermSlots
+from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.fusion import fuse_scores
-from webrag.lexical.postings import POSTING
 from webrag.retrieval.models import RetrievalConfig
 
 CONFIG = RetrievalConfig()
@@ -76,25 +76,31 @@ class MemoryCorpus:
         self.pages = pages
         self.children: list[Child] = []
         self.parents: dict[str, str] = {}
-        self._postings: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self._extractor = FeatureExtractor(analyze, EMBEDDING, 200_000)
-        texts, places, lengths = [], [], Counter()
+        texts, places, lengths = [], [], []
         for number, page in enumerate(pages):
             for place, (child, indexed) in enumerate(children_of(number, page, self.parents)):
                 terms = analyze(indexed)
                 row = len(self.children)
                 for term, count in Counter(terms).items():
-                    self._postings[term].append((row, count, len(terms)))
-                lengths[number] += len(terms)
+                    self._postings[term].append((row, count))
+                lengths.append(len(terms))
                 self.children.append(child)
                 texts.append(indexed)
                 places.append(place)
         self._place_of = np.array(places)
         self._page_of = np.array([child.page for child in self.children])
-        self._lengths = np.array([lengths[number] for number in range(len(pages))])
+        numbers = np.arange(len(pages))
+        self._layout = SlotLayout.of_sizes(
+            numbers,
+            np.bincount(self._page_of, lengths, len(pages)).astype(np.int64),
+            np.bincount(self._page_of, minlength=len(pages)),
+            np.array(lengths, np.uint16),
+        )
         self._vectors = (embedding or EMBEDDING).encode(texts)
         self._encode_questions = embedding.encode_questions if embedding else EMBEDDING.encode
-        self._totals = CorpusTotals(len(pages), len(self.children), sum(lengths.values()))
+        self._totals = CorpusTotals(len(pages), len(self.children), sum(lengths))
 
     def candidates(self, question: str, limit: int = CONFIG.children_limit) -> Candidates:
         terms = query_terms(question)
@@ -133,19 +139,14 @@ class MemoryCorpus:
     def _bm25(
         self, terms: Sequence[str]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, float]]:
-        postings = []
+        found = {}
         for term in terms:
-            rows, *counted = np.array(self._postings.get(term, []), np.int64).reshape(-1, 3).T
-            entries = np.empty(len(rows), POSTING)
-            entries["ordinal"] = self._place_of[rows]
-            entries["tf"], entries["length"] = np.minimum(counted[0], 255), counted[1]
-            owners = self._page_of[rows]
-            ones = np.ones(len(rows), np.int64)
-            postings.append(TermPostings(term, owners, self._lengths[owners], ones, entries))
-        scored, idf = score_children(postings, self._totals)
-        lexical = scored.at((self._page_of << 16) | self._place_of)
-        by_page = score_pages(postings, self._totals)
-        return lexical, by_page.at(np.arange(len(self.pages))), idf
+            rows, *counted = np.array(self._postings.get(term, []), np.int64).reshape(-1, 2).T
+            found[term] = TermSlots(rows, np.minimum(counted[0], 255).astype(np.uint8))
+        block = PostingBlock(self._layout, found, np.empty(0, np.int64))
+        scored = score_words(terms, [block], self._totals)
+        lexical = scored.children.at((self._page_of << 16) | self._place_of)
+        return lexical, scored.pages.at(np.arange(len(self.pages))), scored.idf
 
     def _distinct(self, rows: NDArray[np.int64], order: NDArray[np.int64]) -> list[int]:
         seen: dict[bytes, int] = {}

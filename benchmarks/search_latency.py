@@ -35,7 +35,8 @@ from webrag.app import WebRAG
 from webrag.corpus.schema import table
 from webrag.corpus.tables import index_statements
 from webrag.lexical.analysis import query_terms
-from webrag.lexical.bm25 import CorpusTotals, score_children, term_postings
+from webrag.lexical.blocks import block_of_rows
+from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import unpack_postings
 from webrag.postgres.steps import Execute, Together
 from webrag.retrieval.plans import find_chunks
@@ -225,7 +226,7 @@ class Lab:
                 terms = query_terms(question)
                 started = time.perf_counter()
                 rows = fetch(connection, queries.lexical(terms))
-                scores, _ = score_children(term_postings(terms, rows), totals)
+                scores = score_words(terms, [block_of_rows(rows)], totals).children
                 best = scores.best(60)
                 times.append((time.perf_counter() - started) * 1000)
                 if len(exact) < 5:

@@ -42,12 +42,14 @@ from webrag.corpus.posting_blocks import gather_postings
 from webrag.corpus.schema import list_collections, table
 from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings
-from webrag.lexical.bm25 import CorpusTotals, score_children, score_pages, term_postings
+from webrag.lexical.blocks import block_of_rows
+from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import pack_postings
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Execute, Steps, Together, run_steps_sync
 from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.plans import find_chunks, read_postings
+from webrag.retrieval.plans import find_chunks
+from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import Queries
 from webrag.settings import load_settings
 
@@ -305,16 +307,14 @@ class Lab:
         """What the product does for the lexical leg, chunks and pages scored."""
         terms = [word(term) for term in question]
         totals, postings = run_steps_sync(self.connection, read_postings(self.queries, terms))
-        scores, _ = score_children(postings, totals)
-        score_pages(postings, totals)
+        scores = score_words(terms, postings, totals).children
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
 
     def page_rows(self, question: Sequence[int], totals: CorpusTotals) -> list[int]:
         """The same without blocks."""
         terms = [word(term) for term in question]
-        postings = term_postings(terms, self.send(self.queries.lexical(terms)))
-        scores, _ = score_children(postings, totals)
-        score_pages(postings, totals)
+        postings = [block_of_rows(self.send(self.queries.lexical(terms)))]
+        scores = score_words(terms, postings, totals).children
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
 
     def send(self, step: Execute | Together) -> list[tuple]:

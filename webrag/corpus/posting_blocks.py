@@ -11,18 +11,21 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, sql
 
+from webrag.concurrency import in_background
 from webrag.corpus.schema import table
 from webrag.errors import StorageError
+from webrag.lexical.blocks import BLOCK_CHUNKS, PackedBlock, pack_block
 from webrag.postgres.database import LIFT_TIMEOUTS, Database
-from webrag.postgres.steps import Execute, Steps, run_steps
+from webrag.postgres.steps import Copy, Execute, Rows, Steps, run_steps
 
 __all__ = ["BLOCK_PAGES", "gather_postings", "mark_stale", "may_be_due"]
 
 logger = logging.getLogger(__name__)
 
 BLOCK_PAGES = 1_024
-"""Pages of a block: a term is in 49 rows of 50,000 pages. Twice as many take twice as long to
-gather (3 s), and a smaller corpus, which is searched quickly as it is, has no blocks."""
+"""Pages of a block, if their chunks are at most `BLOCK_CHUNKS`: a term is in 49 rows of 50,000
+pages. Twice as many take twice as long to gather (3 s), and a smaller corpus, which is searched
+quickly as it is, has no blocks."""
 
 _ASKED_EVERY = 256  # pages; asking takes a millisecond
 
@@ -70,7 +73,7 @@ async def gather_postings(database: Database, block_pages: int = BLOCK_PAGES) ->
         return await run_steps(connection, _settled(collection))
 
     async def make(connection: AsyncConnection[Any]) -> bool:
-        return await run_steps(connection, _next_block(collection, settled, block_pages))
+        return await _make_block(connection, collection, settled, block_pages)
 
     try:
         if not await database.run(
@@ -103,13 +106,10 @@ def _is_due(collection: str, block_pages: int) -> Steps[bool]:
         _compose(
             collection,
             """
-            select (select count(*) from (
-                select from {documents}
-                where id > (select coalesce(max(last), 0) from {blocks}) limit %(least)s
-            ) n) >= %(least)s or exists ({worn})
+            select exists (select from ({waiting}) w where {is_full}) or exists ({worn})
             """,
         ),
-        {"least": block_pages, "most_left": _MOST_LEFT},
+        {"most_pages": block_pages, "most_chunks": BLOCK_CHUNKS, "most_left": _MOST_LEFT},
     )
     return bool(rows[0][0])
 
@@ -125,18 +125,33 @@ def _settled(collection: str) -> Steps[int]:
     return int(rows[0][0])
 
 
-def _next_block(collection: str, settled: int, block_pages: int) -> Steps[bool]:
+async def _make_block(
+    connection: AsyncConnection[Any], collection: str, settled: int, block_pages: int
+) -> bool:
     """Make one block, if there are enough pages and nobody else is making one."""
+    pages = await run_steps(connection, _lock_range(collection, settled, block_pages))
+    if pages is None:
+        return False
+    values, rows = await run_steps(connection, _read_pages(collection, pages))
+    packed = await in_background(pack_block, rows)
+    await run_steps(connection, _write_block(collection, values, packed))
+    return True
+
+
+def _lock_range(collection: str, settled: int, block_pages: int) -> Steps[_Range | None]:
+    """The pages of the next block, unless somebody else is making one."""
     locked = yield Execute(
         sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
         (f"blocks {collection}", _LOCK_SEED),
     )
     if not locked[0][0]:
-        return False
+        return None
     yield Execute(sql.SQL(f"{LIFT_TIMEOUTS}, set_config('work_mem', '{_SORT_MEMORY}', true)"))
-    pages = yield from _next_range(collection, settled, block_pages)
-    if pages is None:
-        return False
+    return (yield from _next_range(collection, settled, block_pages))
+
+
+def _read_pages(collection: str, pages: _Range) -> Steps[tuple[dict[str, Any], Rows]]:
+    """What tells the pages and their versions, and their postings, a row for each term."""
     values: dict[str, Any] = {"first": pages.first, "last": pages.last, "old": pages.block}
     known = yield Execute(
         _compose(
@@ -145,17 +160,42 @@ def _next_block(collection: str, settled: int, block_pages: int) -> Steps[bool]:
         ),
         values,
     )
-    ((values["block"],),) = yield Execute(
+    values |= {"pages": [row[0] for row in known], "versions": [row[1] for row in known]}
+    rows = yield Execute(
         _compose(
             collection,
-            "insert into {blocks} (first, last) values (%(first)s, %(last)s) returning id",
+            """
+            select p.term,
+                   string_agg(int4send(d.id) || int4send(d.term_count)
+                              || int4send(length(p.packed)),
+                              ''::bytea order by p.document, p.segment),
+                   string_agg(p.packed, ''::bytea order by p.document, p.segment)
+            from {postings} p join {documents} d on d.id = p.document
+            where p.document between %(first)s and %(last)s group by p.term
+            """,
         ),
         values,
+        binary=True,
     )
-    values |= {"pages": [row[0] for row in known], "versions": [row[1] for row in known]}
-    for statement in _GATHER:
-        yield Execute(_compose(collection, statement), values)
-    return True
+    return values, rows
+
+
+def _write_block(collection: str, values: dict[str, Any], packed: PackedBlock) -> Steps[None]:
+    ((number,),) = yield Execute(
+        _compose(
+            collection,
+            "insert into {blocks} (first, last, layout) values (%(first)s, %(last)s, %(layout)s)"
+            " returning id",
+        ),
+        values | {"layout": packed.layout},
+    )
+    yield Copy(
+        sql.Composed([table(collection, "posting_blocks")]),
+        {"block": "int4", "term": "text", "packed": "bytea"},
+        ((number, term, slots) for term, slots in packed.terms),
+    )
+    for statement in _SETTLE:
+        yield Execute(_compose(collection, statement), values | {"block": number})
 
 
 def _next_range(collection: str, settled: int, block_pages: int) -> Steps[_Range | None]:
@@ -168,19 +208,25 @@ def _next_range(collection: str, settled: int, block_pages: int) -> Steps[_Range
     rows = yield Execute(
         _compose(
             collection,
-            """
-            select min(id), max(id), count(*) from (
-                select id from {documents}
-                where id > (select coalesce(max(last), 0) from {blocks}) and id <= %s
-                order by id limit %s
-            ) n
-            """,
+            "select first, id from ({waiting}) w where id <= %(settled)s and {is_full}"
+            " order by id limit 1",
         ),
-        (settled, block_pages),
+        {"settled": settled, "most_pages": block_pages, "most_chunks": BLOCK_CHUNKS},
     )
-    first, last, count = rows[0]
-    return _Range(first, last, None) if count == block_pages else None
+    return _Range(rows[0][0], rows[0][1], None) if rows else None
 
+
+# The pages behind the last block: which one is first, how many they are up to each, and whether
+# another one's chunks would be too many.
+_WAITING = """
+select id, first_value(id) over w as first, row_number() over w as pages,
+       sum(child_count) over w + lead(child_count, 1, 0) over w as chunks_with_next
+from (
+    select id, child_count from {documents}
+    where id > (select coalesce(max(last), 0) from {blocks}) order by id limit %(most_pages)s
+) d window w as (order by id)
+"""
+_IS_FULL = "(pages = %(most_pages)s or chunks_with_next > %(most_chunks)s)"
 
 _WORN = """
 select b.first, b.last, b.id from {blocks} b join (
@@ -188,16 +234,7 @@ select b.first, b.last, b.id from {blocks} b join (
 ) g on g.block = b.id where g.pages > %(most_left)s * b.documents
 """
 
-_GATHER = (
-    """
-    insert into {posting_blocks} (block, term, pages, packed)
-    select %(block)s, p.term,
-           string_agg(int4send(d.id) || int4send(d.term_count) || int4send(length(p.packed)),
-                      ''::bytea order by p.document, p.segment),
-           string_agg(p.packed, ''::bytea order by p.document, p.segment)
-    from {postings} p join {documents} d on d.id = p.document
-    where p.document between %(first)s and %(last)s group by p.term
-    """,
+_SETTLE = (
     # Rows of pages that are being deleted are held by others: no two wait for each other.
     "select from {blocked_pages} where block = %(old)s for update nowait",
     "delete from {blocks} where id = %(old)s",
@@ -233,4 +270,9 @@ _GATHER = (
 def _compose(collection: str, statement: str) -> sql.Composed:
     names = ("blocks", "blocked_pages", "documents", "parents", "posting_blocks", "postings")
     tables = {name: table(collection, name) for name in names}
-    return sql.SQL(statement).format(**tables, worn=sql.SQL(_WORN).format(**tables))
+    return sql.SQL(statement).format(
+        **tables,
+        worn=sql.SQL(_WORN).format(**tables),
+        waiting=sql.SQL(_WAITING).format(**tables),
+        is_full=sql.SQL(_IS_FULL),
+    )

@@ -402,6 +402,8 @@ create table if not exists {schema}.past_pages (
     ),
     # Pages that were read with a login of the user's, which exports leave out.
     8: tuple(DOCUMENTS.additions(8)),
+    # Blocks whose postings told their pages one by one; they are made anew.
+    9: tuple(f"drop table if exists {{schema}}.{name}" for name in BLOCK_TABLES),
 }
 
 _FIRST_WITH_PAST = 7
@@ -414,6 +416,8 @@ _BLOCKS = (
     """
 create table if not exists {schema}.blocks (
   id int4 generated always as identity primary key,
+  layout_name uuid not null default gen_random_uuid(),
+  layout bytea not null default '',
   first int4 not null,
   last int4 not null,
   documents bigint not null default 0,
@@ -440,12 +444,11 @@ on {schema}.blocked_pages (page) where document is null""",
 create table if not exists {schema}.posting_blocks (
   block int4,
   term text,
-  pages bytea not null,
   packed bytea not null,
   primary key (block, term)
 )""",
     # Packed numbers hardly shrink.
-    "alter table {schema}.posting_blocks alter column pages set storage external",
+    "alter table {schema}.blocks alter column layout set storage external",
     "alter table {schema}.posting_blocks alter column packed set storage external",
     """
 create index if not exists documents_gone on {schema}.documents (id)

@@ -1,57 +1,34 @@
 """BM25 of children and of whole pages, summed in numpy; it runs no statement."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webrag.lexical.analysis import term_weight
-from webrag.lexical.postings import POSTING, unpack_postings
+from webrag.lexical.blocks import PostingBlock, SlotLayout
 
 __all__ = [
     "K1",
     "B",
     "ChildScores",
     "CorpusTotals",
+    "Frequencies",
     "LexicalScores",
-    "PostingPages",
-    "TermPostings",
+    "WordScores",
     "child_key",
     "inverse_document_frequency",
-    "score_children",
-    "score_pages",
+    "score_words",
     "split_key",
-    "term_postings",
 ]
 
 K1 = 1.2  # the usual pair; k1 1.5 measured the same, 0.9/0.4 worse on short technical sections
 B = 0.75
 _ORDINAL_BITS = 16
-_PAGE_HEADER = np.dtype([("document", ">i4"), ("terms", ">i4"), ("bytes", ">i4")])
 
-# Numbers of pages that are spread wider than this are sorted; a table of them would not fit into
-# the processor's cache.
-_WIDEST_TABLE = 1 << 22
-
-
-class TermPostings(NamedTuple):
-    """Where one query term occurs: pages, and the children of each in parallel arrays.
-
-    Attributes:
-        term: The index term.
-        pages: Row numbers; a page may be there twice, with different children.
-        page_length: Index terms of each page.
-        counts: Children of each page that follow in `entries`, >= 1.
-        entries: Postings in the layout of `POSTING`.
-    """
-
-    term: str
-    pages: NDArray[np.int64]
-    page_length: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    entries: NDArray[Any]
+Frequencies = Mapping[str, tuple[int, int]]
+"""Pages and children that hold each term; one that occurs nowhere may be missing."""
 
 
 class CorpusTotals(NamedTuple):
@@ -92,48 +69,69 @@ class LexicalScores(NamedTuple):
 
     def best(self, limit: int) -> NDArray[np.int64]:
         """The `limit` best ids, best first; ties by ascending id."""
-        return self.ids[_best(self.scores, limit)]
+        places = _candidates(self.scores, limit)
+        return self.ids[places[np.argsort(-self.scores[places], kind="stable")[:limit]]]
 
 
 class ChildScores(NamedTuple):
-    """BM25 of children: one slot for each place on the pages that hold a query term.
+    """BM25 of children: one slot for each place on the pages that were read.
 
     Attributes:
-        pages: Row numbers, ascending, no duplicates.
+        pages: Row numbers in the order of their slots; one that does not count may be there twice.
         ends: Number of the slot behind each page's last.
-        scores: BM25 by slot, 0.0 where a child holds no query term.
+        ranks: Places in `pages` of those that count, by ascending row number.
+        scores: BM25 by slot, 0.0 where a child holds no query term or its page does not count.
     """
 
     pages: NDArray[np.int64]
     ends: NDArray[np.int64]
+    ranks: NDArray[np.int64]
     scores: NDArray[np.float64]
 
     def at(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """Scores of children by key, 0.0 where one holds no query term."""
-        if not len(self.pages):
+        if not len(self.ranks):
             return np.zeros(len(keys))
-        ranks = np.minimum(np.searchsorted(self.pages, keys >> _ORDINAL_BITS), len(self.pages) - 1)
-        starts = np.concatenate([[0], self.ends])[ranks]
-        slots = starts + (keys & ((1 << _ORDINAL_BITS) - 1))
-        is_known = (self.pages[ranks] == keys >> _ORDINAL_BITS) & (slots < self.ends[ranks])
+        ids = self.pages[self.ranks]
+        found = np.minimum(np.searchsorted(ids, keys >> _ORDINAL_BITS), len(ids) - 1)
+        ranks = self.ranks[found]
+        slots = _starts(self.ends)[ranks] + (keys & ((1 << _ORDINAL_BITS) - 1))
+        is_known = (ids[found] == keys >> _ORDINAL_BITS) & (slots < self.ends[ranks])
         return np.where(is_known, self.scores[np.where(is_known, slots, 0)], 0.0)
 
     def best(self, limit: int | None = None) -> NDArray[np.int64]:
         """Keys of the `limit` best children that hold a term, best first; ties by ascending key."""
-        slots = _best(self.scores, len(self.scores) if limit is None else limit)
+        slots = _candidates(self.scores, len(self.scores) if limit is None else limit)
         ranks = np.searchsorted(self.ends, slots, side="right")
-        starts = np.concatenate([[0], self.ends])[ranks]
-        keys: NDArray[np.int64] = (self.pages[ranks] << _ORDINAL_BITS) | (slots - starts)
-        return keys
+        keys = (self.pages[ranks] << _ORDINAL_BITS) | (slots - _starts(self.ends)[ranks])
+        found: NDArray[np.int64] = keys[np.lexsort((keys, -self.scores[slots]))[:limit]]
+        return found
 
 
-def _best(scores: NDArray[np.float64], limit: int) -> NDArray[np.int64]:
-    """Places of the `limit` largest above 0, largest first; ties by ascending place."""
+class WordScores(NamedTuple):
+    """What the words of a question say of chunks and of pages.
+
+    Attributes:
+        children: BM25 of children.
+        pages: BM25 of whole pages, divided by the best page's: (0, 1].
+        idf: Weight of each term among children.
+    """
+
+    children: ChildScores
+    pages: LexicalScores
+    idf: dict[str, float]
+
+
+def _starts(ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], ends[:-1]])
+
+
+def _candidates(scores: NDArray[np.float64], limit: int) -> NDArray[np.int64]:
+    """Ascending places of scores above 0, the `limit` largest and few others."""
     # What is among the best of a part at least that good must be looked at; little else is.
     part = scores[::_SAMPLED]
     least = np.partition(part, len(part) - limit)[len(part) - limit] if limit < len(part) else 0.0
-    places = np.flatnonzero(scores >= least if least > 0 else scores > 0)
-    return places[np.argsort(-scores[places], kind="stable")[:limit]]
+    return np.flatnonzero(scores >= least if least > 0 else scores > 0)
 
 
 _SAMPLED = 16
@@ -154,197 +152,136 @@ def inverse_document_frequency(frequency: int, total: int) -> float:
     return float(np.log1p((total - frequency + 0.5) / (frequency + 0.5)))
 
 
-def term_postings(
+def score_words(
     terms: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
-    left_out: Sequence[int] | NDArray[np.int64] = (),
-    others: Sequence[tuple[Any, ...]] = (),
-) -> list[TermPostings]:
-    """Postings of each term, also of those that occur nowhere.
+    blocks: Sequence[PostingBlock],
+    totals: CorpusTotals,
+    frequencies: Frequencies | None = None,
+) -> WordScores:
+    """BM25 of every child and of every whole page that holds a query term.
 
     Args:
-        terms: Distinct index terms.
-        rows: The term, pages that hold it as big-endian (id, terms of the page, bytes of
-            postings), and the packed postings of those pages in the same order; a term may have
-            several rows.
-        left_out: Pages whose postings in `rows` do not count.
-        others: More rows; all their pages count.
+        terms: Distinct query terms, also those that occur nowhere.
+        blocks: Their postings; a page counts in one block at most.
+        totals: Size of the part that statistics are counted over.
+        frequencies: How often each term occurs in that part; None when the blocks are that part.
     """
-    found: dict[str, list[tuple[bytes, bytes]]] = {}
-    for term, head, body in rows:
-        found.setdefault(term, []).append((head, body))
-    counted = {term: sum(len(head) for head, _ in each) for term, each in found.items()}
-    for term, head, body in others:
-        found.setdefault(term, []).append((head, body))
-    gone = np.asarray(left_out, np.int64)
-    return [
-        _unpacked(term, found.get(term, []), gone, counted.get(term, 0) // _PAGE_HEADER.itemsize)
+    in_children = [
+        sum(_held(block, term) for block in blocks)
+        if frequencies is None
+        else frequencies.get(term, (0, 0))[1]
         for term in terms
     ]
-
-
-def _unpacked(
-    term: str, rows: Sequence[tuple[bytes, bytes]], gone: NDArray[np.int64], among: int
-) -> TermPostings:
-    """Postings of the rows without those pages of the first `among` that are gone."""
-    headers = np.frombuffer(b"".join(head for head, _ in rows), _PAGE_HEADER)
-    pages = headers["document"].astype(np.int64)
-    lengths = headers["terms"].astype(np.int64)
-    sizes = headers["bytes"].astype(np.int64)
-    left = np.flatnonzero(np.isin(pages[:among], gone)) if len(gone) else gone
-    ends = np.cumsum(sizes)[left].tolist() if len(left) else []
-    cuts = [(end - size, end) for end, size in zip(ends, sizes[left].tolist(), strict=True)]
-    bodies = _without([body for _, body in rows], cuts)
-    if len(left):
-        pages, lengths, sizes = (np.delete(each, left) for each in (pages, lengths, sizes))
-    return TermPostings(
-        term, pages, lengths, sizes // POSTING.itemsize, unpack_postings(b"".join(bodies))
-    )
-
-
-def _without(
-    parts: Sequence[bytes], cuts: Sequence[tuple[int, int]]
-) -> Sequence[bytes | memoryview]:
-    """The parts without some stretches of them, which ascend and none of which is in two parts.
-
-    What is left is not copied: postings are too many to be copied twice.
-    """
-    if not cuts:
-        return parts
-    kept: list[memoryview] = []
-    behind = iter([*cuts, (math.inf, math.inf)])
-    start, end = next(behind)
-    offset = 0
-    for part in parts:
-        view, first = memoryview(part), 0
-        while start < offset + len(part):
-            kept.append(view[first : int(start) - offset])
-            first = int(end) - offset
-            start, end = next(behind)
-        kept.append(view[first:])
-        offset += len(part)
-    return kept
-
-
-class PostingPages:
-    """The pages that hold any of some terms, ascending, and where each term's pages stand in them.
-
-    Attributes:
-        pages: Row numbers, no duplicates.
-        ranks: For each term, the place of each of its pages in `pages`.
-    """
-
-    def __init__(self, postings: Sequence[TermPostings]) -> None:
-        every = np.concatenate([np.empty(0, np.int64), *(entry.pages for entry in postings)])
-        edges = np.cumsum([len(entry.pages) for entry in postings])[:-1]
-        self.pages, ranks = _distinct(every)
-        self.ranks = np.split(ranks, edges) if len(postings) else []
-
-
-def _distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The values, ascending and each once, and the place of each value in them."""
-    if not len(values):
-        return values, values
-    low = values.min()
-    width = int(values.max() - low) + 1
-    if width > _WIDEST_TABLE:
-        found, places = np.unique(values, return_inverse=True)
-        return found, places
-    is_there = np.zeros(width, bool)
-    is_there[values - low] = True
-    table = np.cumsum(is_there) - 1
-    return np.flatnonzero(is_there) + low, table[values - low]
-
-
-def score_children(
-    postings: Sequence[TermPostings],
-    totals: CorpusTotals,
-    frequencies: Mapping[str, int] | None = None,
-) -> tuple[ChildScores, dict[str, float]]:
-    """BM25 of every child that holds a query term, and the weight of each term.
-
-    Args:
-        postings: One entry per distinct query term, also for terms that occur nowhere.
-        totals: Size of the part that statistics are counted over.
-        frequencies: How many children of that part hold each term that occurs there; None when
-            it is the part that the postings are restricted to.
-    """
-    average = totals.terms / max(totals.children, 1) or 1.0
     idf = {
-        entry.term: inverse_document_frequency(
-            len(entry.entries) if frequencies is None else frequencies.get(entry.term, 0),
-            totals.children,
-        )
-        for entry in postings
+        term: inverse_document_frequency(held, totals.children)
+        for term, held in zip(terms, in_children, strict=True)
     }
-    found = PostingPages(postings)
-    sizes = np.zeros(len(found.pages), np.int64)
-    for entry, ranks in zip(postings, found.ranks, strict=True):
-        last = entry.entries["ordinal"][np.cumsum(entry.counts) - 1]
-        np.maximum.at(sizes, ranks, last.astype(np.int64) + 1)
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    scores = np.zeros(int(ends[-1]) if len(ends) else 0)
+    average = totals.terms / max(totals.children, 1) or 1.0
     # A child's length is one of few numbers, and gathering is cheaper than dividing.
     norms = _norm(np.arange(_LENGTHS), average)
-    for entry, ranks in zip(postings, found.ranks, strict=True):
-        weight = idf[entry.term] * term_weight(entry.term) * (K1 + 1)
-        edges = np.concatenate([[0], np.cumsum(entry.counts)])
-        for first in range(0, len(ranks), _PAGES_AT_ONCE):
-            end = min(first + _PAGES_AT_ONCE, len(ranks))
-            part = entry.entries[edges[first] : edges[end]]
-            slots = np.repeat(starts[ranks[first:end]], entry.counts[first:end])
-            slots += part["ordinal"]
-            # In place, and by `take`: a tenth faster than `w * tf / (tf + norms[length])`.
-            score = part["tf"].astype(np.float64)
-            divisor = norms.take(part["length"].astype(np.intp))
-            divisor += score
-            score *= weight
-            score /= divisor
-            score += scores.take(slots)
-            scores[slots] = score
-    return ChildScores(found.pages, ends, scores), idf
+    weights = [idf[term] * term_weight(term) * (K1 + 1) for term in terms]
+    layouts = [block.layout for block in blocks]
+    scores = np.zeros(sum(len(layout.lengths) for layout in layouts))
+    page_counts = np.zeros((len(terms), sum(len(layout.pages) for layout in layouts)))
+    slot, page = 0, 0
+    for block in blocks:
+        next_slot, next_page = slot + len(block.layout.lengths), page + len(block.layout.pages)
+        _score_block(
+            block, terms, weights, norms, scores[slot:next_slot], page_counts[:, page:next_page]
+        )
+        slot, page = next_slot, next_page
+    in_pages = (
+        np.count_nonzero(page_counts, axis=1).tolist()
+        if frequencies is None
+        else [frequencies.get(term, (0, 0))[0] for term in terms]
+    )
+    by_page = _score_pages(terms, layouts, page_counts, in_pages, totals)
+    return WordScores(_child_scores(blocks, scores), by_page, idf)
 
 
-def score_pages(
-    postings: Sequence[TermPostings],
-    totals: CorpusTotals,
-    frequencies: Mapping[str, int] | None = None,
-) -> LexicalScores:
-    """BM25 of every whole page that holds a query term, divided by the best page's: (0, 1].
+def _held(block: PostingBlock, term: str) -> int:
+    """How many children of the pages that count hold the term."""
+    found = block.terms.get(term)
+    if found is None:
+        return 0
+    if not len(block.left):
+        return len(found.slots)
+    return int(np.count_nonzero(_counts(block).take(block.layout.owners.take(found.slots))))
 
-    Args:
-        postings: As for `score_children`.
-        totals: As for `score_children`.
-        frequencies: As for `score_children`, of pages.
-    """
-    average = totals.terms / max(totals.documents, 1) or 1.0
-    found = PostingPages(postings)
-    scores: NDArray[np.float64] = np.zeros(len(found.pages))
-    norms = np.zeros(len(found.pages), np.float64)
-    for entry, ranks in zip(postings, found.ranks, strict=True):
-        norms[ranks] = _norm(entry.page_length, average)
-    for entry, ranks in zip(postings, found.ranks, strict=True):
-        if not len(ranks):
+
+def _counts(block: PostingBlock) -> NDArray[np.bool_]:
+    """Whether each page of the block counts."""
+    counts = np.ones(len(block.layout.pages), bool)
+    counts[block.left] = False
+    return counts
+
+
+def _score_block(
+    block: PostingBlock,
+    terms: Sequence[str],
+    weights: Sequence[float],
+    norms: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    page_counts: NDArray[np.float64],
+) -> None:
+    """Add up the scores by slot, and how often each page holds each term, into the two arrays."""
+    layout = block.layout
+    for place, (term, weight) in enumerate(zip(terms, weights, strict=True)):
+        found = block.terms.get(term)
+        if found is None:
             continue
-        starts = np.cumsum(entry.counts) - entry.counts
-        within = np.add.reduceat(entry.entries["tf"], starts, dtype=np.float64)
-        frequency = np.bincount(ranks, within, len(scores))
-        held = int(np.count_nonzero(frequency))
-        if frequencies is not None:
-            held = frequencies.get(entry.term, 0)
-        weight = inverse_document_frequency(held, totals.documents) * term_weight(entry.term)
-        scores += weight * (K1 + 1) * frequency / (frequency + norms)
-    if len(scores):
-        np.divide(scores, scores.max(), out=scores)
-    return LexicalScores(found.pages, scores)
+        slots = found.slots.astype(np.intp)
+        counts = found.counts.astype(np.float64)
+        owners = layout.owners.take(slots)
+        page_counts[place] = np.bincount(owners, counts, len(layout.pages))
+        # In place, and by `take`: a tenth faster than `w * tf / (tf + norms[length])`.
+        divisor = norms.take(layout.lengths.take(slots).astype(np.intp))
+        divisor += counts
+        counts *= weight
+        counts /= divisor
+        counts += scores.take(slots)
+        scores[slots] = counts
+    if len(block.left):
+        page_counts[:, block.left] = 0.0
+        scores[~_counts(block).take(layout.owners)] = 0.0
+
+
+def _child_scores(blocks: Sequence[PostingBlock], scores: NDArray[np.float64]) -> ChildScores:
+    pages = [block.layout.pages for block in blocks]
+    sizes = [np.diff(block.layout.ends, prepend=0) for block in blocks]
+    every = np.concatenate([_NO_NUMBERS, *pages])
+    ranks = np.flatnonzero(np.concatenate([_NO_NUMBERS.astype(bool), *map(_counts, blocks)]))
+    ranks = ranks[np.argsort(every[ranks], kind="stable")]
+    return ChildScores(every, np.cumsum(np.concatenate([_NO_NUMBERS, *sizes])), ranks, scores)
+
+
+_NO_NUMBERS = np.empty(0, np.int64)
+
+
+def _score_pages(
+    terms: Sequence[str],
+    layouts: Sequence[SlotLayout],
+    page_counts: NDArray[np.float64],
+    in_pages: Sequence[int],
+    totals: CorpusTotals,
+) -> LexicalScores:
+    """BM25 of the pages that hold a term, of how often they do."""
+    average = totals.terms / max(totals.documents, 1) or 1.0
+    norms = _norm(
+        np.concatenate([_NO_NUMBERS, *(layout.page_terms for layout in layouts)]), average
+    )
+    scores = np.zeros(len(norms))
+    for term, held, counts in zip(terms, in_pages, page_counts, strict=True):
+        weight = inverse_document_frequency(held, totals.documents) * term_weight(term)
+        scores += weight * (K1 + 1) * counts / (counts + norms)
+    places = np.flatnonzero(scores)
+    ids = np.concatenate([_NO_NUMBERS, *(layout.pages for layout in layouts)])[places]
+    order = np.argsort(ids, kind="stable")
+    best = scores.max() if len(places) else 1.0
+    return LexicalScores(ids[order], scores[places][order] / best)
 
 
 _LENGTHS = 1 << 16
-
-# Pages that are scored at once: what is computed of ten times as many does not stay in the
-# processor's cache, which takes three times as long.
-_PAGES_AT_ONCE = 2_048
 
 
 def _norm(length: NDArray[np.int64], average: float) -> NDArray[np.float64]:

@@ -18,13 +18,14 @@ from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (
     ChildScores,
     child_key,
-    score_children,
+    score_words,
     split_key,
 )
 from webrag.lexical.fusion import fuse_scores
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
 from webrag.postgres.steps import Begin, Rows, Steps, begin_snapshot
-from webrag.retrieval.plans import best_by_words, find_nearest, read_postings
+from webrag.retrieval.plans import best_by_words, find_nearest
+from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import CHUNK_KEY, Queries
 
 __all__ = ["LEXICAL_MODES", "SearchOptions", "search", "select_varied"]
@@ -222,7 +223,7 @@ def _lexical(
     """
     terms = query_terms(query.query_str or "")
     totals, postings = yield from read_postings(queries, terms)
-    scores, _ = score_children(postings, totals)
+    scores = score_words(terms, postings, totals).children
     return scores, (yield from best_by_words(queries, scores, limit))
 
 

@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 from webrag.lexical.bm25 import (
     ChildScores,
     CorpusTotals,
-    LexicalScores,
-    TermPostings,
+    WordScores,
     child_key,
-    score_children,
-    score_pages,
+    score_words,
     split_key,
-    term_postings,
 )
 from webrag.lexical.fusion import fuse_ranks, fuse_scores
 from webrag.postgres.steps import Begin, Execute, Rows, Steps, alone, together
@@ -30,6 +27,7 @@ from webrag.retrieval.aggregation import (
     group_by_parent,
 )
 from webrag.retrieval.models import RetrievalConfig, TermStatistics, WordingScores
+from webrag.retrieval.postings import postings_of, read_blocks, totals_of
 from webrag.retrieval.statements import CHUNK_KEY, PARENT_COLUMNS, Queries
 
 __all__ = [
@@ -39,10 +37,8 @@ __all__ = [
     "find_chunks",
     "find_nearest",
     "parents_of",
-    "read_postings",
     "read_totals",
     "read_whole",
-    "totals_of",
 ]
 
 # Looked up per wanted child, four times as many each round: nearly always one round, and never
@@ -92,73 +88,6 @@ class Found:
     idf: dict[str, float] = field(default_factory=dict)
     wording_idf: tuple[dict[str, float], ...] = ()
     is_cut: bool = False
-
-
-_NOTHING = CorpusTotals()
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The pages whose postings are read from blocks; a search of few pages reads none.
-
-    Attributes:
-        last: Pages with higher numbers are in no block.
-        totals: Of the pages in blocks, without `left`.
-        left: Pages that do not count there: not any more, or as the scope leaves them out.
-        stale: Those of them that are stored all the same, with other postings.
-    """
-
-    last: int = 0
-    totals: CorpusTotals = _NOTHING
-    left: Sequence[int] | NDArray[np.int64] = ()
-    stale: Sequence[int] = ()
-
-    def with_others(self, others: CorpusTotals) -> CorpusTotals:
-        """Totals of the pages in blocks and of others."""
-        return CorpusTotals(*map(sum, zip(self.totals, others, strict=True)))
-
-
-def read_blocks(queries: Queries) -> Steps[Blocks]:
-    """What the blocks hold that the search of a whole collection reads."""
-    left_out = queries.scope.left_out
-    if queries.scope.restricts_pages and not left_out:
-        return Blocks()
-    others = [queries.left_editions()] if left_out else []
-    ((counted,), left, *editions) = yield from together(
-        queries.blocks(), queries.left_pages(), *others
-    )
-    without = [row[2:] for row in left] + [rows[0][1:] for rows in editions]
-    pages = np.array([row[1] for row in left], np.int64)
-    for rows in editions:
-        pages = np.concatenate([pages, np.frombuffer(rows[0][0], ">i4").astype(np.int64)])
-    every = zip(map(int, counted[1:]), *(map(int, each) for each in without), strict=True)
-    return Blocks(
-        int(counted[0]),
-        CorpusTotals(*(column[0] - sum(column[1:]) for column in every)),
-        pages,
-        [row[1] for row in left if row[0]],
-    )
-
-
-def _postings_of(queries: Queries, terms: Sequence[str], blocks: Blocks) -> list[Execute]:
-    """Statements that read postings: those in blocks, and the others."""
-    in_blocks = terms if blocks.last else ()
-    return [
-        queries.block_postings(in_blocks),
-        queries.lexical(terms, blocks.last, blocks.stale),
-    ]
-
-
-def read_postings(
-    queries: Queries, terms: Sequence[str]
-) -> Steps[tuple[CorpusTotals, list[TermPostings]]]:
-    """Pages of the whole collection, their children and terms, and the postings of some terms."""
-    blocks = yield from read_blocks(queries)
-    sizes, block_rows, later_rows = yield from together(
-        queries.sizes(blocks.last, blocks.stale), *_postings_of(queries, terms, blocks)
-    )
-    totals = blocks.with_others(totals_of(sizes))
-    return totals, term_postings(terms, block_rows, blocks.left, later_rows)
 
 
 def read_totals(queries: Queries) -> Steps[CorpusTotals]:
@@ -211,7 +140,7 @@ def find_chunks(
     idf = tuple(leg.words.idf for leg in legs)
     found_keys = []
     for leg in legs:
-        by_words = yield from best_by_words(queries, leg.words.chunks, limit)
+        by_words = yield from best_by_words(queries, leg.words.children, limit)
         found_keys.append(dict.fromkeys([*by_words, *leg.nearest]))
     keys = list(dict.fromkeys(key for each in found_keys for key in each))
     if not keys:
@@ -264,19 +193,10 @@ def _hits(
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    """What the words of a question say of chunks and of pages, and how rare each term is."""
-
-    chunks: ChildScores
-    pages: LexicalScores
-    idf: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class _Legs:
     """What both legs say of one wording: BM25, and the keys of the nearest chunks."""
 
-    words: _Words
+    words: WordScores
     nearest: list[int]
 
 
@@ -296,7 +216,7 @@ def _both_legs(
     blocks = yield from read_blocks(queries)
     batch = [
         queries.totals(blocks.last, blocks.stale),
-        *_postings_of(queries, terms, blocks),
+        *postings_of(queries, terms, blocks),
         queries.search_settings(config.hnsw_ef_search),
     ]
     batch += [queries.sizes(), queries.frequencies(terms)] if is_apart else []
@@ -311,31 +231,19 @@ def _both_legs(
             *(queries.nearest_in_graph(vector, limit) for vector in vectors)
         )
     by_vector = iter(nearest)
-    postings = term_postings(terms, block_rows, blocks.left, later_rows)
-    by_term = {entry.term: entry for entry in postings}
-    counted = (totals_of(others[0]), others[1]) if is_apart else (totals, None)
+    postings = blocks.with_rows(block_rows, later_rows)
+    counted, frequencies = totals, None
+    if is_apart:
+        counted = totals_of(others[0])
+        frequencies = {term: (pages, children) for term, pages, children in others[1]}
     legs = [
         _Legs(
-            _score_words([by_term[term] for term in each.terms], *counted),
+            score_words(each.terms, postings, counted, frequencies),
             [child_key(*row[:2]) for row in next(by_vector)] if any(each.vector) else [],
         )
         for each in asked
     ]
     return totals, legs
-
-
-def _score_words(
-    postings: Sequence[TermPostings],
-    totals: CorpusTotals,
-    frequency_rows: Rows | None,
-) -> _Words:
-    """BM25 with the statistics of the postings themselves, or with those that are given."""
-    in_pages = in_children = None
-    if frequency_rows is not None:
-        in_pages = {term: pages for term, pages, _ in frequency_rows}
-        in_children = {term: children for term, _, children in frequency_rows}
-    chunks, idf = score_children(postings, totals, in_children)
-    return _Words(chunks, score_pages(postings, totals, in_pages), idf)
 
 
 def find_nearest(
@@ -415,9 +323,9 @@ class _Columns:
         )
 
 
-def _columns(rows: Rows, words: _Words, place: int, config: RetrievalConfig) -> _Columns:
+def _columns(rows: Rows, words: WordScores, place: int, config: RetrievalConfig) -> _Columns:
     keys = np.array([_key(row) for row in rows], dtype=np.int64)
-    lexical = words.chunks.at(keys)
+    lexical = words.children.at(keys)
     pages = words.pages.at(keys >> 16)
     # A vector without length has no direction: pgvector answers NaN.
     cosines = np.array([row[_FIRST_COSINE + place] for row in rows], dtype=np.float64)
@@ -429,7 +337,7 @@ def _columns(rows: Rows, words: _Words, place: int, config: RetrievalConfig) -> 
 
 
 def _question_candidates(
-    rows: Rows, found: Mapping[int, None], words: _Words, config: RetrievalConfig
+    rows: Rows, found: Mapping[int, None], words: WordScores, config: RetrievalConfig
 ) -> list[Candidate]:
     """Scored candidates of the question itself, best first, each text once."""
     # What only another wording found must not change what the scores are relative to.
@@ -460,7 +368,7 @@ def _candidate(row: Sequence[Any], scores: WordingScores, config: RetrievalConfi
 
 def _with_wordings(
     rows: Rows,
-    words: Sequence[_Words],
+    words: Sequence[WordScores],
     found: Sequence[Mapping[int, None]],
     own: Sequence[Candidate],
     config: RetrievalConfig,
@@ -526,11 +434,6 @@ def _fuse(
         lexical_weight=config.lexical_weight,
         page_weight=config.page_weight,
     )
-
-
-def totals_of(rows: Rows) -> CorpusTotals:
-    """What `Queries.totals` or `Queries.sizes` counted."""
-    return CorpusTotals(*(int(value) for value in rows[0]))
 
 
 def parents_of(rows: Rows) -> list[dict[str, Any]]:

@@ -67,14 +67,16 @@ class Queries:
         return self._statement(_TOTALS if self.scope.restricts_pages else _ALL_TOTALS)
 
     def blocks(self) -> Execute:
-        """One row: the last page number of all blocks, and the totals of the pages in them."""
+        """The number of each block, the name of its layout, its last page, and its totals."""
         return self._statement(
-            """
-            select coalesce(max(last), 0), coalesce(sum(documents), 0),
-                   coalesce(sum(children), 0), coalesce(sum(terms), 0),
-                   coalesce(sum(tokens), 0), coalesce(sum(parents), 0)
-            from {blocks}
-            """
+            "select id, layout_name, last, documents, children, terms, tokens, parents"
+            " from {blocks}"
+        )
+
+    def block_layouts(self, numbers: Sequence[int]) -> Execute:
+        """The number and the packed layout of blocks."""
+        return self._statement(
+            "select id, layout from {blocks} where id = any(%(numbers)s)", numbers=list(numbers)
         )
 
     def left_pages(self) -> Execute:
@@ -107,9 +109,9 @@ class Queries:
         )
 
     def block_postings(self, terms: Sequence[str]) -> Execute:
-        """As `lexical` of all pages in blocks, with a row per term and block."""
+        """The block, the term and its packed slots, of all blocks that hold one of the terms."""
         return self._statement(
-            "select p.term, p.pages, p.packed from {blocks} b"
+            "select p.block, p.term, p.packed from {blocks} b"
             " join {posting_blocks} p on p.block = b.id and p.term = any(%(terms)s)",
             terms=list(terms),
         )

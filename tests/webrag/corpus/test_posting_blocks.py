@@ -20,7 +20,7 @@ from webrag.corpus.writer import next_page_ids
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.lexical.analysis import query_terms
-from webrag.lexical.bm25 import CorpusTotals, child_key, score_children
+from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
 from webrag.lexical.postings import unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database
@@ -28,7 +28,7 @@ from webrag.postgres.steps import alone, run_steps
 from webrag.retrieval.conditions import EVERYTHING, Scope
 from webrag.retrieval.editions import choose_versions
 from webrag.retrieval.filters import NO_FILTERS
-from webrag.retrieval.plans import read_blocks, read_postings, totals_of
+from webrag.retrieval.postings import read_blocks, read_postings, totals_of
 from webrag.retrieval.statements import Queries
 
 NOW = datetime(2026, 5, 2, tzinfo=UTC)
@@ -73,7 +73,7 @@ async def scores(database: Database, scope: Scope = EVERYTHING) -> dict[int, flo
     totals, postings = await database.run(
         lambda connection: run_steps(connection, read_postings(queries, TERMS)), snapshot=True
     )
-    found, _ = score_children(postings, totals)
+    found = score_words(TERMS, postings, totals).children
     keys = found.best()
     return dict(zip(keys.tolist(), found.at(keys).tolist(), strict=True))
 

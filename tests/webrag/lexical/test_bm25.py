@@ -1,34 +1,39 @@
 import math
 import struct
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webrag.lexical.blocks import block_of_rows
 from webrag.lexical.bm25 import (
     CorpusTotals,
     LexicalScores,
-    TermPostings,
+    WordScores,
     child_key,
     inverse_document_frequency,
-    score_children,
-    score_pages,
+    score_words,
     split_key,
-    term_postings,
 )
 from webrag.lexical.postings import POSTING
 
+Entry = tuple[int, int, int, int]
 
-def postings(term: str, *entries: tuple[int, int, int, int], page_terms: int = 10) -> TermPostings:
-    """Postings from (document, ordinal, frequency, length), each as a page of its own."""
-    return TermPostings(
-        term,
-        np.array([entry[0] for entry in entries], dtype=np.int64),
-        np.full(len(entries), page_terms),
-        np.ones(len(entries), np.int64),
-        np.array([entry[1:] for entry in entries], dtype=POSTING),
-    )
+
+def row(term: str, entries: Sequence[Entry], page_terms: int = 10) -> tuple[str, bytes, bytes]:
+    """What SQL reads of (document, ordinal, frequency, length), each as a page of its own."""
+    size = POSTING.itemsize
+    heads = [struct.pack(">iii", entry[0], page_terms, size) for entry in entries]
+    return term, b"".join(heads), np.array([entry[1:] for entry in entries], POSTING).tobytes()
+
+
+def scored(
+    postings: Mapping[str, Sequence[Entry]], totals: CorpusTotals, page_terms: int = 10
+) -> WordScores:
+    rows = [row(term, entries, page_terms) for term, entries in postings.items() if entries]
+    return score_words(list(postings), [block_of_rows(rows)], totals)
 
 
 def reference_bm25(frequency: int, length: int, average: float, count: int, total: int) -> float:
@@ -43,12 +48,9 @@ def test_child_key_gives_back_page_and_ordinal(document: int, ordinal: int) -> N
 
 def test_child_scores_equal_the_formula() -> None:
     totals = CorpusTotals(documents=2, children=4, terms=40)
-    entries = [
-        postings("port", (1, 0, 2, 8), (2, 1, 1, 12)),
-        postings("server", (1, 0, 1, 8)),
-    ]
+    entries = {"port": [(1, 0, 2, 8), (2, 1, 1, 12)], "server": [(1, 0, 1, 8)]}
 
-    scores, _ = score_children(entries, totals)
+    scores = scored(entries, totals).children
 
     both = reference_bm25(2, 8, 10, 2, 4) + reference_bm25(1, 8, 10, 1, 4)
     keys = scores.best()
@@ -58,26 +60,28 @@ def test_child_scores_equal_the_formula() -> None:
 
 def test_an_identifier_outweighs_its_parts_however_often_they_are_repeated() -> None:
     totals = CorpusTotals(documents=2, children=20, terms=200)
-    entries = [
-        postings("=vec::new", (1, 0, 1, 10)),
-        postings("vec", (1, 0, 1, 10), (2, 0, 200, 10)),
-        postings("new", (1, 0, 1, 10), (2, 0, 200, 10)),
-    ]
+    entries = {
+        "=vec::new": [(1, 0, 1, 10)],
+        "vec": [(1, 0, 1, 10), (2, 0, 200, 10)],
+        "new": [(1, 0, 1, 10), (2, 0, 200, 10)],
+    }
 
-    assert score_children(entries, totals)[0].best(1).tolist() == [child_key(1, 0)]
-    assert score_pages(entries, totals).best(1).tolist() == [1]
+    found = scored(entries, totals)
+
+    assert found.children.best(1).tolist() == [child_key(1, 0)]
+    assert found.pages.best(1).tolist() == [1]
 
 
 def test_term_weights_leave_out_what_an_identifier_counts_more() -> None:
     totals = CorpusTotals(1, 9, 90)
 
-    _, idf = score_children([postings("=vec::new"), postings("vec")], totals)
+    idf = scored({"=vec::new": [], "vec": []}, totals).idf
 
     assert idf["=vec::new"] == idf["vec"]
 
 
 def test_term_weights_cover_terms_that_occur_nowhere() -> None:
-    _, idf = score_children([postings("absent")], CorpusTotals(1, 9, 90))
+    idf = scored({"absent": []}, CorpusTotals(1, 9, 90)).idf
 
     assert idf == {"absent": inverse_document_frequency(0, 9)}
 
@@ -88,9 +92,9 @@ def test_a_term_in_every_child_still_weighs_more_than_nothing() -> None:
 
 def test_page_scores_sum_a_pages_children_and_the_best_page_has_one() -> None:
     totals = CorpusTotals(documents=3, children=6, terms=60)
-    entries = [postings("port", (1, 0, 1, 10), (1, 3, 2, 10), (2, 0, 1, 10), page_terms=20)]
+    entries = {"port": [(1, 0, 1, 10), (1, 3, 2, 10), (2, 0, 1, 10)]}
 
-    pages = score_pages(entries, totals)
+    pages = scored(entries, totals, page_terms=20).pages
 
     expected = reference_bm25(1, 20, 20, 2, 3) / reference_bm25(3, 20, 20, 2, 3)
     assert pages.ids.tolist() == [1, 2]
@@ -98,11 +102,11 @@ def test_page_scores_sum_a_pages_children_and_the_best_page_has_one() -> None:
 
 
 def test_nothing_matches_an_empty_corpus() -> None:
-    scores, _ = score_children([postings("port")], CorpusTotals())
+    found = scored({"port": []}, CorpusTotals())
 
-    assert scores.best(5).tolist() == []
-    assert scores.at(np.array([1, 2])).tolist() == [0.0, 0.0]
-    assert score_pages([postings("port")], CorpusTotals()).ids.tolist() == []
+    assert found.children.best(5).tolist() == []
+    assert found.children.at(np.array([1, 2])).tolist() == [0.0, 0.0]
+    assert found.pages.ids.tolist() == []
 
 
 def test_best_orders_by_score_then_by_id() -> None:
@@ -125,9 +129,9 @@ def test_best_of_many_are_those_of_sorting_all(
 
 @given(st.dictionaries(st.tuples(st.integers(1, 9), st.integers(0, 30)), st.integers(1, 9)))
 def test_children_are_told_apart_by_page_and_place(held: dict[tuple[int, int], int]) -> None:
-    entries = [postings("port", *((*place, count, 20) for place, count in sorted(held.items())))]
+    entries = {"port": [(*place, count, 20) for place, count in sorted(held.items())]}
 
-    scores, _ = score_children(entries, CorpusTotals(9, 279, 5_580))
+    scores = scored(entries, CorpusTotals(9, 279, 5_580)).children
 
     every = np.array([child_key(page, place) for page in range(1, 10) for place in range(31)])
     is_held = [split_key(key) in held for key in every.tolist()]
@@ -141,50 +145,25 @@ def test_scores_at_unknown_ids_are_zero() -> None:
     assert scores.at(np.array([5, 4, 3, 99])).tolist() == [2.0, 0.0, 1.0, 0.0]
 
 
-def row(pages: dict[int, int], first: int = 0) -> tuple[str, bytes, bytes]:
-    """What SQL reads of pages with so many chunks each."""
-    heads = [struct.pack(">iii", page, 50, POSTING.itemsize * n) for page, n in pages.items()]
-    chunks = [(place, page % 200, first) for page, n in pages.items() for place in range(n)]
-    return "port", b"".join(heads), np.array(chunks, POSTING).tobytes()
-
-
-_PAGES = st.dictionaries(st.integers(1, 30), st.integers(1, 4))
-
-
-@given(st.lists(_PAGES, max_size=3), st.sets(st.integers(1, 30)), _PAGES)
-def test_pages_that_are_left_out_leave_the_postings_of_the_others(
-    stored: list[dict[int, int]], gone: set[int], others: dict[int, int]
-) -> None:
-    rows = [row(pages) for pages in stored]
-    kept = [row({page: n for page, n in pages.items() if page not in gone}) for pages in stored]
-
-    (found,) = term_postings(["port"], rows, sorted(gone), [row(others, first=1)])
-
-    (expected,) = term_postings(["port"], [*kept, row(others, first=1)])
-    for one, other in zip(found[1:], expected[1:], strict=True):
-        assert one.tolist() == other.tolist()
-
-
 @given(
     st.lists(
-        st.dictionaries(
-            st.tuples(st.integers(1, 5), st.integers(0, 5)),
-            st.tuples(st.integers(1, 9), st.integers(1, 60)),
-        ),
+        st.dictionaries(st.tuples(st.integers(1, 5), st.integers(0, 5)), st.integers(1, 9)),
         max_size=4,
     )
 )
 def test_scores_do_not_depend_on_the_order_of_postings(
-    terms: list[dict[tuple[int, int], tuple[int, int]]],
+    terms: list[dict[tuple[int, int], int]],
 ) -> None:
     totals = CorpusTotals(documents=5, children=30, terms=900)
-    forward = [postings(str(i), *(k + v for k, v in t.items())) for i, t in enumerate(terms)]
-    backward = [
-        postings(str(i), *(k + v for k, v in reversed(t.items()))) for i, t in enumerate(terms)
-    ]
+    # A chunk has one length, whatever the term.
+    forward = {
+        str(i): [(page, place, n, 20 + page * place) for (page, place), n in t.items()]
+        for i, t in enumerate(terms)
+    }
+    backward = {term: entries[::-1] for term, entries in forward.items()}
 
-    left, _ = score_children(forward, totals)
-    right, _ = score_children(backward, totals)
+    left = scored(forward, totals).children
+    right = scored(backward, totals).children
 
     keys = left.best()
     assert sorted(keys.tolist()) == sorted(right.best().tolist())

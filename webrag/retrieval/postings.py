@@ -1,0 +1,160 @@
+"""The postings that a search reads: of most pages from blocks, of the others page by page."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webrag.lexical.blocks import (
+    PostingBlock,
+    SlotLayout,
+    block_of_rows,
+    unpack_layout,
+    unpack_slots,
+)
+from webrag.lexical.bm25 import CorpusTotals
+from webrag.postgres.steps import Execute, Rows, Steps, together
+from webrag.retrieval.statements import Queries
+
+__all__ = ["Blocks", "postings_of", "read_blocks", "read_postings", "totals_of"]
+
+_NOTHING = CorpusTotals()
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The pages whose postings are read from blocks; a search of few pages reads none.
+
+    Attributes:
+        layouts: Pages and slots of each block, by its number.
+        last: Pages with higher numbers are in no block.
+        totals: Of the pages in blocks, without `left`.
+        left: Pages that do not count there, ascending: not any more, or as the scope leaves them
+            out.
+        stale: Those of them that are stored all the same, with other postings.
+    """
+
+    layouts: Mapping[int, SlotLayout] = field(default_factory=dict)
+    last: int = 0
+    totals: CorpusTotals = _NOTHING
+    left: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    stale: Sequence[int] = ()
+
+    def with_others(self, others: CorpusTotals) -> CorpusTotals:
+        """Totals of the pages in blocks and of others."""
+        return CorpusTotals(*map(sum, zip(self.totals, others, strict=True)))
+
+    def with_rows(self, block_rows: Rows, later_rows: Rows) -> list[PostingBlock]:
+        """What `postings_of` reads, as blocks: those that hold a term, and one of other pages."""
+        found: dict[int, dict[str, bytes]] = {}
+        for number, term, packed in block_rows:
+            found.setdefault(number, {})[term] = packed
+        blocks = []
+        for number, terms in found.items():
+            layout = self.layouts[number]
+            slots = {term: unpack_slots(packed, layout) for term, packed in terms.items()}
+            blocks.append(PostingBlock(layout, slots, _places(self.left, layout.pages)))
+        return [*blocks, block_of_rows(later_rows)] if later_rows else blocks
+
+
+def _places(wanted: NDArray[np.int64], pages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places in `pages` of those that are wanted; both ascend."""
+    first, end = np.searchsorted(wanted, [pages[0], pages[-1] + 1])
+    within = wanted[first:end]
+    places = np.searchsorted(pages, within)
+    found: NDArray[np.int64] = places[pages[places] == within]
+    return found
+
+
+def read_blocks(queries: Queries) -> Steps[Blocks]:
+    """What the blocks hold that the search of a whole collection reads."""
+    left_out = queries.scope.left_out
+    if queries.scope.restricts_pages and not left_out:
+        return Blocks()
+    others = [queries.left_editions()] if left_out else []
+    rows, left, *editions = yield from together(queries.blocks(), queries.left_pages(), *others)
+    layouts = yield from _read_layouts(queries, {row[0]: row[1] for row in rows})
+    without = [row[2:] for row in left] + [rows[0][1:] for rows in editions]
+    pages = np.array([row[1] for row in left], np.int64)
+    for edition_rows in editions:
+        pages = np.concatenate([pages, np.frombuffer(edition_rows[0][0], ">i4").astype(np.int64)])
+    sums = np.array([row[3:] for row in rows], np.int64).reshape(-1, len(_NOTHING)).sum(0)
+    sums -= np.array(without, np.int64).reshape(-1, len(_NOTHING)).sum(0)
+    return Blocks(
+        layouts,
+        max((row[2] for row in rows), default=0),
+        CorpusTotals(*sums.tolist()),
+        np.unique(pages),
+        [row[1] for row in left if row[0]],
+    )
+
+
+def postings_of(queries: Queries, terms: Sequence[str], blocks: Blocks) -> list[Execute]:
+    """Statements that read postings: those in blocks, and the others."""
+    in_blocks = terms if blocks.last else ()
+    return [
+        queries.block_postings(in_blocks),
+        queries.lexical(terms, blocks.last, blocks.stale),
+    ]
+
+
+def read_postings(
+    queries: Queries, terms: Sequence[str]
+) -> Steps[tuple[CorpusTotals, list[PostingBlock]]]:
+    """Pages of the whole collection, their children and terms, and the postings of some terms."""
+    blocks = yield from read_blocks(queries)
+    sizes, block_rows, later_rows = yield from together(
+        queries.sizes(blocks.last, blocks.stale), *postings_of(queries, terms, blocks)
+    )
+    return blocks.with_others(totals_of(sizes)), blocks.with_rows(block_rows, later_rows)
+
+
+def totals_of(rows: Rows) -> CorpusTotals:
+    """What `Queries.totals` or `Queries.sizes` counted."""
+    return CorpusTotals(*(int(value) for value in rows[0]))
+
+
+class _KnownLayouts:
+    """Layouts that this process has read, those used last; a layout never changes."""
+
+    def __init__(self, most_chunks: int) -> None:
+        self._most = most_chunks
+        self._lock = threading.Lock()
+        self._known: OrderedDict[UUID, SlotLayout] = OrderedDict()
+        self._chunks = 0
+
+    def get(self, key: UUID) -> SlotLayout | None:
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+            return found
+
+    def keep(self, key: UUID, layout: SlotLayout) -> None:
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = layout
+                self._chunks += len(layout.lengths)
+            while self._chunks > self._most:
+                _, dropped = self._known.popitem(last=False)
+                self._chunks -= len(dropped.lengths)
+
+
+_KNOWN = _KnownLayouts(most_chunks=8_000_000)  # 6 bytes a chunk, 50 MB at most
+
+
+def _read_layouts(queries: Queries, keys: Mapping[int, UUID]) -> Steps[dict[int, SlotLayout]]:
+    """The layout of each block by its number; those that this process knows are not read."""
+    found = {number: _KNOWN.get(key) for number, key in keys.items()}
+    layouts = {number: layout for number, layout in found.items() if layout is not None}
+    unknown = [number for number in keys if number not in layouts]
+    if unknown:
+        (rows,) = yield from together(queries.block_layouts(unknown))
+        for number, packed in rows:
+            layouts[number] = unpack_layout(packed)
+            _KNOWN.keep(keys[number], layouts[number])
+    return layouts
