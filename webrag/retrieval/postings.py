@@ -20,7 +20,7 @@ from webrag.lexical.bm25 import CorpusTotals
 from webrag.postgres.steps import Execute, Rows, Steps, together
 from webrag.retrieval.statements import Queries
 
-__all__ = ["Blocks", "postings_of", "read_blocks", "read_postings", "totals_of"]
+__all__ = ["Blocks", "KnownLayouts", "postings_of", "read_blocks", "read_postings", "totals_of"]
 
 _NOTHING = CorpusTotals()
 
@@ -118,8 +118,11 @@ def totals_of(rows: Rows) -> CorpusTotals:
     return CorpusTotals(*(int(value) for value in rows[0]))
 
 
-class _KnownLayouts:
-    """Layouts that this process has read, those used last; a layout never changes."""
+class KnownLayouts:
+    """Layouts that this process has read, by name; a layout never changes.
+
+    Those used last are kept, up to so many chunks in all.
+    """
 
     def __init__(self, most_chunks: int) -> None:
         self._most = most_chunks
@@ -128,6 +131,7 @@ class _KnownLayouts:
         self._chunks = 0
 
     def get(self, key: UUID) -> SlotLayout | None:
+        """The layout of that name, if it is kept."""
         with self._lock:
             found = self._known.get(key)
             if found is not None:
@@ -135,6 +139,7 @@ class _KnownLayouts:
             return found
 
     def keep(self, key: UUID, layout: SlotLayout) -> None:
+        """Keep a layout for later, in place of those that have not been used for longest."""
         with self._lock:
             if key not in self._known:
                 self._known[key] = layout
@@ -144,7 +149,7 @@ class _KnownLayouts:
                 self._chunks -= len(dropped.lengths)
 
 
-_KNOWN = _KnownLayouts(most_chunks=8_000_000)  # 6 bytes a chunk, 50 MB at most
+_KNOWN = KnownLayouts(most_chunks=8_000_000)  # 6 bytes a chunk, 50 MB at most
 
 
 def _read_layouts(queries: Queries, keys: Mapping[int, UUID]) -> Steps[dict[int, SlotLayout]]:

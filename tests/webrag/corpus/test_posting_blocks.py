@@ -20,6 +20,7 @@ from webrag.corpus.writer import next_page_ids
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.lexical.analysis import query_terms
+from webrag.lexical.blocks import BLOCK_CHUNKS
 from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
 from webrag.lexical.postings import unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
@@ -317,17 +318,35 @@ async def test_processes_that_gather_at_once_make_each_block_once(
     assert await execute(database, "select count(*) from {blocked_pages}") == [(8,)]
 
 
-async def test_storing_pages_gathers_them_now_and_then(
-    database: Database, indexer: Indexer, make_document: Callable[..., NormalizedDocument]
-) -> None:
+async def store_empty_pages(database: Database, children: list[int]) -> None:
+    """Pages that say that they have so many chunks."""
     await execute(
         database,
         "insert into {documents} (document_id, url, requested_url, site, fetched_at, depth,"
         " markdown, html, content_hash, status, source, token_count, child_count, term_count)"
         " select gen_random_uuid(), 'https://a.test/' || n, '', 'a.test', now(), 0, '', '', n, 200,"
-        " 'builtin', 0, 0, 0 from generate_series(1, %s) n",
-        BLOCK_PAGES - 1,
+        " 'builtin', 0, children, 0 from unnest(%s::int[]) with ordinality u(children, n)",
+        children,
     )
+
+
+@pytest.mark.usefixtures("corpus")
+async def test_a_block_has_no_more_chunks_than_can_be_told_apart_in_two_bytes(
+    database: Database,
+) -> None:
+    half = BLOCK_CHUNKS // 2
+    await store_empty_pages(database, [half, half, 1, half, BLOCK_CHUNKS, 1])
+
+    await gather_postings(database)
+
+    counted = await execute(database, "select documents, children from {blocks} order by first")
+    assert counted == [(2, 2 * half), (2, half + 1), (1, BLOCK_CHUNKS)]
+
+
+async def test_storing_pages_gathers_them_now_and_then(
+    database: Database, indexer: Indexer, make_document: Callable[..., NormalizedDocument]
+) -> None:
+    await store_empty_pages(database, [0] * (BLOCK_PAGES - 1))
 
     await indexer.index(make_document(url(1)))
 
