@@ -142,7 +142,8 @@ class MemoryCorpus:
         found = {}
         for term in terms:
             rows, *counted = np.array(self._postings.get(term, []), np.int64).reshape(-1, 2).T
-            found[term] = TermSlots(rows, np.minimum(counted[0], 255).astype(np.uint8))
+            counts = np.minimum(counted[0], 255).astype(np.uint8)
+            found[term] = TermSlots.of_chunks(rows, counts, self._layout)
         block = PostingBlock(self._layout, found, np.empty(0, np.int64))
         scored = score_words(terms, [block], self._totals)
         lexical = scored.children.at((self._page_of << 16) | self._place_of)

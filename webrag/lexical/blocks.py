@@ -1,11 +1,12 @@
 """Postings of many pages in one place: slots number their chunks, one page after another.
 
 Does no scoring and no SQL. A posting in a block is three bytes: the chunk's slot (u2) and how often
-the term occurs (u1); what is the same for all terms, the pages and the lengths of their chunks, is
-kept once, in the block's layout. All numbers are little endian.
+the term occurs (u1). How often a whole page has it is another four bytes for each page, as counting
+that from the postings takes as long as scoring them. What is the same for all terms, the pages and
+the lengths of their chunks, is kept once, in the block's layout. All numbers are little endian.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,15 +68,28 @@ class SlotLayout(NamedTuple):
 
 
 class TermSlots(NamedTuple):
-    """The chunks of a block that hold a term.
+    """The chunks and the pages of a block that hold a term.
 
     Attributes:
-        slots: Their slots, no duplicates.
+        slots: Slots of the chunks, no duplicates.
         counts: How often each holds it, >= 1.
+        pages: Places of the pages in the layout, no duplicates.
+        page_counts: How often each holds it, the sum of its chunks.
     """
 
     slots: NDArray[Any]
     counts: NDArray[np.uint8]
+    pages: NDArray[Any]
+    page_counts: NDArray[Any]
+
+    @classmethod
+    def of_chunks(
+        cls, slots: NDArray[Any], counts: NDArray[np.uint8], layout: SlotLayout
+    ) -> "TermSlots":
+        """The chunks, and their pages."""
+        by_page = np.bincount(layout.owners[slots], counts, len(layout.pages)).astype(np.int64)
+        pages = np.flatnonzero(by_page)
+        return cls(slots, counts, pages, by_page[pages])
 
 
 class PostingBlock(NamedTuple):
@@ -105,28 +119,52 @@ class PackedBlock(NamedTuple):
 
 
 def pack_block(rows: Sequence[tuple[str, bytes, bytes]]) -> PackedBlock:
-    """Pack the postings of pages, as `block_of_rows` reads them; no page or chunk is missing one.
+    """Pack the postings of pages.
 
     Args:
-        rows: As for `block_of_rows`, one for each term.
+        rows: As for `block_of_rows`, one for each term, by ascending page and place on it.
     """
-    ordered = sorted(rows)
-    block = block_of_rows(ordered)
-    layout = block.layout
+    found = _flatten([(term, [(head, body)]) for term, head, body in sorted(rows)])
+    layout = found.layout
     pages = np.zeros(len(layout.pages), _LAYOUT_PAGE)
     pages["document"], pages["terms"] = layout.pages, layout.page_terms
     pages["chunks"] = np.diff(layout.ends, prepend=0)
     head = np.array([len(pages)], "<i4").tobytes()
-    number = _slot_type(len(layout.lengths))
     return PackedBlock(
-        head + pages.tobytes() + layout.lengths.astype("<u2").tobytes(),
-        [(term, _pack_slots(block.terms[term], number)) for term, *_ in ordered],
+        head + pages.tobytes() + layout.lengths.astype("<u2").tobytes(), list(_pack_slots(found))
     )
 
 
-def _pack_slots(found: TermSlots, number: np.dtype[Any]) -> bytes:
-    order = np.argsort(found.slots)
-    return found.slots[order].astype(number).tobytes() + found.counts[order].tobytes()
+def _pack_slots(found: "_Flat") -> Iterator[tuple[str, bytes]]:
+    """Each term and its slots; all of them at once, as there are some 50,000."""
+    number = _slot_type(len(found.layout.lengths))
+    is_first = np.diff(found.places, prepend=-1) != 0
+    is_first[found.row_ends[:-1]] = True
+    first_rows = np.flatnonzero(is_first)
+    starts = (np.cumsum(found.row_sizes) - found.row_sizes)[first_rows]
+    by_page = np.add.reduceat(found.counts, starts, dtype=np.int64) if len(starts) else starts
+    slots = found.slots.astype(number).tobytes()
+    pages = found.places[first_rows].astype(number).tobytes()
+    page_counts = np.minimum(by_page, _MOST_COUNTED).astype("<u2").tobytes()
+    counts = found.counts.tobytes()
+    ends = found.ends.tolist()
+    page_ends = np.searchsorted(first_rows, found.row_ends).tolist()
+    start, page, size = 0, 0, number.itemsize
+    for term, end, page_end in zip(found.terms, ends, page_ends, strict=True):
+        yield (
+            term,
+            b"".join((
+                (end - start).to_bytes(4, "little"),
+                slots[start * size : end * size],
+                pages[page * size : page_end * size],
+                page_counts[page * 2 : page_end * 2],
+                counts[start:end],
+            )),
+        )  # fmt: skip
+        start, page = end, page_end
+
+
+_MOST_COUNTED = 0xFFFF  # more of a word on one page weigh the same, to the fourth digit
 
 
 def _slot_type(count: int) -> np.dtype[Any]:
@@ -149,10 +187,15 @@ def unpack_layout(packed: bytes) -> SlotLayout:
 def unpack_slots(packed: bytes, layout: SlotLayout) -> TermSlots:
     """Give the postings of a term in a packed block, by ascending slot."""
     number = _slot_type(len(layout.lengths))
-    count = len(packed) // (number.itemsize + 1)
+    (count,) = np.frombuffer(packed, "<u4", 1).tolist()
+    pages = (len(packed) - 4 - count * (number.itemsize + 1)) // (number.itemsize + 2)
+    at_pages = 4 + count * number.itemsize
+    at_counts = at_pages + pages * number.itemsize
     return TermSlots(
-        np.frombuffer(packed, number, count),
-        np.frombuffer(packed, np.uint8, count, offset=count * number.itemsize),
+        np.frombuffer(packed, number, count, offset=4),
+        np.frombuffer(packed, np.uint8, count, offset=at_counts + 2 * pages),
+        np.frombuffer(packed, number, pages, offset=at_pages),
+        np.frombuffer(packed, "<u2", pages, offset=at_counts),
     )
 
 
@@ -164,35 +207,74 @@ def block_of_rows(rows: Iterable[tuple[str, bytes, bytes]]) -> PostingBlock:
             postings), and the packed postings of those pages in the same order. A term may have
             several rows, and a page be several times in one, with different chunks.
     """
-    found: dict[str, list[tuple[bytes, bytes]]] = {}
+    by_term: dict[str, list[tuple[bytes, bytes]]] = {}
     for term, head, body in rows:
-        found.setdefault(term, []).append((head, body))
-    parts = [part for each in found.values() for part in each]
-    headers = np.frombuffer(b"".join(head for head, _ in parts), _PAGE_HEADER)
-    entries = np.frombuffer(b"".join(body for _, body in parts), POSTING)
+        by_term.setdefault(term, []).append((head, body))
+    found = _flatten(list(by_term.items()))
+    edges = found.ends[:-1]
+    split = zip(
+        found.terms, np.split(found.slots, edges), np.split(found.counts, edges), strict=False
+    )
+    terms = {
+        term: TermSlots.of_chunks(slots, counts, found.layout) for term, slots, counts in split
+    }
+    return PostingBlock(found.layout, terms, np.empty(0, np.int64))
+
+
+class _Flat(NamedTuple):
+    """Postings of all terms, one term after another, as SQL gives them.
+
+    Attributes:
+        layout: The pages that hold any.
+        terms: The terms.
+        ends: For each term, the number of the posting behind its last.
+        slots: Of each posting.
+        counts: Of each posting.
+        row_ends: As `ends`, of rows of postings.
+        row_sizes: Postings of each row.
+        places: For each row, the place of its page.
+    """
+
+    layout: SlotLayout
+    terms: Sequence[str]
+    ends: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    counts: NDArray[np.uint8]
+    row_ends: NDArray[np.int64]
+    row_sizes: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+def _flatten(terms: Sequence[tuple[str, Sequence[tuple[bytes, bytes]]]]) -> _Flat:
+    """The postings of terms, of which each has heads and bodies."""
+    headers = np.frombuffer(b"".join(head for _, each in terms for head, _ in each), _PAGE_HEADER)
+    entries = np.frombuffer(b"".join(body for _, each in terms for _, body in each), POSTING)
     pages, places = _distinct(headers["document"].astype(np.int64))
     page_terms = np.zeros(len(pages), np.int64)
     page_terms[places] = headers["terms"]
-    counts = headers["bytes"].astype(np.int64) // POSTING.itemsize
-    owners = np.repeat(places, counts)
+    row_sizes = headers["bytes"].astype(np.int64) // POSTING.itemsize
+    slots = entries["ordinal"].astype(np.int64)
+    starts = np.cumsum(row_sizes) - row_sizes
+    last = np.maximum.reduceat(slots, starts) if len(starts) else starts
     sizes = np.zeros(len(pages), np.int64)
-    ordinals = entries["ordinal"].astype(np.int64)
-    last = np.maximum.reduceat(ordinals, np.cumsum(counts) - counts) if len(counts) else counts
     np.maximum.at(sizes, places, last + 1)
-    slots = ordinals
-    slots += (np.cumsum(sizes) - sizes).take(owners)
+    slots += np.repeat((np.cumsum(sizes) - sizes)[places], row_sizes)
     lengths = np.zeros(int(sizes.sum()), np.uint16)
     lengths[slots] = entries["length"]
-    sizes_of_terms = [sum(len(body) for _, body in each) for each in found.values()]
-    edges = np.cumsum(np.array(sizes_of_terms, np.int64))[:-1] // POSTING.itemsize
-    terms = {
-        term: TermSlots(*both)
-        for term, *both in zip(
-            found, np.split(slots, edges), np.split(entries["tf"], edges), strict=False
-        )
-    }
-    layout = SlotLayout.of_sizes(pages, page_terms, sizes, lengths)
-    return PostingBlock(layout, terms, np.empty(0, np.int64))
+    return _Flat(
+        SlotLayout.of_sizes(pages, page_terms, sizes, lengths),
+        [term for term, _ in terms],
+        _ends([len(body) for _, body in each] for _, each in terms) // POSTING.itemsize,
+        slots,
+        np.ascontiguousarray(entries["tf"]),
+        _ends([len(head) for head, _ in each] for _, each in terms) // _PAGE_HEADER.itemsize,
+        row_sizes,
+        places,
+    )
+
+
+def _ends(sizes: Iterable[Sequence[int]]) -> NDArray[np.int64]:
+    return np.cumsum(np.array([sum(each) for each in sizes], np.int64))
 
 
 def _distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

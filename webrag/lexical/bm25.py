@@ -130,8 +130,10 @@ def _candidates(scores: NDArray[np.float64], limit: int) -> NDArray[np.int64]:
     """Ascending places of scores above 0, the `limit` largest and few others."""
     # What is among the best of a part at least that good must be looked at; little else is.
     part = scores[::_SAMPLED]
-    least = np.partition(part, len(part) - limit)[len(part) - limit] if limit < len(part) else 0.0
-    return np.flatnonzero(scores >= least if least > 0 else scores > 0)
+    part = part[part > 0]  # finding a place among thousands of equal numbers takes 8 ms
+    if limit >= len(part):
+        return np.flatnonzero(scores)
+    return np.flatnonzero(scores >= np.partition(part, len(part) - limit)[len(part) - limit])
 
 
 _SAMPLED = 16
@@ -226,16 +228,16 @@ def _score_block(
 ) -> None:
     """Add up the scores by slot, and how often each page holds each term, into the two arrays."""
     layout = block.layout
+    slot_norms = norms.take(layout.lengths)
     for place, (term, weight) in enumerate(zip(terms, weights, strict=True)):
         found = block.terms.get(term)
         if found is None:
             continue
+        page_counts[place][found.pages] = found.page_counts
         slots = found.slots.astype(np.intp)
         counts = found.counts.astype(np.float64)
-        owners = layout.owners.take(slots)
-        page_counts[place] = np.bincount(owners, counts, len(layout.pages))
         # In place, and by `take`: a tenth faster than `w * tf / (tf + norms[length])`.
-        divisor = norms.take(layout.lengths.take(slots).astype(np.intp))
+        divisor = slot_norms.take(slots)
         divisor += counts
         counts *= weight
         counts /= divisor
