@@ -22,7 +22,7 @@ from webrag.lexical.postings import (
     TooManyPostingsError,
     unpack_postings,
 )
-from webrag.postgres.steps import Execute, Steps
+from webrag.postgres.steps import Execute, Steps, computed
 
 __all__ = ["add_postings", "appended", "recount", "remaining", "remove_postings"]
 
@@ -128,7 +128,7 @@ def add_postings(
         {"page": page_id, "terms": [row.term for row in rows if row.segment == 0]},
         binary=True,
     )
-    new = appended((PostingRow(*row) for row in last), rows, first)
+    new = yield from computed(lambda: appended(map(PostingRow._make, last), rows, first))
     yield copy_postings(collection, [(page_id, new)])
 
 
@@ -146,7 +146,9 @@ def remove_postings(collection: str, page_id: int, ordinals: Collection[int]) ->
         (page_id,),
         binary=True,
     )
-    left, terms = remaining([PostingRow(*row) for row in rows], ordinals)
+    left, terms = yield from computed(
+        lambda: remaining([PostingRow(*row) for row in rows], ordinals)
+    )
     if not left:
         return 0
     yield Execute(

@@ -42,7 +42,7 @@ from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, pack_postings
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
 from webrag.llamaindex.store_postings import add_postings, recount, remove_postings
-from webrag.postgres.steps import Execute, Steps
+from webrag.postgres.steps import Execute, Steps, computed
 from webrag.retrieval.conditions import Condition, all_of
 
 __all__ = [
@@ -241,8 +241,8 @@ def _located(
     found = markdown.find(text, start, end)
     if found >= 0:
         return markdown, found
-    joined = f"{markdown}\n\n" if markdown else ""
-    return joined + text, len(joined)
+    # One copy of the page's text, not two.
+    return (f"{markdown}\n\n{text}", len(markdown) + 2) if markdown else (text, 0)
 
 
 def _page_key(node: BaseNode) -> str:
@@ -280,10 +280,7 @@ def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
         more_terms[page_id] = -(yield from remove_postings(collection, page_id, ordinals))
     stored = yield from _stored_pages(collection, [page.url for page in pages])
     known = yield from _known_parents(collection, pages)
-    placed = [
-        (page, place_nodes(page, stored[page.url][1] if page.url in stored else PageEnd(), known))
-        for page in pages
-    ]
+    placed = yield from computed(lambda: _placed(pages, stored, known))
     yield from _delete_parents(collection, placed)
     new = [(page, nodes) for page, nodes in placed if page.url not in stored]
     ids = dict(
@@ -312,6 +309,13 @@ def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
     yield from _delete_empty(collection, taken)
     for page_id in sorted(more_terms):
         yield from recount(collection, page_id, more_terms[page_id])
+
+
+def _placed(
+    pages: Iterable[AddedPage], stored: Mapping[str, tuple[int, PageEnd]], parents: Set[UUID]
+) -> list[tuple[AddedPage, PlacedNodes]]:
+    ends = {url: end for url, (_, end) in stored.items()}
+    return [(page, place_nodes(page, ends.get(page.url, PageEnd()), parents)) for page in pages]
 
 
 def delete_children(collection: str, node_ids: Sequence[str]) -> Steps[None]:
