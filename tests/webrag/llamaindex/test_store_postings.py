@@ -1,3 +1,4 @@
+import asyncio
 from typing import Any, NamedTuple
 
 import pytest
@@ -189,6 +190,21 @@ def test_page_with_more_chunks_than_a_row_has_room_for_grows_as_it_is_stored_at_
         store.add([one(str(at), ["heron"]) for at in range(start, start + 400)])
 
     assert indexed(database, URL) == computed(database, URL)
+
+
+async def test_nodes_that_come_and_move_at_the_same_time_are_all_indexed(
+    store: CorpusVectorStore, database: Database
+) -> None:
+    moving = [one(f"moving {at}", ["heron"]) for at in range(6)]
+    await store.async_add([one("first", ["heron"]), *moving])
+
+    await asyncio.gather(
+        *(store.async_add([one(f"new {at}", ["heron", "fish"])]) for at in range(6)),
+        *(store.async_add([one(each.node_id, ["C++"], ELSEWHERE)]) for each in moving),
+    )
+
+    assert indexed(database, URL) == computed(database, URL)
+    assert indexed(database, ELSEWHERE) == computed(database, ELSEWHERE)
 
 
 def test_adding_a_node_reads_as_much_of_a_long_page_as_of_a_short_one(
