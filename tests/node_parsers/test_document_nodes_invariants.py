@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import (
     BaseNode,
-    Document,
     TextNode,
 )
 from llama_index.core.utils import get_tokenizer
-from llama_index.node_parser.webrag import ParentChildNodeParser
+
+from .parsed_pages import by_level, fenced, parse, table
 
 COMBINED = ["e\u0301te\u0301", "\U0001f469\u200d\U0001f469\u200d\U0001f467", "\u00a0", "\x0b"]
 FOREIGN = ["\u0394\u03ad\u03bb\u03c4\u03b1", "na\u00efve", "\u65e5\u672c\u8a9e\u3067\u3059\u3002"]
@@ -19,15 +19,6 @@ SYNTAX = ["$x$", "`a b`", "**b**", "[l](http://x)", "<b>", "|", "1.", "#", "e.g.
 WORDS = st.sampled_from([*COMBINED, *FOREIGN, *SYNTAX, "alpha", "Beta", "gamma.", "end!"])
 LINE = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
 PROSE = st.lists(LINE, min_size=1, max_size=4).map("\n".join)
-
-
-def fenced(code: str) -> str:
-    return f"```python\n{code}\n```"
-
-
-def table(rows: Sequence[str]) -> str:
-    body = "\n".join(f"| {row.replace('|', ' ')} | cell |" for row in rows)
-    return f"| a | b |\n|---|---|\n{body}"
 
 
 BLOCK = st.one_of(
@@ -84,13 +75,6 @@ FIXED = {
 }
 
 
-def by_level(nodes: Sequence[BaseNode], level: str) -> list[TextNode]:
-    return [
-        node for node in nodes
-        if isinstance(node, TextNode) and node.metadata["chunk_level"] == level
-    ]  # fmt: skip
-
-
 def spans(nodes: Sequence[TextNode]) -> list[tuple[int, int]]:
     return [(node.start_char_idx or 0, node.end_char_idx or 0) for node in nodes]
 
@@ -118,11 +102,6 @@ def headings_of(text: str) -> list[tuple[int, int]]:
         if isinstance(event, dict) and isinstance(event.get("Start"), dict)
         and "Heading" in event["Start"]
     ]  # fmt: skip
-
-
-def parse(text: str, sizes: tuple[int, int] = (1000, 256), **metadata: object) -> list[BaseNode]:
-    parser = ParentChildNodeParser(parent_tokens=sizes[0], child_tokens=sizes[1])
-    return parser.get_nodes_from_documents([Document(text=text, id_="doc", metadata=metadata)])
 
 
 def assert_invariants(text: str, nodes: Sequence[BaseNode], sizes: tuple[int, int]) -> None:

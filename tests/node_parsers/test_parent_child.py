@@ -1,7 +1,6 @@
 import asyncio
 import pickle
 import threading
-from collections.abc import Sequence
 
 import llama_index.node_parser.webrag as package
 import pytest
@@ -10,7 +9,6 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import get_leaf_nodes
 from llama_index.core.retrievers import AutoMergingRetriever
 from llama_index.core.schema import (
-    BaseNode,
     Document,
     MetadataMode,
     NodeRelationship,
@@ -22,21 +20,7 @@ from llama_index.node_parser.webrag import FLAG_KEYS, ParentChildNodeParser
 
 from webrag.embedding.bundled import BundledEmbedding
 
-
-def by_level(nodes: Sequence[BaseNode], level: str) -> list[TextNode]:
-    return [
-        node for node in nodes
-        if isinstance(node, TextNode) and node.metadata["chunk_level"] == level
-    ]  # fmt: skip
-
-
-def parse(text: str, sizes: tuple[int, int] = (1000, 256), **metadata: object) -> list[BaseNode]:
-    parser = ParentChildNodeParser(parent_tokens=sizes[0], child_tokens=sizes[1])
-    return parser.get_nodes_from_documents([Document(text=text, id_="doc", metadata=metadata)])
-
-
-def section(title: str, words: str, count: int = 60) -> str:
-    return f"## {title}\n\n" + f"{words} sentence follows here. " * count + "\n\n"
+from .parsed_pages import by_level, parse, section
 
 
 def test_id_function_of_the_caller_is_used() -> None:

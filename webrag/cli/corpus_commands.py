@@ -250,7 +250,9 @@ def _confirm_drop(collection: "CollectionSize") -> bool:
 
 
 def _pages(count: int) -> str:
-    return "1 page" if count == 1 else f"{count:,} pages"
+    from webrag.presentation.reports import counted
+
+    return counted(count, "page")
 
 
 def _without_vectors(report: "ReindexReport") -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webrag.argument_checks import shown_moment
 from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.output import print_columns, print_json
 from webrag.cli.running import run
@@ -145,7 +146,7 @@ def logins_command(ctx: click.Context) -> None:
 def _end(moment: datetime | None) -> str:
     if moment is None:
         return "when the site ends it"
-    return "expired" if moment <= datetime.now(UTC) else f"{moment:%Y-%m-%d %H:%M} UTC"
+    return "expired" if moment <= datetime.now(UTC) else shown_moment(moment)
 
 
 def _moment(moment: datetime | None) -> str | None:

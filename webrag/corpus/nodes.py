@@ -8,7 +8,13 @@ from pydantic_core import from_json
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, RelatedNodeInfo, TextNode
 
-__all__ = ["NODE_COLUMNS", "node_from_columns", "node_from_row", "stored_metadata"]
+__all__ = [
+    "NODE_COLUMNS",
+    "STORE_KEYS",
+    "node_from_columns",
+    "node_from_row",
+    "stored_metadata",
+]
 
 NODE_COLUMNS = """c.node_id, c.text, c.metadata_ ->> '_node_content',
 case when not c.metadata_ ? '_node_content' then c.metadata_ end"""
@@ -17,8 +23,10 @@ case when not c.metadata_ ? '_node_content' then c.metadata_ end"""
 The metadata of a node stand twice in its row; reading them once takes half the time.
 """
 
+STORE_KEYS = ("_node_content", "_node_type", "document_id", "doc_id", "ref_doc_id")
+"""Keys that stand among the stored metadata of a node and are none of its own."""
+
 _NOT_STORED = frozenset({"html"})  # kept once, with the parent
-_RESERVED = ("_node_content", "_node_type", "document_id", "doc_id", "ref_doc_id")
 _SETTINGS = {
     "excluded_embed_metadata_keys",
     "excluded_llm_metadata_keys",
@@ -71,7 +79,7 @@ def node_from_columns(
     from llama_index.core.schema import IndexNode, TextNode
 
     if content is None:
-        own = {key: value for key, value in (metadata or {}).items() if key not in _RESERVED}
+        own = {key: value for key, value in (metadata or {}).items() if key not in STORE_KEYS}
         return TextNode(id_=node_id, text=text, metadata=own)
     stored = _parsed(content)
     kind = IndexNode if stored.pop("class_name", None) == IndexNode.class_name() else TextNode

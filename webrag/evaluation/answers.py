@@ -2,11 +2,12 @@
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from webrag.evaluation.metrics import comparison_key, is_page
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import CitationRecord, RunRecord
+from webrag.orchestration.models import ConfidenceBand
 
 __all__ = [
     "AnswerScore",
@@ -18,7 +19,7 @@ __all__ = [
 
 Verdict = Literal["right", "half", "wrong"]
 
-_BANDS = ("high", "medium", "low", "none")
+_BANDS: tuple[ConfidenceBand, ...] = get_args(ConfidenceBand)
 
 
 class AnswerScore(NamedTuple):

@@ -13,6 +13,7 @@ from webrag.errors import InputError
 from webrag.ingestion.git.address import is_git, parse_git
 
 __all__ = [
+    "BARE_URL",
     "DOCUMENTS",
     "FILES",
     "MAX_URL_CHARS",
@@ -20,6 +21,7 @@ __all__ = [
     "content_hash",
     "file_path",
     "file_url",
+    "has_scheme",
     "is_file",
     "is_local",
     "page_address",
@@ -29,6 +31,9 @@ __all__ = [
 ]
 
 MAX_URL_CHARS = 2_000
+
+BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
+"""An address as it stands in a text, without the punctuation behind it."""
 
 FILES = "file:"
 """What `site_of` gives for every file of this machine; no host has that name."""
@@ -122,6 +127,11 @@ def page_address(address: str) -> str:
         return _file_address(URL(text))
     except ValueError as error:
         raise InputError(f"The address {_shown(text)} cannot be read.") from error
+
+
+def has_scheme(text: str) -> bool:
+    """Whether a text begins as an address does and a path does not; a Windows drive does, too."""
+    return _SCHEME.match(text) is not None
 
 
 def is_file(url: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url, content_hash, is_local, page_address
+from webrag.ingestion.addresses import BARE_URL, canonical_url, content_hash, is_local, page_address
 from webrag.ingestion.characters import (
     collapse,
     normalize_characters,
@@ -155,8 +155,6 @@ def _main_script(text: str) -> str | None:
 
 
 _LESS = "\ufdd0"  # no character of any text
-
-_BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 
 
 @dataclass(frozen=True)
@@ -307,7 +305,7 @@ def _from_text(page: FetchedPage) -> _Content:
     own = page_address(page.url)
     passages = Passages(text, [])
     links: list[OutgoingLink] = []
-    for match in itertools.islice(_BARE_URL.finditer(text), MAX_LINKS):
+    for match in itertools.islice(BARE_URL.finditer(text), MAX_LINKS):
         try:
             target = canonical_url(match.group())
         except InputError:

@@ -10,15 +10,14 @@ from llama_index.core.schema import Document, MetadataMode
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import content_hash, page_address
-from webrag.ingestion.characters import collapse, storable
-from webrag.ingestion.html.markdown import PageFacts, html_from_markdown, page_html
+from webrag.ingestion.characters import storable
+from webrag.ingestion.html.markdown import PageFacts, fact_of, html_from_markdown, page_html
 from webrag.ingestion.models import Anchor, FetchedPage, NormalizedDocument, OutgoingLink
 
 __all__ = ["GivenPage", "pages_of_documents"]
 
 _ADDRESSES = ("source_url", "url", "source", "URL")
 _FILE_NAMES = ("file_name", "filename", "file_path")
-_MAX_FACT_CHARS = 1_000
 _BETWEEN = "\n\n"
 
 
@@ -140,17 +139,12 @@ def _address(document: Document) -> str:
 
 
 def _facts(metadata: dict[str, Any]) -> PageFacts:
-    def first(*names: str) -> str:
-        values = (metadata.get(name) for name in names)
-        found = next((value for value in values if isinstance(value, str) and value.strip()), "")
-        return collapse(storable(found))[:_MAX_FACT_CHARS]
-
     page = metadata.get("page_label")
-    file_name = first(*_FILE_NAMES).rpartition("/")[2]
+    file_name = fact_of(metadata, *_FILE_NAMES).rpartition("/")[2]
     named = f"{file_name}, page {page}" if file_name and page else file_name
     return PageFacts(
-        title=first("title", "og_title") or named,
-        description=first("description", "summary"),
-        language=first("language", "lang"),
-        published_at=first("date", "published", "publish_date", "published_time"),
+        title=fact_of(metadata, "title", "og_title") or named,
+        description=fact_of(metadata, "description", "summary"),
+        language=fact_of(metadata, "language", "lang"),
+        published_at=fact_of(metadata, "date", "published", "publish_date", "published_time"),
     )

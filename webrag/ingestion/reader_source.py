@@ -13,7 +13,7 @@ from webrag.concurrency import Threads
 from webrag.errors import FetchError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.characters import collapse, normalize_characters, storable
-from webrag.ingestion.html.markdown import PageFacts, html_from_markdown, page_html
+from webrag.ingestion.html.markdown import PageFacts, fact_of, html_from_markdown, page_html
 from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve
 from webrag.ingestion.models import FetchedPage, Validators
 from webrag.ingestion.notes import received
@@ -26,7 +26,6 @@ ContentKind = Literal["auto", "html", "markdown", "text"]
 _MAX_SAID = 200
 # A reader that never returns keeps its thread for good.
 _READERS = Threads("webrag-reader", 8)
-_MAX_FACT_CHARS = 1_000
 
 
 class ReaderSource:
@@ -173,15 +172,9 @@ def _facts(documents: Sequence[Document]) -> PageFacts:
     metadata: dict[str, Any] = {}
     for document in documents:
         metadata = {**{key.lower(): value for key, value in document.metadata.items()}, **metadata}
-
-    def first(*names: str) -> str:
-        values = (metadata.get(name) for name in names)
-        found = next((value for value in values if isinstance(value, str) and value.strip()), "")
-        return collapse(storable(found))[:_MAX_FACT_CHARS]
-
     return PageFacts(
-        title=first("title", "og_title"),
-        description=first("description", "summary"),
-        language=first("language", "lang"),
-        published_at=first("published_time", "publish_date", "date", "published"),
+        title=fact_of(metadata, "title", "og_title"),
+        description=fact_of(metadata, "description", "summary"),
+        language=fact_of(metadata, "language", "lang"),
+        published_at=fact_of(metadata, "published_time", "publish_date", "date", "published"),
     )

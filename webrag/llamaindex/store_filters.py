@@ -15,6 +15,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.argument_checks import shown_value
+from webrag.corpus.nodes import STORE_KEYS
 from webrag.corpus.schema import table
 from webrag.errors import InputError
 from webrag.postgres.steps import Execute, Steps
@@ -55,7 +56,6 @@ _MOST_CONDITIONS = 2_000
 _MOST_DIGITS = 1_000
 # LlamaIndex's filters take no booleans: whoever means one writes its name, as Python does or JSON.
 _BOOLEANS = ("True", "False")
-_RESERVED = ("_node_content", "_node_type", "doc_id", "document_id", "ref_doc_id")
 _UNKNOWN_KEYS = """
     select key from unnest(%s::text[]) key
     where not exists (select from {children} c where c.metadata_ ? key)
@@ -98,7 +98,7 @@ def refuse_unknown_keys(collection: str, filters: MetadataFilters | None) -> Ste
     children = table(collection, "data_children")
     unknown = yield Execute(sql.SQL(_UNKNOWN_KEYS).format(children=children), (keys,))
     if unknown:
-        known = yield Execute(sql.SQL(_KNOWN_KEYS).format(children=children), (list(_RESERVED),))
+        known = yield Execute(sql.SQL(_KNOWN_KEYS).format(children=children), (list(STORE_KEYS),))
         names = ", ".join(
             repr(key) for key in sorted({*_COLUMNS, *_OF_PAGES, *(key for (key,) in known)})
         )

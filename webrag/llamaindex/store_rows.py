@@ -16,13 +16,11 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
-from webrag.corpus.posting_blocks import mark_stale
 from webrag.corpus.rows import (
     ChildRow,
     ParentRow,
     child_row,
     document_id_of,
-    indexed_text,
     parent_id_of,
     parent_row,
     row_id,
@@ -41,9 +39,10 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import content_hash, file_url, is_file, page_address, site_of
 from webrag.ingestion.versions import Edition, edition_of, plain_version
 from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import pack_postings
+from webrag.lexical.postings import PostingRow, pack_postings
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
-from webrag.postgres.steps import Execute, Steps
+from webrag.llamaindex.store_postings import add_postings, recount, remove_postings
+from webrag.postgres.steps import Execute, Steps, computed
 from webrag.retrieval.conditions import Condition, all_of
 
 __all__ = [
@@ -83,7 +82,8 @@ class AddedPage:
         only_child_parents: A row for each searched node that is a parent's only child, by its id,
             to be used unless its parent is stored.
         tokens: How long each parent is, those of only children included.
-        terms: What the lexical index holds of each searched node.
+        postings: What the lexical index holds of the searched nodes, numbered from 0.
+        term_count: How many terms they have together, repetitions counted.
         embeddings: The vector of each searched node.
     """
 
@@ -94,7 +94,8 @@ class AddedPage:
     children: list[ChildRow]
     only_child_parents: dict[str, ParentRow]
     tokens: dict[UUID, int]
-    terms: list[list[str]]
+    postings: list[PostingRow]
+    term_count: int
     embeddings: list[list[float]]
 
 
@@ -194,6 +195,7 @@ def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> Ad
     present = {row_id(node.node_id) for node in inner}
     without_parent = [leaf for leaf in leaves if parent_id_of(leaf) not in present]
     count_tokens = get_tokenizer()
+    terms = [analyze(child.indexed_text) for child in children]
     return AddedPage(
         url=url,
         title=_title((*inner, *leaves)[0].metadata),
@@ -204,7 +206,8 @@ def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> Ad
         tokens={
             row_id(node.node_id): _tokens(node, count_tokens) for node in (*inner, *without_parent)
         },
-        terms=[analyze(child.indexed_text) for child in children],
+        postings=pack_postings(terms),
+        term_count=sum(map(len, terms)),
         embeddings=[leaf.get_embedding() for leaf in leaves],
     )
 
@@ -238,8 +241,8 @@ def _located(
     found = markdown.find(text, start, end)
     if found >= 0:
         return markdown, found
-    joined = f"{markdown}\n\n" if markdown else ""
-    return joined + text, len(joined)
+    # One copy of the page's text, not two.
+    return (f"{markdown}\n\n{text}", len(markdown) + 2) if markdown else (text, 0)
 
 
 def _page_key(node: BaseNode) -> str:
@@ -268,16 +271,16 @@ def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
     A page is made for a document that is not stored: its address is the metadata's `source_url`,
     its text is made of the nodes' texts. However many pages there are, each table is loaded once.
     """
-    yield from lock_pages(collection, [page.url for page in pages])
-    touched = yield from _remove(
-        collection, [child.node_id for page in pages for child in page.children]
-    )
+    node_ids = [child.node_id for page in pages for child in page.children]
+    holding = yield from _pages_holding(collection, node_ids)
+    yield from lock_pages(collection, [*holding, *(page.url for page in pages)])
+    taken = yield from _remove(collection, node_ids)
+    more_terms: dict[int, int] = {}
+    for page_id, ordinals in taken.items():
+        more_terms[page_id] = -(yield from remove_postings(collection, page_id, ordinals))
     stored = yield from _stored_pages(collection, [page.url for page in pages])
     known = yield from _known_parents(collection, pages)
-    placed = [
-        (page, place_nodes(page, stored[page.url][1] if page.url in stored else PageEnd(), known))
-        for page in pages
-    ]
+    placed = yield from computed(lambda: _placed(pages, stored, known))
     yield from _delete_parents(collection, placed)
     new = [(page, nodes) for page, nodes in placed if page.url not in stored]
     ids = dict(
@@ -294,18 +297,40 @@ def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
         collection,
         ((ids[page.url], nodes.children, page.embeddings) for page, nodes in placed),
     )
-    yield copy_postings(collection, ((ids[page.url], pack_postings(page.terms)) for page, _ in new))
+    yield copy_postings(collection, ((ids[page.url], page.postings) for page, _ in new))
     for page, nodes in placed:
         if page.url in stored:
-            yield from _write_markdown(collection, ids[page.url], nodes)
-    yield from _delete_empty(collection, touched)
-    for page_id in sorted({page_id for page_id, _ in stored.values()} | set(touched)):
-        yield from _rebuild(collection, page_id)
+            page_id, end = stored[page.url]
+            yield from _write_markdown(collection, page_id, nodes)
+            yield from add_postings(
+                collection, page_id, page.postings, end.next_ordinal, len(nodes.children)
+            )
+            more_terms[page_id] = more_terms.get(page_id, 0) + page.term_count
+    yield from _delete_empty(collection, taken)
+    for page_id in sorted(more_terms):
+        yield from recount(collection, page_id, more_terms[page_id])
+
+
+def _placed(
+    pages: Iterable[AddedPage], stored: Mapping[str, tuple[int, PageEnd]], parents: Set[UUID]
+) -> list[tuple[AddedPage, PlacedNodes]]:
+    ends = {url: end for url, (_, end) in stored.items()}
+    return [(page, place_nodes(page, ends.get(page.url, PageEnd()), parents)) for page in pages]
 
 
 def delete_children(collection: str, node_ids: Sequence[str]) -> Steps[None]:
     """Delete searched nodes, and parents and pages that are left without any."""
-    urls = yield Execute(
+    yield from lock_pages(collection, (yield from _pages_holding(collection, node_ids)))
+    taken = yield from _remove(collection, node_ids)
+    yield from _delete_empty(collection, taken)
+    for page_id, ordinals in taken.items():
+        terms = yield from remove_postings(collection, page_id, ordinals)
+        yield from recount(collection, page_id, -terms)
+
+
+def _pages_holding(collection: str, node_ids: Sequence[str]) -> Steps[list[str]]:
+    """The addresses of the pages that stored nodes belong to."""
+    rows = yield Execute(
         sql.SQL(
             "select distinct d.url from {children} c join {documents} d on d.id = c.document"
             " where c.node_id = any(%s)"
@@ -314,24 +339,24 @@ def delete_children(collection: str, node_ids: Sequence[str]) -> Steps[None]:
         ),
         (list(node_ids),),
     )
-    yield from lock_pages(collection, [url for (url,) in urls])
-    touched = yield from _remove(collection, node_ids)
-    yield from _delete_empty(collection, touched)
-    for page_id in touched:
-        yield from _rebuild(collection, page_id)
+    return [url for (url,) in rows]
 
 
-def _remove(collection: str, node_ids: Sequence[str]) -> Steps[list[int]]:
+def _remove(collection: str, node_ids: Sequence[str]) -> Steps[dict[int, list[int]]]:
+    """Delete searched nodes, and give the numbers they had on each page, in order of the pages."""
     deleted = yield Execute(
-        sql.SQL("delete from {} where node_id = any(%s) returning document").format(
+        sql.SQL("delete from {} where node_id = any(%s) returning document, ordinal").format(
             table(collection, "data_children")
         ),
         (list(node_ids),),
     )
-    return sorted({page_id for (page_id,) in deleted})
+    taken: dict[int, list[int]] = {}
+    for page_id, ordinal in sorted(deleted):
+        taken.setdefault(page_id, []).append(ordinal)
+    return taken
 
 
-def _delete_empty(collection: str, page_ids: Sequence[int]) -> Steps[None]:
+def _delete_empty(collection: str, page_ids: Iterable[int]) -> Steps[None]:
     """Delete the parents, and the pages, that are left without searched nodes."""
     names = {name: table(collection, name) for name in ("parents", "documents")}
     names["children"] = table(collection, "data_children")
@@ -407,7 +432,7 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "with_login": False,
         "token_count": nodes.token_count,
         "child_count": len(nodes.children),
-        "term_count": sum(map(len, page.terms)),
+        "term_count": page.term_count,
         "anchors": nodes.anchors,
         "map_marks": [],
         **edition_row(page.edition),
@@ -423,41 +448,6 @@ def _write_markdown(collection: str, page_id: int, nodes: PlacedNodes) -> Steps[
         ).format(table(collection, "documents")),
         (nodes.markdown, content_hash(nodes.markdown), Jsonb(nodes.anchors), page_id),
     )
-
-
-def _rebuild(collection: str, page_id: int) -> Steps[None]:
-    """Make a page's postings and counts anew from its chunks."""
-    rows = yield Execute(
-        sql.SQL(
-            "select ordinal, node_id, text, metadata_ from {} where document = %s order by ordinal"
-        ).format(table(collection, "data_children")),
-        (page_id,),
-    )
-    terms: list[list[str]] = [[] for _ in range(rows[-1][0] + 1 if rows else 0)]
-    for ordinal, node_id, text, metadata in rows:
-        terms[ordinal] = analyze(indexed_text(node_id, text, metadata))
-    yield Execute(
-        sql.SQL("delete from {} where document = %s").format(table(collection, "postings")),
-        (page_id,),
-    )
-    yield from _index_terms(collection, page_id, terms, len(rows))
-
-
-def _index_terms(
-    collection: str, page_id: int, terms: list[list[str]], child_count: int
-) -> Steps[None]:
-    """Store a page's postings and counts; `terms` by ordinal, which may have gaps."""
-    if terms:
-        yield copy_postings(collection, [(page_id, pack_postings(terms))])
-    yield Execute(
-        sql.SQL(
-            "update {documents} set child_count = %s, term_count = %s, token_count ="
-            " (select coalesce(max(token_end), 0) from {parents} where document = %s)"
-            " where id = %s"
-        ).format(documents=table(collection, "documents"), parents=table(collection, "parents")),
-        (child_count, sum(map(len, terms)), page_id, page_id),
-    )
-    yield from mark_stale(collection, page_id)
 
 
 _SELECT = f"""

@@ -4,14 +4,17 @@ A piece of work is a generator: it yields statements, gets their rows back and r
 It knows neither kind of connection; the two functions here run it on one.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
 
+from webrag.concurrency import in_background
+
 __all__ = [
     "Begin",
+    "Compute",
     "Copy",
     "Execute",
     "Rows",
@@ -19,6 +22,7 @@ __all__ = [
     "Together",
     "alone",
     "begin_snapshot",
+    "computed",
     "run_steps",
     "run_steps_sync",
     "together",
@@ -82,7 +86,18 @@ class Together:
     statements: Sequence[Execute]
 
 
-Step = Begin | Copy | Execute | Together
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Work of the processor between statements; its result is sent back as `computed` reads it.
+
+    On an asynchronous connection it is done beside the event loop. The transaction waits for it
+    with all that it has locked.
+    """
+
+    work: Callable[[], Any]
+
+
+Step = Begin | Compute | Copy | Execute | Together
 
 Steps = Generator[Step, Rows, T]
 
@@ -110,6 +125,12 @@ def together(*statements: Execute) -> Steps[list[Rows]]:
     """The work of several statements in one round trip: the rows of each."""
     answers = yield Together(statements)
     return [rows for (rows,) in answers]
+
+
+def computed(work: Callable[[], T]) -> Steps[T]:
+    """What a function returns that takes long for a long page."""
+    ((result,),) = yield Compute(work)
+    return cast("T", result)
 
 
 async def run_steps(connection: AsyncConnection[Any], steps: Steps[T]) -> T:
@@ -150,6 +171,8 @@ async def _perform(connection: AsyncConnection[Any], cursor: AsyncCursor[Any], s
                 for each in step.statements
             ]
         return [(await each.fetchall() if each.description else [],) for each in sent]
+    if isinstance(step, Compute):
+        return [(await in_background(step.work),)]
     async with cursor.copy(step.statement) as copy:
         copy.set_types(list(step.columns.values()))
         for block in _blocks(copy.formatter, step.rows):
@@ -171,6 +194,8 @@ def _perform_sync(connection: Connection[Any], cursor: Cursor[Any], step: Step) 
                 for each in step.statements
             ]
         return [(each.fetchall() if each.description else [],) for each in sent]
+    if isinstance(step, Compute):
+        return [(step.work(),)]
     with cursor.copy(step.statement) as copy:
         copy.set_types(list(step.columns.values()))
         for row in step.rows:

@@ -15,7 +15,7 @@ from webrag.answering.models import (
 )
 from webrag.argument_checks import shown_moment
 from webrag.presentation.brief.blocks import without_forged_lines
-from webrag.presentation.brief.sections import also_searched
+from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, one_line
 
 __all__ = [
@@ -73,18 +73,12 @@ def format_brief_details(result: ManagerResult) -> str:
     lines.append(f"{what}: {in_words(result)}.")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
-    lines += _about_moment(result)
+    lines += as_of_note(result.as_of)
     lines += _searched(result)
     lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)
-
-
-def _about_moment(result: ManagerResult) -> list[str]:
-    if result.as_of is None:
-        return []
-    return [f"As of {shown_moment(result.as_of)}: pages may say something else now."]
 
 
 def _searched(result: ManagerResult) -> list[str]:
@@ -148,7 +142,7 @@ def _about(result: ManagerResult) -> str:
         lines.append(f"Applies: {one_line(result.applicability_note, max_chars=300)}")
     if result.uncertainty_note:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
-    lines += _about_moment(result)
+    lines += as_of_note(result.as_of)
     lines += _searched(result)
     if result.diagnostics:
         lines.append(f"Diagnosis: {', '.join(result.diagnostics)}")

@@ -1,12 +1,12 @@
 """What the corpus holds, what was done to it, and stored pages, as text."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from webrag.argument_checks import shown_moment
 from webrag.corpus.models import (
     AcquiredPage,
     CollectionSize,
@@ -279,7 +279,7 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
     shown = sites[:_MOST_SITES]
     lines = [
         f"- {one_line(site.site)}: {counted(site.documents, 'page')}, "
-        f"{counted(site.tokens, 'token')}, fetched {_time(site.fetched_at)} or later"
+        f"{counted(site.tokens, 'token')}, fetched {shown_moment(site.fetched_at)} or later"
         + "".join(f"\n  {each}" for each in _versions(site))
         for site in shown
     ]
@@ -319,15 +319,11 @@ def _work(status: CorpusStatus) -> list[str]:
 def _others(collections: Sequence[CollectionSize]) -> str:
     shown = collections[:_MOST_COLLECTIONS]
     names = [
-        each.name if each.documents is None else f"{each.name} ({_pages(each.documents)})"
+        each.name if each.documents is None else f"{each.name} ({counted(each.documents, 'page')})"
         for each in shown
     ]
     more = len(collections) - len(shown)
     return ", ".join([*names, f"and {more:,} more"] if more else names)
-
-
-def _pages(count: int) -> str:
-    return "1 page" if count == 1 else f"{count:,} pages"
 
 
 def _embedding(status: CorpusStatus) -> str:
@@ -357,7 +353,7 @@ def _nothing(status: CorpusStatus) -> str:
     if status.only_url is None or not status.other_documents:
         return "Nothing is indexed yet: `answer` or `ingest` add pages."
     are = "is" if status.other_documents == 1 else "are"
-    others = _pages(status.other_documents).replace(" page", " other page")
+    others = counted(status.other_documents, "page").replace(" page", " other page")
     return (
         f"{status.only_url} is not stored; {others} {are}. `status` without an address lists what "
         "is stored, `ingest` adds a page."
@@ -374,11 +370,11 @@ def _section(title: str, lines: list[str], total: int) -> list[str]:
 def _page_line(page: PageStatus) -> str:
     by = f" by {one_line(page.source)}" if page.source not in ("", "builtin") else ""
     by += " with your login" if page.with_login else ""
-    gone = f", gone since {_time(page.gone_at)}" if page.gone_at else ""
+    gone = f", gone since {shown_moment(page.gone_at)}" if page.gone_at else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
         f"  ({counted(page.chunk_count, 'chunk')}, {counted(page.token_count, 'token')}, "
-        f"fetched {_time(page.fetched_at)}{by}{gone}){_last_request(page)}"
+        f"fetched {shown_moment(page.fetched_at)}{by}{gone}){_last_request(page)}"
     )
 
 
@@ -386,15 +382,11 @@ def _last_request(page: PageStatus) -> str:
     if page.checked_at is None:
         return ""
     reason = f": {one_line(page.reason)}" if page.reason else ""
-    return f"\n  (last request {_time(page.checked_at)}: {page.outcome}{reason})"
+    return f"\n  (last request {shown_moment(page.checked_at)}: {page.outcome}{reason})"
 
 
 def _failure_line(page: FailedPage) -> str:
-    return f"- {page.url}\n  (failed {_time(page.checked_at)}: {one_line(page.reason)})"
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"- {page.url}\n  (failed {shown_moment(page.checked_at)}: {one_line(page.reason)})"
 
 
 _STORED = {
@@ -467,8 +459,8 @@ def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: in
     lines += found("Stored", _STORED, check.stored, citation.quote)
     if check.last_seen_at is not None and check.missing_since is not None:
         lines.append(
-            f"    It disappeared between {check.last_seen_at:%Y-%m-%d %H:%M} UTC, when a text with"
-            f" it was last confirmed, and {check.missing_since:%Y-%m-%d %H:%M} UTC."
+            f"    It disappeared between {shown_moment(check.last_seen_at)}, when a text with"
+            f" it was last confirmed, and {shown_moment(check.missing_since)}."
         )
     lines += found("Live", _LIVE | _unchanged(check), check.live, *known)
     return "\n".join(lines)
@@ -489,7 +481,7 @@ def _found(
     nonce: str | None,
     shown_chars: int,
 ) -> Iterator[str]:
-    when = "" if finding.seen_at is None else f" ({finding.seen_at:%Y-%m-%d %H:%M} UTC)"
+    when = "" if finding.seen_at is None else f" ({shown_moment(finding.seen_at)})"
     place = "" if finding.text is None else f" (chars {finding.char_start}-{finding.char_end})"
     reason = "" if finding.reason is None else f" ({one_line(finding.reason, max_chars=300)})"
     yield f"    {name}{when}: {words[finding.state]}{place}{reason}"
@@ -634,6 +626,6 @@ def _title(title: str | None) -> str:
 
 
 def _state(stored: "PageText | PassageText") -> str:
-    gone = "" if stored.gone_at is None else f", gone since {stored.gone_at:%Y-%m-%d %H:%M} UTC"
+    gone = "" if stored.gone_at is None else f", gone since {shown_moment(stored.gone_at)}"
     how = " with your login" if stored.with_login else ""
-    return f"Fetched: {stored.fetched_at:%Y-%m-%d %H:%M} UTC{how}{gone}"
+    return f"Fetched: {shown_moment(stored.fetched_at)}{how}{gone}"

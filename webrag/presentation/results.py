@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from webrag.argument_checks import shown_moment
 from webrag.errors import InputError
 from webrag.ingestion.versions import is_version, version_order
-from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.orchestration.models import ConfidenceBand, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import candidate_blocks, cited, relevant_blocks
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
-from webrag.presentation.brief.sections import also_searched
+from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, defuse, one_line
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievedChunk
@@ -129,7 +129,7 @@ class ResultDocument(_Frozen):
     as_of: datetime | None = None
     mode: Literal["full_context", "chunk"]
     confidence: float
-    confidence_band: Literal["high", "medium", "low", "none"]
+    confidence_band: ConfidenceBand
     passages: tuple[ResultPassage, ...]
     seed_urls: tuple[str, ...]
     sub_queries: tuple[str, ...]
@@ -250,9 +250,9 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
         passages: From `best_passages`.
     """
     if not passages:
-        return "\n".join([*_moment(result), "Nothing was found.", *_notes(result)])
+        return "\n".join([*as_of_note(result.as_of), "Nothing was found.", *_notes(result)])
     best, *others = passages
-    lines = [*_moment(result), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
+    lines = [*as_of_note(result.as_of), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
     lines += _quoted(best, _BEST_LINES)
     lines += [f"    — {_name(best)}", f"    {_link(best)}"]
     if others:
@@ -261,12 +261,6 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
         lines += ["", f"{number}. {_name(block)}", f"   {_link(block)}"]
         lines += [f"   {line}" for line in _quoted(block, _OTHER_LINES)]
     return "\n".join([*lines, *_rest(result, passages), *_notes(result)])
-
-
-def _moment(result: OrchestrationResult) -> list[str]:
-    if result.as_of is None:
-        return []
-    return [f"As of {shown_moment(result.as_of)}: pages may say something else now."]
 
 
 def _quoted(block: EvidenceBlock, most_lines: int) -> list[str]:

@@ -1,12 +1,19 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, get_args
 
 import click
 import pytest
 from click.testing import Result
 
+from webrag.cli.answer_command import answer_command, search_command
+from webrag.cli.jobs_commands import list_command
 from webrag.cli.options import with_settings
+from webrag.jobs.models import JobKind
+from webrag.orchestration.models import QueryType
+from webrag.retrieval.filters import CONTENT_KINDS
+from webrag.retrieval.request import RETRIEVAL_MODES
 from webrag.settings import Settings
 
 Run = Callable[..., Result]
@@ -106,3 +113,21 @@ def test_logging_is_as_before_after_a_command(webrag: Run, seen: list[Settings])
     webrag("look", "-vv", catch=False)
 
     assert (logging.getLogger().handlers, logging.getLogger("webrag").level) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "words"),
+    [
+        (answer_command, "intent", get_args(QueryType)),
+        (answer_command, "mode", RETRIEVAL_MODES),
+        (list_command, "kind", get_args(JobKind)),
+        (search_command, "has", CONTENT_KINDS),
+    ],
+)
+def test_options_offer_the_words_that_are_understood(
+    command: click.Command, option: str, words: Any
+) -> None:
+    (choice,) = (each.type for each in command.params if each.name == option)
+
+    assert isinstance(choice, click.Choice)
+    assert set(choice.choices) == set(words)

@@ -1,10 +1,8 @@
 import asyncio
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -17,45 +15,22 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
 )
 from llama_index.vector_stores.postgres import PGVectorStore
-from psycopg import AsyncConnection, sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import table
 from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 
+from .made_nodes import DIMENSIONS, URL, node, read, vector
+
 MakeDocument = Callable[..., NormalizedDocument]
-DIMENSIONS = 16
-URL = "https://docs.test/guide"
-
-
-def vector(text: str) -> Any:
-    rng = np.random.default_rng(zlib.crc32(text.encode()))
-    values = rng.normal(size=DIMENSIONS)
-    return (values / np.linalg.norm(values)).tolist()
-
-
-def node(node_id: str, text: str | None = None, **metadata: Any) -> Any:
-    made = TextNode(id_=node_id, text=text or f"Text of {node_id}.", metadata=metadata)
-    made.embedding = vector(node_id)
-    return made
 
 
 def nearest(text: str, top_k: Any = 3, **kwargs: Any) -> Any:
     return VectorStoreQuery(query_embedding=vector(text), similarity_top_k=top_k, **kwargs)
-
-
-async def read(database: Database, statement: Any, name: Any) -> Any:
-    query = sql.SQL(statement).format(table(database.config.collection, name))
-
-    async def work(connection: AsyncConnection[Any]) -> Any:
-        return await (await connection.execute(query)).fetchall()
-
-    return await database.run(work)
 
 
 @pytest.fixture

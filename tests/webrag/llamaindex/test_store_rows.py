@@ -1,18 +1,14 @@
-import zlib
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.ingestion import IngestionPipeline
-from llama_index.core.schema import Document, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import Document, NodeRelationship, RelatedNodeInfo
 from llama_index.node_parser.webrag import ParentChildNodeParser
-from psycopg import AsyncConnection, sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import table
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
@@ -20,30 +16,9 @@ from webrag.llamaindex.store_rows import add_nodes, pages_of_nodes
 from webrag.postgres.database import Database
 from webrag.postgres.steps import run_steps_sync
 
+from .made_nodes import DIMENSIONS, URL, node, read
+
 MakeDocument = Callable[..., NormalizedDocument]
-DIMENSIONS = 16
-URL = "https://docs.test/guide"
-
-
-def vector(text: str) -> Any:
-    rng = np.random.default_rng(zlib.crc32(text.encode()))
-    values = rng.normal(size=DIMENSIONS)
-    return (values / np.linalg.norm(values)).tolist()
-
-
-def node(node_id: str, text: str | None = None, **metadata: Any) -> Any:
-    made = TextNode(id_=node_id, text=text or f"Text of {node_id}.", metadata=metadata)
-    made.embedding = vector(node_id)
-    return made
-
-
-async def read(database: Database, statement: Any, name: Any) -> Any:
-    query = sql.SQL(statement).format(table(database.config.collection, name))
-
-    async def work(connection: AsyncConnection[Any]) -> Any:
-        return await (await connection.execute(query)).fetchall()
-
-    return await database.run(work)
 
 
 @pytest.fixture

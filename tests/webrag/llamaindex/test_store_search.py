@@ -1,13 +1,11 @@
 """Every query mode of the store, over real rows, in both kinds of call."""
 
-import zlib
 from typing import Any
 
 import numpy as np
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import (
     FilterOperator,
     MetadataFilter,
@@ -21,8 +19,9 @@ from webrag.errors import InputError
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database
 
+from .made_nodes import DIMENSIONS, node, vector
+
 Mode = VectorStoreQueryMode
-DIMENSIONS = 16
 ALL_MODES = [Mode.DEFAULT, Mode.SPARSE, Mode.TEXT_SEARCH, Mode.HYBRID, Mode.MMR]
 TEXTS = {
     "heron": "The heron stands in the river and waits for fish.",
@@ -30,17 +29,6 @@ TEXTS = {
     "code": "Error E0502 is raised when a replica lags behind the primary.",
     "tea": "Green tea is steeped for two minutes.",
 }
-
-
-def vector(text: str) -> Any:
-    values = np.random.default_rng(zlib.crc32(text.encode())).normal(size=DIMENSIONS)
-    return (values / np.linalg.norm(values)).tolist()
-
-
-def node(node_id: str, text: str, **metadata: Any) -> TextNode:
-    made = TextNode(id_=node_id, text=text, metadata=metadata)
-    made.embedding = vector(node_id)
-    return made
 
 
 def query(mode: Mode, words: str, near: str = "tea", top_k: int = 3, **more: Any) -> Any:

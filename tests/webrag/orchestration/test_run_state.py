@@ -1,7 +1,5 @@
 import time
-from typing import Any
 
-from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.links.candidates import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import QueryAnalysis
@@ -9,31 +7,7 @@ from webrag.orchestration.request import RunRequest
 from webrag.orchestration.state import PageBudget, RunClock, RunState
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 
-URL = "https://docs.test/guide"
-
-
-def asked(urls: Any = URL, query: str = "What?", **values: Any) -> RunRequest:
-    given = {
-        "intent": None,
-        "known_context": None,
-        "constraints": None,
-        "expansion_budget": None,
-        "research_mode": "fast",
-        "retrieval_mode": "chunk",
-        "max_pages": None,
-        "config": ExpansionConfig(),
-    }
-    return RunRequest.answer(urls, query, **{**given, **values})
-
-
-def searched(query: str = "What?", **values: Any) -> RunRequest:
-    given = {
-        "filters": NO_FILTERS,
-        "intent": None,
-        "top_k": None,
-        "retrieval_mode": "chunk",
-    }
-    return RunRequest.search(query, **{**given, **values})
+from .run_requests import URL, asked, searched
 
 
 def state(request: RunRequest, scope: str = "same_site") -> RunState:

@@ -1,3 +1,4 @@
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from webrag.postgres.steps import (
     Execute,
     Steps,
     begin_snapshot,
+    computed,
     run_steps,
     run_steps_sync,
     together,
@@ -81,6 +83,21 @@ async def test_error_of_one_of_several_statements_is_the_callers(database: Datab
         database.sync_connection() as blocking,
     ):
         run_steps_sync(blocking, failing_together())
+
+
+def threads() -> Steps[Any]:
+    """Where work of the processor is done, and whether the transaction goes on behind it."""
+    yield Execute(sql.SQL("create temp table numbers (n int4, word text) on commit drop"))
+    thread = yield from computed(threading.current_thread)
+    rows = yield Execute(sql.SQL("select count(*) from {}").format(TABLE))
+    return thread is threading.current_thread(), rows
+
+
+async def test_work_of_the_processor_is_done_beside_the_event_loop_within_the_transaction(
+    database: Database,
+) -> None:
+    assert await database.run(lambda each: run_steps(each, threads())) == (False, [(0,)])
+    assert database.run_sync(lambda each: run_steps_sync(each, threads())) == (True, [(0,)])
 
 
 async def test_error_of_a_step_is_the_callers(database: Database) -> None:

@@ -1,7 +1,8 @@
 import re
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -49,6 +50,18 @@ def test_short_page_is_whole_and_needs_no_outline(count_tokens: Counter) -> None
 
     assert text.endswith("<page-0badc0de>\n# Short\n\nAll of it.\n</page-0badc0de>")
     assert "Outline" not in text
+
+
+def test_moment_is_told_in_utc_whatever_zone_the_database_gives_it_in(
+    count_tokens: Counter,
+) -> None:
+    there = timezone(timedelta(hours=9))
+    stored = replace(page("All of it."), fetched_at=AT.astimezone(there))
+    excerpt = excerpt_at(stored, ReadingPlace(), max_tokens=500, count_tokens=count_tokens)
+
+    text, _ = format_excerpt(excerpt, token_budget=500, count_tokens=count_tokens, nonce="0badc0de")
+
+    assert "Fetched: 2026-11-20 12:00 UTC" in text
 
 
 def test_part_of_a_page_comes_with_an_outline(count_tokens: Counter) -> None:

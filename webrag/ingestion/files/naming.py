@@ -9,13 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from webrag.errors import InputError, RefusedAddressError
-from webrag.ingestion.addresses import file_path, file_url, is_file, page_address
+from webrag.ingestion.addresses import file_path, file_url, has_scheme, is_file, page_address
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
 
 __all__ = ["NamedSources", "check_named", "expand_named", "named_address", "named_urls"]
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
 
 
@@ -76,7 +75,7 @@ def named_address(given: str | Path) -> str:
         try:
             return page_address(text)
         except InputError as error:
-            if _SCHEME.match(text) or not text.strip():
+            if has_scheme(text) or not text.strip():
                 raise
             raise InputError(
                 f"There is no file or folder {text!r} here, and it is no URL such as"
@@ -114,7 +113,7 @@ def check_named(given: str | Path) -> str:
 def _is_path(text: str) -> bool:
     if _PATH.match(text):
         return True
-    return not _SCHEME.match(text) and bool(text.strip()) and os.path.lexists(text)
+    return not has_scheme(text) and bool(text.strip()) and os.path.lexists(text)
 
 
 async def expand_named(

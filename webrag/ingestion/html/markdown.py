@@ -2,16 +2,17 @@
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyromark
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
-from webrag.ingestion.characters import normalize_characters
+from webrag.ingestion.characters import collapse, normalize_characters, storable
 from webrag.ingestion.html.marks import BACKSLASH, LINE_NUMBER, QUOTE, TERM_END, TERM_START
 
-__all__ = ["PageFacts", "html_from_markdown", "marked_markdown", "page_html"]
+__all__ = ["PageFacts", "fact_of", "html_from_markdown", "marked_markdown", "page_html"]
 _OPTIONS = ConversionOptions(
     heading_style="atx",
     list_indent_type="spaces",
@@ -114,6 +115,16 @@ class PageFacts:
     published_at: str = ""
     modified_at: str = ""
     links: tuple[str, ...] = ()
+
+
+_MAX_FACT_CHARS = 1_000
+
+
+def fact_of(metadata: Mapping[str, Any], *names: str) -> str:
+    """A fact of a page as one line: the first of several metadata that is text; "" without any."""
+    values = (metadata.get(name) for name in names)
+    found = next((value for value in values if isinstance(value, str) and value.strip()), "")
+    return collapse(storable(found))[:_MAX_FACT_CHARS]
 
 
 def page_html(content: str, facts: PageFacts) -> str:

@@ -11,7 +11,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
 from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import BARE_URL, canonical_url
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.fences import fenced
@@ -97,8 +97,6 @@ _MAX_HEADING_CHARS = 200
 _LEAST_LETTERS_PER_PAGE = 5
 
 _PDF_DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
-
-_BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")
 
 _FILE_TITLE = re.compile(
     r"\.(?:docx?|dvi|indd|pdf|tex|pptx?|odt)\Z|^(?:microsoft word|untitled)", re.I
@@ -320,7 +318,7 @@ def _bookmarks(document: pdfium.PdfDocument) -> Iterator[_Bookmark]:
 
 def _written_links(markdown: str, url: str) -> Iterator[OutgoingLink]:
     """Addresses written in the text, which its readers make into links."""
-    for match in _BARE_URL.finditer(markdown):
+    for match in BARE_URL.finditer(markdown):
         try:
             target = canonical_url(match.group())
         except InputError:

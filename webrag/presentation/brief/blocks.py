@@ -11,6 +11,7 @@ from webrag.presentation.brief.relevance import is_strong, relevant_count
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
 from webrag.retrieval.citations import extract_citation
+from webrag.retrieval.markup import CELL_BAR
 from webrag.retrieval.quotes import Encode, Quotation, asked_weights, best_quotes
 
 __all__ = [
@@ -28,9 +29,6 @@ _ROW = re.compile(r"[ \t>]*\|")
 _RULE = re.compile(r"[ \t>]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\Z")
 
 _FENCE = re.compile(r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}(?=[^`]*\Z)|~{3,})(.*)")
-
-# The bars around and between cells; a bar inside a cell has a backslash before it.
-_BAR = re.compile(r"(?<!\\)\|")
 
 
 def columns_at(text: str, offset: int) -> str | None:
@@ -71,7 +69,7 @@ def _ends_in_code(lines: Iterable[str]) -> bool:
 
 
 def _joined(row: str) -> str | None:
-    cells = [cell.strip() for cell in _BAR.split(row)[1:-1]]
+    cells = [cell.strip() for cell in CELL_BAR.split(row)[1:-1]]
     return " | ".join(cells) if any(cells) else None
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
 from webrag.answering.addressing import addresses_reader
@@ -16,6 +17,7 @@ from webrag.retrieval.quotes import best_apart
 
 __all__ = [
     "also_searched",
+    "as_of_note",
     "brief_stats",
     "citation_entries",
     "cited_quotes",
@@ -491,6 +493,13 @@ def _remarks(result: OrchestrationResult) -> Iterator[str]:
     yield from (f"Degraded: {_sentence(sentence)}" for sentence in result.degraded)
     yield from (f"Warning: {_sentence(sentence)}" for sentence in result.warnings)
     yield from (f"Note: {note}" for note in _notes(result))
+
+
+def as_of_note(moment: datetime | None) -> list[str]:
+    """What is said where evidence is of an earlier moment; nothing without one."""
+    if moment is None:
+        return []
+    return [f"As of {shown_moment(moment)}: pages may say something else now."]
 
 
 def also_searched(replacements: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from llama_index.node_parser.webrag.blocks import PAGE_OPTIONS, read_events
 
 from webrag.presentation.untrusted import clean_block, one_line
+from webrag.retrieval.markup import CELL_BAR
 
 if TYPE_CHECKING:
     from webrag.corpus.texts import PageImage
@@ -39,8 +40,6 @@ _BLOCKS: Final = frozenset({"p", "li", "dt", "dd", "blockquote"})
 _MAX_CONTENTS_CHARS: Final = 120
 _TABLE_ROW: Final = re.compile(r"\|.*\|[ \t]*\Z")
 _TABLE_RULE: Final = re.compile(r"\|(?:[ \t]*+:?-++:?[ \t]*+\|)++[ \t]*(?:\n|\Z)")
-# The bars around and between cells; a bar inside a cell has a backslash before it.
-_BAR: Final = re.compile(r"(?<!\\)\|")
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def passage_html(text: str, start: int, end: int, marks: Sequence[Mark] = ()) ->
 
 def empty_table_head(row: str) -> str:
     """The lines that make a table of rows like this one: without a header they are none."""
-    width = len(_BAR.findall(row)) - 1
+    width = len(CELL_BAR.findall(row)) - 1
     return "|" + "  |" * width + "\n|" + "---|" * width + "\n"
 
 

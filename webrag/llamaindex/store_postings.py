@@ -1,0 +1,211 @@
+"""Keeps a page's postings and counts right while single nodes come and go, without the others.
+
+Nothing is analysed here, and nothing that was: what the page's rows hold of its other chunks stays
+as it is, so that a page that is stored node by node is indexed as one that is stored at once.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import compress, groupby
+from operator import attrgetter
+
+import numpy as np
+from psycopg import sql
+
+from webrag.corpus.posting_blocks import mark_stale
+from webrag.corpus.schema import table
+from webrag.corpus.writer import copy_postings
+from webrag.lexical.postings import (
+    MAX_TERMS,
+    POSTING,
+    SEGMENT_POSTINGS,
+    PostingRow,
+    TooManyPostingsError,
+    unpack_postings,
+)
+from webrag.postgres.steps import Execute, Steps, computed
+
+__all__ = ["add_postings", "appended", "recount", "remaining", "remove_postings"]
+
+_MAX_CHUNKS = 65_536  # of one page, as their numbers have two bytes
+_SEGMENT_BYTES = SEGMENT_POSTINGS * POSTING.itemsize
+
+
+def appended(
+    last: Iterable[PostingRow], added: Sequence[PostingRow], first: int
+) -> list[PostingRow]:
+    """The rows that take the place of a page's last ones when it gets further chunks.
+
+    Args:
+        last: Of each term the row with the highest segment, where the page has the term.
+        added: Of the new chunks, whose numbers begin at 0.
+        first: Number of the first new chunk; all others of the page have lower ones.
+    """
+    ends = {row.term: row for row in last}
+    rows: list[PostingRow] = []
+    for term, own in groupby(_moved(added, first), key=attrgetter("term")):
+        end = ends.get(term, PostingRow(term, 0, b""))
+        rows += _segments(term, end.segment, end.packed + b"".join(row.packed for row in own))
+    return rows
+
+
+def _moved(rows: Sequence[PostingRow], by: int) -> Iterator[PostingRow]:
+    postings = unpack_postings(b"".join(row.packed for row in rows)).copy()
+    postings["ordinal"] += by
+    packed, start = postings.tobytes(), 0
+    for row in rows:
+        end = start + len(row.packed)
+        yield row._replace(packed=packed[start:end])
+        start = end
+
+
+def _segments(term: str, first: int, packed: bytes) -> list[PostingRow]:
+    return [
+        PostingRow(term, number, packed[start : start + _SEGMENT_BYTES])
+        for number, start in enumerate(range(0, len(packed), _SEGMENT_BYTES), first)
+    ]
+
+
+def remaining(
+    rows: Sequence[PostingRow], ordinals: Collection[int]
+) -> tuple[dict[str, list[PostingRow]], int]:
+    """What is left of the terms that chunks of a page have, when these are taken out.
+
+    Args:
+        rows: All of the page, by term and segment.
+        ordinals: Numbers of the chunks.
+
+    Returns:
+        The new rows of each term that the chunks have, none where no other chunk has it; and how
+        many terms the chunks have, repetitions counted.
+    """
+    postings = unpack_postings(b"".join(row.packed for row in rows))
+    is_gone = np.isin(postings["ordinal"], list(ordinals))
+    if not is_gone.any():
+        return {}, 0
+    ends = np.cumsum([len(row.packed) for row in rows]) // POSTING.itemsize
+    starts = np.concatenate(([0], ends[:-1]))
+    hit = np.logical_or.reduceat(is_gone, starts)
+    left = {row.term: b"" for row in compress(rows, hit)}
+    for row, start, end in zip(rows, starts, ends, strict=True):
+        if row.term in left:
+            left[row.term] += postings[start:end][~is_gone[start:end]].tobytes()
+    taken = postings[is_gone]
+    _, one_of_each = np.unique(taken["ordinal"], return_index=True)
+    terms = int(taken["length"][one_of_each].sum())
+    return {term: _segments(term, 0, packed) for term, packed in left.items()}, terms
+
+
+_TAKE_LAST = """
+delete from {postings} p using (
+    select term, max(segment) as segment from {postings}
+    where document = %(page)s and term = any(%(terms)s) group by term
+) l where p.document = %(page)s and p.term = l.term and p.segment = l.segment
+returning p.term, p.segment, p.packed
+"""
+
+
+def add_postings(
+    collection: str, page_id: int, rows: Sequence[PostingRow], first: int, chunks: int
+) -> Steps[None]:
+    """Index further chunks of a stored page.
+
+    Args:
+        collection: That of the page.
+        page_id: The page's number; nobody else writes it meanwhile.
+        rows: Of the chunks, whose numbers begin at 0.
+        first: Number of the first chunk on the page, higher than any there.
+        chunks: How many they are.
+
+    Raises:
+        TooManyPostingsError: The page would have more chunks than can be indexed.
+    """
+    if first + chunks > _MAX_CHUNKS:
+        raise TooManyPostingsError(
+            f"It has {first + chunks:,} chunks; at most {_MAX_CHUNKS:,} can be indexed."
+        )
+    last = yield Execute(
+        _compose(collection, _TAKE_LAST),
+        {"page": page_id, "terms": [row.term for row in rows if row.segment == 0]},
+        binary=True,
+    )
+    new = yield from computed(lambda: appended(map(PostingRow._make, last), rows, first))
+    yield copy_postings(collection, [(page_id, new)])
+
+
+def remove_postings(collection: str, page_id: int, ordinals: Collection[int]) -> Steps[int]:
+    """Take chunks of a page out of the index, and give how many terms they had.
+
+    All rows of the page are read: which terms a chunk has, is known for certain only from them.
+    """
+    rows = yield Execute(
+        _compose(
+            collection,
+            "select term, segment, packed from {postings} where document = %s"
+            " order by term, segment",
+        ),
+        (page_id,),
+        binary=True,
+    )
+    left, terms = yield from computed(
+        lambda: remaining([PostingRow(*row) for row in rows], ordinals)
+    )
+    if not left:
+        return 0
+    yield Execute(
+        _compose(collection, "delete from {postings} where document = %s and term = any(%s)"),
+        (page_id, list(left)),
+    )
+    new = [row for of_term in left.values() for row in of_term]
+    yield copy_postings(collection, [(page_id, new)])
+    return terms
+
+
+def recount(collection: str, page_id: int, more_terms: int) -> Steps[None]:
+    """Bring a page's counts up to date, after its chunks and its postings have changed.
+
+    Args:
+        collection: That of the page.
+        page_id: The page's number.
+        more_terms: By how many terms it has more than before, or fewer.
+
+    Raises:
+        TooManyPostingsError: The page has more words than can be indexed.
+    """
+    counts = yield Execute(
+        _compose(
+            collection,
+            """
+            update {documents} set term_count = term_count + %(more)s,
+                child_count = (select count(*) from {children} where document = %(page)s),
+                token_count = (select coalesce(max(token_end), 0) from {parents}
+                               where document = %(page)s)
+            where id = %(page)s returning term_count
+            """,
+        ),
+        {"page": page_id, "more": more_terms},
+    )
+    # As many different words only a page of as many words can have.
+    if counts and counts[0][0] > MAX_TERMS:
+        yield from _check_words(collection, page_id)
+    yield from mark_stale(collection, page_id)
+
+
+def _check_words(collection: str, page_id: int) -> Steps[None]:
+    ((words,),) = yield Execute(
+        _compose(collection, "select count(*) from {postings} where document = %s and segment = 0"),
+        (page_id,),
+    )
+    if words > MAX_TERMS:
+        raise TooManyPostingsError(
+            f"It has more than {MAX_TERMS:,} different words; that is the most of one page that can"
+            " be indexed."
+        )
+
+
+def _compose(collection: str, statement: str) -> sql.Composed:
+    return sql.SQL(statement).format(
+        children=table(collection, "data_children"),
+        documents=table(collection, "documents"),
+        parents=table(collection, "parents"),
+        postings=table(collection, "postings"),
+    )
