@@ -78,7 +78,7 @@ class Table:
     """Prints a row for each variant as soon as it is there."""
 
     def __init__(self, questions: Sequence[Question], hops: Mapping[str, int]) -> None:
-        self._columns: dict[str, list[Question]] = {"all": [q for q in questions if q.gold]}
+        self._columns: dict[str, list[Question]] = {"all": list(questions)}
         for site in dict.fromkeys(question.site for question in questions):
             self._columns[site] = [q for q in self._columns["all"] if q.site == site]
         for clicks in sorted({hops[q.id] for q in questions if q.id in hops}):
@@ -145,8 +145,10 @@ async def main() -> None:
     parser.add_argument("--variants", default=",".join(VARIANTS))
     arguments = parser.parse_args()
     questions = load_questions(arguments.questions, limit=arguments.limit)
-    # A site root may hold some of the sites only.
-    questions = [each for each in questions if (arguments.site_root / each.site).is_dir()]
+    # A site root may hold some of the sites only; without an answer there is nothing to find.
+    questions = [
+        each for each in questions if each.gold and (arguments.site_root / each.site).is_dir()
+    ]
     if arguments.wordings is not None:
         questions = with_wordings(questions, arguments.wordings)
     settings = load_settings(None, embedding_provider="bundled").allowing(["127.0.0.1"])
