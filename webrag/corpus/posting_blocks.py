@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, sql
 
-from webrag.concurrency import in_background
 from webrag.corpus.schema import table
 from webrag.errors import StorageError
 from webrag.lexical.blocks import BLOCK_CHUNKS, PackedBlock, pack_block
 from webrag.postgres.database import LIFT_TIMEOUTS, Database
-from webrag.postgres.steps import Copy, Execute, Rows, Steps, run_steps
+from webrag.postgres.steps import Copy, Execute, Rows, Steps, computed, run_steps
 
 __all__ = ["BLOCK_PAGES", "gather_postings", "mark_stale", "may_be_due"]
 
@@ -73,7 +72,7 @@ async def gather_postings(database: Database, block_pages: int = BLOCK_PAGES) ->
         return await run_steps(connection, _settled(collection))
 
     async def make(connection: AsyncConnection[Any]) -> bool:
-        return await _make_block(connection, collection, settled, block_pages)
+        return await run_steps(connection, _next_block(collection, settled, block_pages))
 
     try:
         if not await database.run(
@@ -125,16 +124,14 @@ def _settled(collection: str) -> Steps[int]:
     return int(rows[0][0])
 
 
-async def _make_block(
-    connection: AsyncConnection[Any], collection: str, settled: int, block_pages: int
-) -> bool:
+def _next_block(collection: str, settled: int, block_pages: int) -> Steps[bool]:
     """Make one block, if there are enough pages and nobody else is making one."""
-    pages = await run_steps(connection, _lock_range(collection, settled, block_pages))
+    pages = yield from _lock_range(collection, settled, block_pages)
     if pages is None:
         return False
-    values, rows = await run_steps(connection, _read_pages(collection, pages))
-    packed = await in_background(pack_block, rows)
-    await run_steps(connection, _write_block(collection, values, packed))
+    values, rows = yield from _read_pages(collection, pages)
+    packed = yield from computed(lambda: pack_block(rows))
+    yield from _write_block(collection, values, packed)
     return True
 
 

@@ -20,7 +20,10 @@ __all__ = [
     "SEGMENT_POSTINGS",
     "PostingRow",
     "TooManyPostingsError",
+    "check_chunk_count",
+    "check_term_count",
     "pack_postings",
+    "segments",
     "unpack_postings",
 ]
 
@@ -68,10 +71,7 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
         TooManyPostingsError: More than 65,536 chunks, more than 65,535 terms in one chunk, or
             more than `MAX_TERMS` different terms.
     """
-    if len(chunks) > _MAX_U2 + 1:
-        raise TooManyPostingsError(
-            f"It has {len(chunks):,} chunks; at most {_MAX_U2 + 1:,} can be indexed."
-        )
+    check_chunk_count(len(chunks))
     packed: dict[str, bytearray] = {}
     for ordinal, terms in enumerate(chunks):
         if len(terms) > _MAX_U2:
@@ -81,12 +81,33 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
         for term, count in Counter(terms).items():
             posting = _PACK.pack(ordinal, min(count, _MAX_TF), len(terms))
             packed.setdefault(term, bytearray()).extend(posting)
-        if len(packed) > MAX_TERMS:
-            raise TooManyPostingsError(
-                f"It has more than {MAX_TERMS:,} different words; that is the most of one page that"
-                " can be indexed."
-            )
-    return [row for term in sorted(packed) for row in _segments(term, bytes(packed[term]))]
+        check_term_count(len(packed))
+    return [row for term in sorted(packed) for row in segments(term, bytes(packed[term]))]
+
+
+def check_chunk_count(count: int) -> None:
+    """Refuse a page of more chunks than postings can tell apart.
+
+    Raises:
+        TooManyPostingsError: It has.
+    """
+    if count > _MAX_U2 + 1:
+        raise TooManyPostingsError(
+            f"It has {count:,} chunks; at most {_MAX_U2 + 1:,} can be indexed."
+        )
+
+
+def check_term_count(count: int) -> None:
+    """Refuse a page of more than `MAX_TERMS` different terms.
+
+    Raises:
+        TooManyPostingsError: It has.
+    """
+    if count > MAX_TERMS:
+        raise TooManyPostingsError(
+            f"It has more than {MAX_TERMS:,} different words; that is the most of one page that can"
+            " be indexed."
+        )
 
 
 def unpack_postings(packed: bytes) -> NDArray[Any]:
@@ -94,11 +115,12 @@ def unpack_postings(packed: bytes) -> NDArray[Any]:
     return np.frombuffer(packed, POSTING)
 
 
-def _segments(term: str, packed: bytes) -> list[PostingRow]:
+def segments(term: str, packed: bytes, first: int = 0) -> list[PostingRow]:
+    """Cut the postings of a term on a page into rows, numbered from `first`."""
     size = SEGMENT_POSTINGS * POSTING.itemsize
     if len(packed) <= size:  # nearly always
-        return [PostingRow(term, 0, packed)]
+        return [PostingRow(term, first, packed)] if packed else []
     return [
         PostingRow(term, number, packed[start : start + size])
-        for number, start in enumerate(range(0, len(packed), size))
+        for number, start in enumerate(range(0, len(packed), size), first)
     ]

@@ -17,17 +17,15 @@ from webrag.corpus.writer import copy_postings
 from webrag.lexical.postings import (
     MAX_TERMS,
     POSTING,
-    SEGMENT_POSTINGS,
     PostingRow,
-    TooManyPostingsError,
+    check_chunk_count,
+    check_term_count,
+    segments,
     unpack_postings,
 )
 from webrag.postgres.steps import Execute, Steps, computed
 
 __all__ = ["add_postings", "appended", "recount", "remaining", "remove_postings"]
-
-_MAX_CHUNKS = 65_536  # of one page, as their numbers have two bytes
-_SEGMENT_BYTES = SEGMENT_POSTINGS * POSTING.itemsize
 
 
 def appended(
@@ -44,7 +42,8 @@ def appended(
     rows: list[PostingRow] = []
     for term, own in groupby(_moved(added, first), key=attrgetter("term")):
         end = ends.get(term, PostingRow(term, 0, b""))
-        rows += _segments(term, end.segment, end.packed + b"".join(row.packed for row in own))
+        packed = end.packed + b"".join(row.packed for row in own)
+        rows += segments(term, packed, end.segment)
     return rows
 
 
@@ -56,13 +55,6 @@ def _moved(rows: Sequence[PostingRow], by: int) -> Iterator[PostingRow]:
         end = start + len(row.packed)
         yield row._replace(packed=packed[start:end])
         start = end
-
-
-def _segments(term: str, first: int, packed: bytes) -> list[PostingRow]:
-    return [
-        PostingRow(term, number, packed[start : start + _SEGMENT_BYTES])
-        for number, start in enumerate(range(0, len(packed), _SEGMENT_BYTES), first)
-    ]
 
 
 def remaining(
@@ -92,7 +84,7 @@ def remaining(
     taken = postings[is_gone]
     _, one_of_each = np.unique(taken["ordinal"], return_index=True)
     terms = int(taken["length"][one_of_each].sum())
-    return {term: _segments(term, 0, packed) for term, packed in left.items()}, terms
+    return {term: segments(term, packed) for term, packed in left.items()}, terms
 
 
 _TAKE_LAST = """
@@ -119,10 +111,7 @@ def add_postings(
     Raises:
         TooManyPostingsError: The page would have more chunks than can be indexed.
     """
-    if first + chunks > _MAX_CHUNKS:
-        raise TooManyPostingsError(
-            f"It has {first + chunks:,} chunks; at most {_MAX_CHUNKS:,} can be indexed."
-        )
+    check_chunk_count(first + chunks)
     last = yield Execute(
         _compose(collection, _TAKE_LAST),
         {"page": page_id, "terms": [row.term for row in rows if row.segment == 0]},
@@ -195,11 +184,7 @@ def _check_words(collection: str, page_id: int) -> Steps[None]:
         _compose(collection, "select count(*) from {postings} where document = %s and segment = 0"),
         (page_id,),
     )
-    if words > MAX_TERMS:
-        raise TooManyPostingsError(
-            f"It has more than {MAX_TERMS:,} different words; that is the most of one page that can"
-            " be indexed."
-        )
+    check_term_count(words)
 
 
 def _compose(collection: str, statement: str) -> sql.Composed:
