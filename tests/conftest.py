@@ -1,4 +1,7 @@
-"""What every test gets: no network, a clean environment, one Postgres, sites on loopback."""
+"""What every test gets: no network, a clean environment, one Postgres, sites on loopback.
+
+Worker processes, too, which start once and not for each test.
+"""
 
 import hashlib
 import ipaddress
@@ -16,6 +19,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.kept_workers import KeptWorkers
 from tests.loopback import QuietHandler, serving
 from webrag.corpus.schema import drop_collection
 from webrag.postgres.config import DatabaseConfig
@@ -109,6 +113,20 @@ def _spare_the_disk(conninfo: str) -> None:
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("ALTER SYSTEM SET full_page_writes = off")
         connection.execute("SELECT pg_reload_conf()")
+
+
+@pytest.fixture(scope="session")
+def all_workers() -> Iterator[KeptWorkers]:
+    """The processes that no pool has at the moment."""
+    keeper = KeptWorkers()
+    yield keeper
+    keeper.end()
+
+
+@pytest.fixture(autouse=True)
+def kept_workers(monkeypatch: pytest.MonkeyPatch, all_workers: KeptWorkers) -> None:
+    """Pools take over the processes of earlier pools; tests of the processes start their own."""
+    monkeypatch.setattr("webrag.process_pool.pool._Worker", all_workers.lend)
 
 
 @pytest.fixture
