@@ -4,7 +4,7 @@ To start the two that convert and cut a test's pages takes a second of computing
 that most tests of a whole WebRAG do.
 """
 
-from webrag.process_pool.pool import Job, _Worker
+from webrag.process_pool.pool import Job, _Worker, _WorkerDied
 from webrag.process_pool.process import RETIRING
 
 _MOST_KEPT = 3
@@ -46,6 +46,7 @@ class _KeptWorker(_Worker):
         self._keeper = keeper
         self._is_ready = False
         self._is_between_exchanges = False
+        self._is_dismissed = False
         self._is_killed = False
 
     def is_usable(self) -> bool:
@@ -61,21 +62,31 @@ class _KeptWorker(_Worker):
 
     def prepare(self, job: Job) -> None:
         if not self.is_prepared(job):
-            self._is_between_exchanges = False
+            self._begin()
             super().prepare(job)
             self._is_between_exchanges = True
 
     def exchange(self, job: Job, payload: bytes, limit_s: float) -> bytes:
-        self._is_between_exchanges = False
+        self._begin()
         answer = super().exchange(job, payload, limit_s)
         self._is_between_exchanges = not answer[0] & RETIRING
         return answer
 
+    def _begin(self) -> None:
+        self._is_between_exchanges = False
+        if self._is_dismissed:
+            self._is_between_exchanges = True
+            raise _WorkerDied("its pool has no more use for it")
+
     def kill(self) -> None:
-        self._is_killed = True
-        super().kill()
+        """End what it does; a closing pool kills those, too, that do nothing."""
+        self._is_dismissed = True
+        if not self._is_between_exchanges:
+            self._is_killed = True
+            super().kill()
 
     def close(self) -> None:
+        self._is_dismissed = False
         self._keeper.take_back(self)
 
     def end(self) -> None:
