@@ -1,11 +1,15 @@
-"""What every test gets: no network, a clean environment, one Postgres, sites on loopback."""
+"""What every test gets: no network, a clean environment, one Postgres, sites on loopback.
 
+Worker processes, too, which start once and not for each test.
+"""
+
+import gc
 import hashlib
 import ipaddress
 import os
 import socket
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from email.utils import formatdate
 from pathlib import Path
@@ -16,6 +20,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.kept_workers import KeptWorkers
 from tests.loopback import QuietHandler, serving
 from webrag.corpus.schema import drop_collection
 from webrag.postgres.config import DatabaseConfig
@@ -32,6 +37,20 @@ _OUR_VARIABLES = (
     "ORCHESTRATION_", "OTEL_", "PG", "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
 )  # fmt: skip
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """A million objects stay until the end: a quarter of collecting was to look for garbage there.
+
+    Later garbage is found as ever.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +128,20 @@ def _spare_the_disk(conninfo: str) -> None:
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("ALTER SYSTEM SET full_page_writes = off")
         connection.execute("SELECT pg_reload_conf()")
+
+
+@pytest.fixture(scope="session")
+def all_workers() -> Iterator[KeptWorkers]:
+    """The processes that no pool has at the moment."""
+    keeper = KeptWorkers()
+    yield keeper
+    keeper.end()
+
+
+@pytest.fixture(autouse=True)
+def kept_workers(monkeypatch: pytest.MonkeyPatch, all_workers: KeptWorkers) -> None:
+    """Pools take over the processes of earlier pools; tests of the processes start their own."""
+    monkeypatch.setattr("webrag.process_pool.pool._Worker", all_workers.lend)
 
 
 @pytest.fixture

@@ -205,16 +205,26 @@ async def test_waiting_for_the_end_goes_on_when_it_is_cancelled_meanwhile(
     assert (over, waiting.cancelled()) == ([True], True)
 
 
-def calls() -> Iterator[tuple[str, str, int]]:
-    """File, name and line of everything that could start a task in the product."""
+STARTERS = ("gather", "create_task", "ensure_future")
+
+
+def modules_with(*words: str) -> Iterator[tuple[str, ast.Module]]:
+    """File and code of the product's modules that have any of these words."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            groups = names_of_groups(tree)
-            for node in ast.walk(tree):
-                name = started_by(node, groups)
-                if name is not None:
-                    yield path.relative_to(ROOT).as_posix(), name, node.lineno
+            text = path.read_text(encoding="utf-8")
+            if any(word in text for word in words):
+                yield path.relative_to(ROOT).as_posix(), ast.parse(text)
+
+
+def calls() -> Iterator[tuple[str, str, int]]:
+    """File, name and line of everything that could start a task in the product."""
+    for file, tree in modules_with(*STARTERS):
+        groups = names_of_groups(tree)
+        for node in ast.walk(tree):
+            name = started_by(node, groups)
+            if name is not None:
+                yield file, name, node.lineno
 
 
 def names_of_groups(tree: ast.AST) -> set[str]:
@@ -233,7 +243,7 @@ def started_by(node: ast.AST, groups: set[str]) -> str | None:
         return None
     called = ast.unparse(node.func)
     name = called.rpartition(".")[2]
-    if name not in ("gather", "create_task", "ensure_future"):
+    if name not in STARTERS:
         return None
     return None if called.rpartition(".")[0] in groups else name
 
@@ -270,12 +280,8 @@ def test_use_of_the_event_loop_s_threads_is_found(code: str) -> None:
 
 
 def test_only_short_work_uses_the_threads_in_which_names_are_looked_up() -> None:
-    using = {
-        path.relative_to(ROOT).as_posix()
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
-        if borrowed(ast.parse(path.read_text(encoding="utf-8")))
-    }
+    possible = modules_with("run_in_executor", "to_thread")
+    using = {file for file, tree in possible if borrowed(tree)}
 
     assert using == set(BORROWERS), "use webrag.concurrency.in_background"
 
@@ -285,9 +291,10 @@ MAKERS = {f"asyncio.{name}" for name in ("run", "Runner", "new_event_loop", "Sel
 
 def test_only_one_place_makes_event_loops() -> None:
     making = {
-        path.relative_to(ROOT).as_posix()
-        for path in sorted((ROOT / "webrag").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        file
+        for file, tree in modules_with("asyncio")
+        if file.startswith("webrag/")
+        for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) in MAKERS
     }
 

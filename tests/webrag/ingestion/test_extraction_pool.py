@@ -19,6 +19,11 @@ MakePage = Callable[..., FetchedPage]
 SLOW = "<table>" + "<tr><td>a<td>b<sup>2</sup>" * 300_000
 
 
+@pytest.fixture
+def kept_workers() -> None:
+    """None: the processes themselves are what is tried here."""
+
+
 async def test_page_is_converted_in_another_process(
     pool: ExtractionPool, make_page: MakePage
 ) -> None:

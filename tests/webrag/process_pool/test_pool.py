@@ -49,6 +49,11 @@ JOB = Job("jobs_of_test_pool:make", b"set-up")
 
 
 @pytest.fixture
+def kept_workers() -> None:
+    """None: the processes themselves are what is tried here."""
+
+
+@pytest.fixture
 async def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WorkerPool]:
     (tmp_path / "jobs_of_test_pool.py").write_text(JOBS)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
