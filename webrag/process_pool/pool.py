@@ -290,13 +290,18 @@ class WorkerPool:
         return answer
 
     async def _worker_for(self, job: Job) -> _Worker:
-        """One that is prepared for the job if there is any, else any, else a new one."""
+        """One that is prepared for the job or gets ready for it, else any, else a new one."""
+        for at, idle in enumerate(self._idle):
+            if idle.is_prepared(job):
+                return self._idle.pop(at)
+        # It began to get ready before there was work: an idle one would begin only now.
+        for at, starting in enumerate(self._starting):
+            if starting.job == job:
+                return await self._ready(self._starting.pop(at))
         if self._idle:
-            known = (at for at, each in enumerate(self._idle) if each.is_prepared(job))
-            return self._idle.pop(next(known, -1))
+            return self._idle.pop()
         if self._starting:
-            known = (at for at, each in enumerate(self._starting) if each.job == job)
-            return await self._ready(self._starting.pop(next(known, -1)))
+            return await self._ready(self._starting.pop())
         self._has_started = True
         worker = _Worker()
         await self._in_time(worker, worker.wait_ready, _START_TIMEOUT_S)

@@ -133,6 +133,20 @@ async def test_prepared_process_does_the_first_work_of_its_job(pool: WorkerPool)
     assert children() - before == {prepared}
 
 
+@pytest.mark.usefixtures("pool")
+async def test_each_job_is_done_by_the_process_that_was_started_for_it() -> None:
+    other = Job("jobs_of_test_pool:make", b"other")
+    pool = WorkerPool(workers=2, timeout_s=8.0)
+    pool.prepare([JOB, other])
+    try:
+        first = await pool.run(JOB, b"echo page", about="x")
+        second = await pool.run(other, b"echo page", about="x")
+    finally:
+        await pool.aclose()
+
+    assert first.split()[-1] != second.split()[-1]
+
+
 async def test_pool_that_is_closed_while_a_process_starts_leaves_none(pool: WorkerPool) -> None:
     before = children()
     pool.prepare([JOB])
