@@ -310,19 +310,8 @@ class WebRAG:
         """
         if self._parts is not None:
             return
-        # The imports behind it take more than a second, which would stall the event loop.
-        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
         async with AsyncExitStack() as stack:
-            self._parts = await assembly.assemble(
-                self.settings,
-                stack,
-                soft_deadline_s=self._soft_deadline_s,
-                page_source=self._page_source,
-                reranker=self._reranker,
-                guardrails=self._guardrails,
-                files=self._files,
-                is_own_user=self._is_own_user,
-            )
+            self._parts = await self._assembled(stack)
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:
             import_module("webrag.presentation.html.display").register_displays()
@@ -1546,20 +1535,27 @@ class WebRAG:
         found = await corpus_embedding(parts.database)
         if found in (None, (parts.embedding.name, parts.embedding.dimensions)):
             return parts
-        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
         async with self._reopening:
             if self._parts is parts and self._stack is not None:
                 logger.info("The collection was reindexed with another model; opening it again.")
                 # What calls under way use stays open until the end.
-                self._parts = await assembly.assemble(
-                    self.settings,
-                    self._stack,
-                    soft_deadline_s=self._soft_deadline_s,
-                    page_source=self._page_source,
-                    reranker=self._reranker,
-                    files=self._files,
-                )
+                self._parts = await self._assembled(self._stack)
         return self._open_parts
+
+    async def _assembled(self, stack: AsyncExitStack) -> "Parts":
+        # The imports behind it take more than a second, which would stall the event loop.
+        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
+        parts: Parts = await assembly.assemble(
+            self.settings,
+            stack,
+            soft_deadline_s=self._soft_deadline_s,
+            page_source=self._page_source,
+            reranker=self._reranker,
+            guardrails=self._guardrails,
+            files=self._files,
+            is_own_user=self._is_own_user,
+        )
+        return parts
 
     @asynccontextmanager
     async def _some_database(self) -> AsyncIterator[Database]:
