@@ -290,6 +290,10 @@ def register_displays() -> bool:
     _register_text(formatters["text/plain"], OrchestrationResult, _brief)
     _register_text(formatters["text/plain"], CorpusStatus, format_status)
     _register_text(formatters["text/plain"], SiteReport, format_site)
+    # By name: what answers in sentences is loaded when it is asked for.
+    formatters["text/plain"].for_type_by_name(
+        "webrag.answering.models", "ManagerResult", _shows_text(_answer)
+    )
     return True
 
 
@@ -300,10 +304,20 @@ def _running_shell() -> Any:
 
 
 def _register_text(formatter: Any, kind: type, as_text: Callable[[Any], str]) -> None:
+    formatter.for_type(kind, _shows_text(as_text))
+
+
+def _shows_text(as_text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
     def show(value: Any, printer: Any, _cycle: bool) -> None:
         printer.text(as_text(value))
 
-    formatter.for_type(kind, show)
+    return show
+
+
+def _answer(result: Any) -> str:
+    from webrag.presentation.answer import format_answer
+
+    return format_answer(result)
 
 
 def _html(result: OrchestrationResult) -> str:
