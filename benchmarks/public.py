@@ -270,15 +270,20 @@ async def main() -> int:
     parser.add_argument("--save", type=Path)
     parser.add_argument("--compare", type=Path)
     options = parser.parse_args()
+    if options.compare and not options.compare.is_file():
+        parser.error(f"there is no file {options.compare}")
     models = list(dict.fromkeys(options.models or ["bundled"]))
     saved: dict[str, dict[str, Scores]] = {}
     sets = {}
     for name in [options.only] if options.only else sorted(SETS):
-        source, questions = without(options.without, *SETS[name][0](options.folder / name))
-        if options.wordings:
-            questions = worded(questions, options.wordings)
-            if not questions:
-                parser.error(f"{options.wordings} has no wordings of the questions of {name}")
+        try:
+            source, questions = without(options.without, *SETS[name][0](options.folder / name))
+            if options.wordings:
+                questions = worded(questions, options.wordings)
+        except FileNotFoundError as error:
+            parser.error(f"there is no file {error.filename}")
+        if options.wordings and not questions:
+            parser.error(f"{options.wordings} has no wordings of the questions of {name}")
         sets[name] = source, questions
     for name, (source, questions) in sets.items():
         score = SETS[name][1]

@@ -1,16 +1,25 @@
 """WebRAG as one object: what the command line, the MCP server and notebooks call."""
 
 import asyncio
+import inspect
 import logging
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -46,7 +55,13 @@ from webrag.corpus.texts import (
     site_sizes,
     year_sizes,
 )
-from webrag.errors import FetchError, InputError, PageGoneError, WebRAGError
+from webrag.errors import (
+    ConfigurationError,
+    FetchError,
+    InputError,
+    PageGoneError,
+    WebRAGError,
+)
 from webrag.ingestion.addresses import canonical_url, file_path, is_file, page_address
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, check_named, expand_named, named_urls
@@ -63,6 +78,7 @@ from webrag.postgres.database import Database
 from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.retrieval.filters import ContentKind, SearchFilters
 from webrag.settings import Settings, load_settings
+from webrag.settings.variables import nearest
 
 if TYPE_CHECKING:
     from llama_index.core import VectorStoreIndex
@@ -186,6 +202,10 @@ class WebRAG:
             others only those of `WEBRAG_ALLOW_LOGINS` are used.
         guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
             or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
+        unknown: Nothing; any other name is refused, and the one that is meant is named.
+
+    Raises:
+        ConfigurationError: An argument does not exist, or `settings` are none.
     """
 
     def __init__(
@@ -199,7 +219,9 @@ class WebRAG:
         guardrails: "Sequence[Guardrail]" = (),
         reads_named_files: bool = True,
         is_own_user: bool = True,
+        **unknown: Never,
     ) -> None:
+        _check_construction(settings, unknown)
         self.settings = settings or load_settings()
         self._page_source = page_source
         self._reranker = (reranker, score_profile)
@@ -211,6 +233,7 @@ class WebRAG:
         self._parts: Parts | None = None
         self._reopening = asyncio.Lock()
         self._thread: LoopThread | None = None
+        self._had_thread = False
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -259,16 +282,23 @@ class WebRAG:
             work: What a method gives, or a coroutine function of your own that calls several.
 
         Raises:
-            InputError: There is no `with` block around; where there is an event loop, await it.
+            InputError: There is no `with` block around, or it has ended; where there is an event
+                loop, await the call.
         """
         if self._thread is None:
             work.close()
-            raise InputError("run() is for `with WebRAG()`; in `async with` await the call.")
+            raise InputError(
+                "WebRAG is closed: its `with` block has ended. Call run() inside the block, or "
+                "write another."
+                if self._had_thread
+                else "run() is for `with WebRAG()`; in `async with` await the call."
+            )
         return self._thread.run(work)
 
     def _end_thread(self) -> None:
         thread, self._thread = self._thread, None
         if thread is not None:
+            self._had_thread = True
             thread.close()
 
     async def open(self) -> None:
@@ -280,19 +310,8 @@ class WebRAG:
         """
         if self._parts is not None:
             return
-        # The imports behind it take more than a second, which would stall the event loop.
-        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
         async with AsyncExitStack() as stack:
-            self._parts = await assembly.assemble(
-                self.settings,
-                stack,
-                soft_deadline_s=self._soft_deadline_s,
-                page_source=self._page_source,
-                reranker=self._reranker,
-                guardrails=self._guardrails,
-                files=self._files,
-                is_own_user=self._is_own_user,
-            )
+            self._parts = await self._assembled(stack)
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:
             import_module("webrag.presentation.html.display").register_displays()
@@ -1401,6 +1420,7 @@ class WebRAG:
         has: ContentKind | Sequence[ContentKind] = (),
         retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
         top_k: int | None = None,
+        similarity_top_k: int | None = None,
     ) -> "WebRAGRetriever":
         """Retrieval without reranking: both legs, fused, children merged into their parents.
 
@@ -1412,12 +1432,17 @@ class WebRAG:
             has: Only passages that hold each of these kinds of content.
             retrieval_mode: As for `WebRAG.search`.
             top_k: Nodes at most; None gives all that fit the context budget.
+            similarity_top_k: The same, by the name that stock retrievers have for it.
 
         Raises:
-            InputError: A filter, the mode or `top_k` cannot be used.
+            InputError: A filter, the mode or `top_k` cannot be used, or both names of it are given.
         """
         from webrag.llamaindex.retriever import WebRAGRetriever
 
+        if similarity_top_k is not None:
+            if top_k is not None:
+                raise InputError("top_k and similarity_top_k are two names of one; give either.")
+            top_k = similarity_top_k
         filters = SearchFilters.of(
             source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
         )
@@ -1510,20 +1535,27 @@ class WebRAG:
         found = await corpus_embedding(parts.database)
         if found in (None, (parts.embedding.name, parts.embedding.dimensions)):
             return parts
-        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
         async with self._reopening:
             if self._parts is parts and self._stack is not None:
                 logger.info("The collection was reindexed with another model; opening it again.")
                 # What calls under way use stays open until the end.
-                self._parts = await assembly.assemble(
-                    self.settings,
-                    self._stack,
-                    soft_deadline_s=self._soft_deadline_s,
-                    page_source=self._page_source,
-                    reranker=self._reranker,
-                    files=self._files,
-                )
+                self._parts = await self._assembled(self._stack)
         return self._open_parts
+
+    async def _assembled(self, stack: AsyncExitStack) -> "Parts":
+        # The imports behind it take more than a second, which would stall the event loop.
+        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
+        parts: Parts = await assembly.assemble(
+            self.settings,
+            stack,
+            soft_deadline_s=self._soft_deadline_s,
+            page_source=self._page_source,
+            reranker=self._reranker,
+            guardrails=self._guardrails,
+            files=self._files,
+            is_own_user=self._is_own_user,
+        )
+        return parts
 
     @asynccontextmanager
     async def _some_database(self) -> AsyncIterator[Database]:
@@ -1554,6 +1586,25 @@ class WebRAG:
                 "token_budget": budget,
                 "ceiling": config.token_budget,
             }
+        )
+
+
+def _check_construction(settings: object, unknown: Iterable[str]) -> None:
+    for name in unknown:
+        own = [each for each in inspect.signature(WebRAG).parameters if each != "unknown"]
+        said = f"WebRAG has no argument {name!r}"
+        meant = nearest(name, [*own, *Settings.model_fields])
+        if meant is None:
+            raise ConfigurationError(f"{said}; it takes {', '.join(own)}.")
+        if meant in own:
+            raise ConfigurationError(f"{said}; did you mean {meant}?")
+        raise ConfigurationError(
+            f"{said}; {meant} is a setting: write WebRAG(load_settings({meant}=...))."
+        )
+    if settings is not None and not isinstance(settings, Settings):
+        raise ConfigurationError(
+            f"settings is of type {type(settings).__name__}; give what load_settings returns, as "
+            "in WebRAG(load_settings(collection=...))."
         )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from webrag import WebRAG
 from webrag.app import MAX_QUESTION_CHARS
-from webrag.errors import InputError, WebRAGError
+from webrag.errors import ConfigurationError, InputError, WebRAGError
 from webrag.settings import Settings, load_settings
 
 AT_SEED = "When does the ferry leave the island?"
@@ -421,3 +421,25 @@ async def test_deep_question_tells_which_pages_it_fetches_in_which_round(
 
     assert any(f"{site}/" in detail for detail, _ in told)
     assert any("/tickets.html" in detail and number == 1 for detail, number in told)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("collection", r"collection is a setting: write WebRAG\(load_settings\(collection=...\)\)"),
+        ("colection", "collection is a setting"),
+        ("reranker_provider", "reranker_provider is a setting"),
+        ("rerankers", "has no argument 'rerankers'; did you mean reranker"),
+        ("zzz", "it takes settings, soft_deadline_s, .*is_own_user"),
+    ],
+)
+def test_an_argument_that_webrag_has_not_names_what_is_meant(given: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        WebRAG(**{given: "x"})
+
+
+def test_settings_that_are_none_are_refused_with_what_to_write() -> None:
+    settings: Any = "my_collection"
+
+    with pytest.raises(ConfigurationError, match=r"type str; give what load_settings returns"):
+        WebRAG(settings)

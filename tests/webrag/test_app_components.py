@@ -180,3 +180,13 @@ async def test_retriever_ends_with_the_webrag_it_is_part_of(rag: WebRAG) -> None
         await retriever.aretrieve("lamp")
     with pytest.raises(InputError, match="was closed"):
         retriever.retrieve("lamp")
+
+
+async def test_a_retriever_takes_the_stock_name_of_top_k(rag: WebRAG) -> None:
+    assert len(await rag.retriever().aretrieve(QUESTION)) > 1
+    assert len(await rag.retriever(similarity_top_k=1).aretrieve(QUESTION)) == 1
+
+
+async def test_a_retriever_refuses_both_names_of_top_k(rag: WebRAG) -> None:
+    with pytest.raises(InputError, match="two names of one"):
+        rag.retriever(top_k=2, similarity_top_k=1)

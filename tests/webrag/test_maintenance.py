@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from webrag.app import WebRAG
-from webrag.errors import InputError
+from webrag.errors import GuardrailsViolationError, InputError
 from webrag.postgres.database import Database
 from webrag.retrieval.citation_checks import Citation
 from webrag.settings import Settings, load_settings
@@ -175,6 +175,33 @@ async def test_open_instance_follows_a_reindexing(
     assert [each.chunk.source_url for each in found.chunks] == [f"{site}/a"]
     assert report.failed == {}
     assert (status.documents, status.embedding_dimensions) == (2, 48)
+
+
+class _NoApples:
+    stage: Any = "input"
+
+    def check(self, checked: Any) -> None:
+        raise GuardrailsViolationError("input", "apples", "Ask about pears.")
+
+
+async def test_guardrails_of_the_caller_stay_after_a_reindexing(
+    settings: Settings, site: Any, embedding_service: Any
+) -> None:
+    either = settings.model_copy(
+        update={
+            "embedding_base_url": embedding_service.url,
+            "embedding_model": "test-embedding",
+            "embedding_dimensions": 48,
+        }
+    )
+    chosen = either.model_copy(update={"embedding_provider": "openai_compatible"})
+    async with WebRAG(either, guardrails=[_NoApples()]) as rag:
+        await rag.ingest(f"{site}/a")
+        await WebRAG(chosen).reindex()
+
+        answered = await rag.ask("What about apples?")
+
+    assert answered.answer == "Ask about pears."
 
 
 async def test_operations_work_without_opening(settings: Settings, site: Any) -> None:

@@ -220,7 +220,17 @@ async def _run_stored(
     from webrag.app import WebRAG
     from webrag.evaluation.runner import Evaluation
 
-    run = Evaluation(sites, open_fresh=lambda: WebRAG(settings), out=file, on_progress=progress)
+    @asynccontextmanager
+    async def open_stored() -> "AsyncIterator[WebRAG]":
+        async with WebRAG(settings) as rag:
+            if not (await rag.status(include_urls=False)).documents:
+                raise InputError(
+                    f"Nothing is stored in the collection {settings.collection!r}, so every figure "
+                    "would be 0: ingest pages first, or name another with --collection."
+                )
+            yield rag
+
+    run = Evaluation(sites, open_fresh=open_stored, out=file, on_progress=progress)
     return await run.run_stored(questions, answers=answers), run.warnings
 
 

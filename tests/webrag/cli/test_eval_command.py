@@ -113,6 +113,14 @@ def test_what_is_stored_is_searched_and_stays(files: Files, corpus_command: Run)
     assert "Documents indexed: 3" in corpus_command(None, "status").stdout
 
 
+def test_an_empty_collection_is_no_result(files: Files, corpus_command: Run) -> None:
+    result = corpus_command(None, "eval", str(files.questions), "--stored", "--out", str(files.out))
+
+    assert result.exit_code != 0
+    assert "Nothing is stored in the collection" in result.stderr
+    assert result.stdout == ""
+
+
 def test_answers_are_judged_by_band_and_reported(
     files: Files, corpus_command: Run, tmp_path: Path
 ) -> None:

@@ -230,3 +230,12 @@ async def test_with_is_refused_in_an_event_loop() -> None:
 async def test_run_is_refused_without_a_with_block(rag: WebRAG) -> None:
     with pytest.raises(InputError, match="await the call"):
         rag.run(rag.status())
+
+
+def test_run_after_the_with_block_says_that_it_is_closed(postgres_dir: Path) -> None:
+    name = f"test_{uuid.uuid4().hex[:16]}"
+    with WebRAG(load_settings(data_dir=postgres_dir, collection=name)) as rag:
+        rag.run(rag.drop_collection())
+
+    with pytest.raises(InputError, match=r"WebRAG is closed: its `with` block has ended"):
+        rag.run(rag.status())

@@ -121,3 +121,14 @@ def test_what_did_not_work_is_shown(make_result: MakeResult, timeout_chunk: Rank
 
     assert "Cohere failed: 429." in text
     assert "Time ran out" in text
+
+
+def test_a_single_page_is_counted_as_one(
+    make_result: MakeResult, timeout_chunk: RankedChunk
+) -> None:
+    result = make_result(timeout_chunk)
+    stats = result.corpus_stats.model_copy(update={"total_documents": 1})
+    body = shown(result.model_copy(update={"corpus_stats": stats})).body
+
+    assert body is not None
+    assert "1 page searched" in body.text()

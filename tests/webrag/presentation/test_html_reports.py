@@ -112,3 +112,10 @@ def test_a_site_report_tells_totals_reasons_and_how_to_go_on() -> None:
     assert "<tr><td>left alone: another &lt;action&gt;</td><td>7</td></tr>" in shown
     assert "<td>The page answered HTTP 500.</td>" in shown
     assert "90 pages that were found have not been visited" in shown
+
+
+def test_tables_outweigh_the_rule_by_which_notebooks_put_texts_to_the_right() -> None:
+    shown = status_html(status("Page"))
+
+    assert "table.webrag-report.webrag-report :is(th,td){text-align:left}" in shown
+    assert '<table class="webrag-report">' in shown

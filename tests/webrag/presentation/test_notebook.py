@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+from webrag.answering.models import ManagerResult
 from webrag.app import IngestReport
 from webrag.crawling.report import SiteReport
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
@@ -46,6 +47,23 @@ def test_a_notebook_shows_the_report_of_named_pages_as_html(shell: Any) -> None:
     data, _ = shell.display_formatter.format(IngestReport(failed={"https://example.com/": "404"}))
 
     assert "0 of 1 pages" in data["text/html"]
+
+
+def test_a_notebook_shows_an_answer_in_sentences_as_text_with_its_confidence(shell: Any) -> None:
+    answer = ManagerResult(
+        state="success",
+        states=("success",),
+        query="How long?",
+        answer="Ten minutes. [1]",
+        confidence=0.9,
+        final_reason="confidence_high",
+    )
+
+    register_displays()
+    data, _ = shell.display_formatter.format(answer)
+
+    assert data["text/plain"].startswith("Ten minutes. [1]\n\n")
+    assert "high: the sources very likely say so" in data["text/plain"]
 
 
 def test_nothing_is_registered_outside_ipython() -> None:

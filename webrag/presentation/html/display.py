@@ -30,9 +30,11 @@ _STYLE = """<style>
 .webrag .passage{overflow-wrap:break-word;margin:.6em 0}
 .webrag .passage :is(p,ul,ol,dl,blockquote){margin:.4em 0}
 .webrag .passage :is(h2,h3,h4,h5,h6){font-size:1.05em;line-height:1.3;margin:.7em 0 .3em}
+.webrag .passage :is(h2,h3,h4,h5,h6){font-weight:600}
 .webrag .passage pre{white-space:pre;overflow-x:auto;padding:.5em .7em;border-radius:4px}
 .webrag .passage :is(pre,:not(pre)>code){background:rgba(128,128,128,.13);color:inherit}
 .webrag .passage pre code{background:none;color:inherit;padding:0}
+.webrag .passage :not(pre)>code{padding:0}
 .webrag .passage .wide{overflow-x:auto}
 .webrag .passage blockquote{border-left:3px solid rgba(128,128,128,.35);padding-left:.8em}
 .webrag mark{background:rgba(255,213,79,.45);color:inherit;padding:.05em 0}
@@ -41,7 +43,7 @@ _STYLE = """<style>
 .webrag .bar i{display:block;height:100%;border-radius:3px;background:#3f72af}
 .webrag .muted{opacity:.7;font-size:.9em}
 .webrag table{border-collapse:collapse;font-size:.9em}
-.webrag th,.webrag td{text-align:left;padding:.2em .6em}
+div.webrag.webrag :is(th,td){text-align:left;padding:.2em .6em}
 .webrag td{border-bottom:1px solid rgba(128,128,128,.3)}
 </style>"""
 
@@ -149,7 +151,7 @@ def _row(cells: Iterable[str]) -> str:
 def _figures(result: OrchestrationResult) -> str:
     stats = result.corpus_stats
     return (
-        f'<p class="muted">{stats.total_documents} pages searched, '
+        f'<p class="muted">{counted(stats.total_documents, "page")} searched, '
         f"{result.timing.total_ms:.0f} ms, stopped by {_text(result.final_decision.rule)}: "
         f"{_text(result.final_decision.reason)}</p>"
     )
@@ -165,6 +167,9 @@ def _text(text: str) -> str:
 
 
 _MOST_ROWS = 100
+
+# JupyterLab puts the texts of tables to the right, with a rule that outweighs a single class.
+_LEFT = "<style>table.webrag-report.webrag-report :is(th,td){text-align:left}</style>"
 
 
 def status_html(status: CorpusStatus) -> str:
@@ -247,7 +252,7 @@ def _table(heads: Iterable[str], rows: Sequence[Iterable[str]], things: str) -> 
     shown = "".join(_report_row(cells) for cells in rows[:_MOST_ROWS])
     more = len(rows) - _MOST_ROWS
     rest = f"<p>... and {more:,} more {things}</p>" if more > 0 else ""
-    return f"<table><tr>{head}</tr>{shown}</table>{rest}"
+    return f'{_LEFT}<table class="webrag-report"><tr>{head}</tr>{shown}</table>{rest}'
 
 
 def _report_row(cells: Iterable[str]) -> str:
@@ -285,6 +290,10 @@ def register_displays() -> bool:
     _register_text(formatters["text/plain"], OrchestrationResult, _brief)
     _register_text(formatters["text/plain"], CorpusStatus, format_status)
     _register_text(formatters["text/plain"], SiteReport, format_site)
+    # By name: what answers in sentences is loaded when it is asked for.
+    formatters["text/plain"].for_type_by_name(
+        "webrag.answering.models", "ManagerResult", _shows_text(_answer)
+    )
     return True
 
 
@@ -295,10 +304,20 @@ def _running_shell() -> Any:
 
 
 def _register_text(formatter: Any, kind: type, as_text: Callable[[Any], str]) -> None:
+    formatter.for_type(kind, _shows_text(as_text))
+
+
+def _shows_text(as_text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
     def show(value: Any, printer: Any, _cycle: bool) -> None:
         printer.text(as_text(value))
 
-    formatter.for_type(kind, show)
+    return show
+
+
+def _answer(result: Any) -> str:
+    from webrag.presentation.answer import format_answer
+
+    return format_answer(result)
 
 
 def _html(result: OrchestrationResult) -> str:
