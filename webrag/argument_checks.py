@@ -12,6 +12,8 @@ __all__ = [
     "FORGOTTEN_UNASKED",
     "LEAST_MAX_TOKENS",
     "LEAST_READ_TOKENS",
+    "MAX_WORDINGS",
+    "MAX_WORDING_CHARS",
     "check_choice",
     "check_text",
     "checked_count",
@@ -31,6 +33,11 @@ FORGOTTEN_UNASKED = 20
 
 LEAST_READ_TOKENS = 200
 """Fewer tokens of a page are not worth a call."""
+
+MAX_WORDINGS = 5
+"""Other wordings of a question that count; each costs a search and a ranking."""
+
+MAX_WORDING_CHARS = 500
 
 
 def checked_count(name: str, value: Any, *, minimum: int) -> None:
@@ -123,16 +130,10 @@ def checked_wordings(question: str, wordings: str | Sequence[str] | None) -> tup
     Raises:
         InputError: One is no text or too long, or too many are left.
     """
-    from llama_index.postprocessor.webrag.wordings import (
-        MAX_WORDING_CHARS,
-        MAX_WORDINGS,
-        folded_wording,
-    )
-
     given = [wordings] if isinstance(wordings, str) else wordings or ()
     if not isinstance(given, Sequence):
         raise InputError(f"wordings is of type {type(given).__name__}; give a list of texts.")
-    distinct = {folded_wording(question): ""}
+    distinct = {_folded(question): ""}
     for position, each in enumerate(given, start=1):
         text = check_text(f"Wording {position}", each).strip()
         if len(text) > MAX_WORDING_CHARS:
@@ -141,13 +142,17 @@ def checked_wordings(question: str, wordings: str | Sequence[str] | None) -> tup
                 " allowed."
             )
         if any(char.isprintable() and not char.isspace() for char in text):
-            distinct.setdefault(folded_wording(text), text)
+            distinct.setdefault(_folded(text), text)
         if len(distinct) > MAX_WORDINGS + 1:
             raise InputError(
                 f"More than {MAX_WORDINGS} different wordings were given; at most {MAX_WORDINGS}"
                 " are allowed."
             )
     return tuple(distinct.values())[1:]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(" ?.!")
 
 
 def shown_value(value: object, *, max_chars: int = 60) -> str:

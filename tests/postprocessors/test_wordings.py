@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import QueryBundle
 from llama_index.postprocessor.webrag.wordings import (
+    MAX_WORDING_CHARS,
     MAX_WORDINGS,
     best_wording,
     bundle_wordings,
@@ -88,6 +89,12 @@ def test_what_only_wordings_like_comes_in_between_not_before_everything() -> Non
 
     order = sorted(range(15), key=lambda at: -held[at])
     assert [order.index(at) for at in (0, 1, 2)] == [2, 5, 8]
+
+
+def test_limits_are_those_that_callers_are_held_to() -> None:
+    strict = (argument_checks.MAX_WORDINGS, argument_checks.MAX_WORDING_CHARS)
+
+    assert strict == (MAX_WORDINGS, MAX_WORDING_CHARS)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.postprocessor.webrag.wordings import MAX_WORDING_CHARS, MAX_WORDINGS
 
-from webrag.argument_checks import checked_wordings
+from webrag.argument_checks import MAX_WORDING_CHARS, MAX_WORDINGS, checked_wordings
 from webrag.errors import InputError
 
 QUESTION = "How is the port changed?"

@@ -5,8 +5,7 @@ Written by hand because every token of it is in the model's context in every con
 
 from typing import Any, Literal, get_args
 
-from llama_index.postprocessor.webrag.wordings import MAX_WORDINGS
-
+from webrag.argument_checks import MAX_WORDINGS
 from webrag.orchestration.models import QueryType
 from webrag.presentation.brief.models import DEFAULT_MAX_TOKENS
 from webrag.retrieval.filters import CONTENT_KINDS

@@ -17,7 +17,6 @@ __all__ = [
     "best_wording",
     "bundle_wordings",
     "fitted_wordings",
-    "folded_wording",
     "held_scores",
     "wordings_score",
 ]
@@ -74,14 +73,14 @@ def fitted_wordings(
         at_most: Texts kept.
     """
     room = min(at_most, MAX_WORDINGS - len(beside))
-    known = {folded_wording(each) for each in (question, *beside)}
+    known = {_folded(each) for each in (question, *beside)}
     fitted: list[str] = []
     for each in texts:
         if len(fitted) >= room:
             break
         text = _printable(each)[:MAX_WORDING_CHARS].strip()
-        if folded_wording(text) not in known and any(map(str.isalnum, text)):
-            known.add(folded_wording(text))
+        if _folded(text) not in known and any(map(str.isalnum, text)):
+            known.add(_folded(text))
             fitted.append(text)
     return tuple(fitted)
 
@@ -91,8 +90,7 @@ def _printable(text: str) -> str:
     return " ".join(text.replace("\0", " ").encode("utf-8", "ignore").decode().split())
 
 
-def folded_wording(text: str) -> str:
-    """A wording as it is compared: what folds alike is the same wording."""
+def _folded(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(" ?.!")
 
 
