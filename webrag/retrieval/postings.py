@@ -88,7 +88,7 @@ def read_blocks(queries: Queries) -> Steps[Blocks]:
         layouts,
         max((row[2] for row in rows), default=0),
         CorpusTotals(*sums.tolist()),
-        np.unique(pages),
+        np.sort(pages),
         [row[1] for row in left if row[0]],
     )
 
