@@ -56,6 +56,7 @@ HEAVY = {
 
 # What must be there before a command can do anything.
 BEFORE = {
+    "webrag eval questions.jsonl --stored": "webrag ingest https://docs.example.org/",
     "webrag forget https": "webrag ingest https://docs.example.org/old-page",
     'webrag search "retry a failed upload" --site': "webrag ingest https://docs.example.com/",
     "webrag import": "webrag drop shared --yes",
