@@ -202,7 +202,8 @@ class WebRAG:
             others only those of `WEBRAG_ALLOW_LOGINS` are used.
         guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
             or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
-        unknown: Nothing; any other name is refused, and the one that is meant is named.
+        unknown: Takes nothing: a misspelt argument lands here and is refused with the name that was
+            probably meant.
 
     Raises:
         ConfigurationError: An argument does not exist, or `settings` are none.

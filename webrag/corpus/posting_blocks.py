@@ -29,8 +29,8 @@ quickly as it is, has no blocks."""
 _ASKED_EVERY = 256  # pages; asking takes a millisecond
 
 _MOST_LEFT = 0.25
-"""Share of a block's pages that may be deleted before the block is made anew: they are read with
-the others, and thrown away."""
+"""Share of a block's pages that may be deleted or replaced before the block is made anew: they are
+read with the others, and thrown away."""
 
 _SORT_MEMORY = "256MB"  # the rows of a block; half of it is slower by a third
 

@@ -417,7 +417,7 @@ _BLOCKS = (
 create table if not exists {schema}.blocks (
   id int4 generated always as identity primary key,
   layout_name uuid not null default gen_random_uuid(),
-  layout bytea not null default '',
+  layout bytea not null,
   first int4 not null,
   last int4 not null,
   documents bigint not null default 0,

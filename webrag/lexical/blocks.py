@@ -32,6 +32,8 @@ BLOCK_CHUNKS = 1 << 16
 _PAGE_HEADER = np.dtype([("document", ">i4"), ("terms", ">i4"), ("bytes", ">i4")])
 _LAYOUT_PAGE = np.dtype([("document", "<i4"), ("terms", "<i4"), ("chunks", "<i4")])
 
+_MOST_COUNTED = 0xFFFF  # of a word on one page: fits two bytes, and is rare enough to be no matter
+
 # Numbers of pages that are spread wider than this are sorted; a table of them would not fit into
 # the processor's cache.
 _WIDEST_TABLE = 1 << 22
@@ -54,6 +56,11 @@ class SlotLayout(NamedTuple):
     owners: NDArray[np.int32]
     lengths: NDArray[np.uint16]
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return sum(part.nbytes for part in self)
+
     @classmethod
     def of_sizes(
         cls,
@@ -74,7 +81,7 @@ class TermSlots(NamedTuple):
         slots: Slots of the chunks, no duplicates.
         counts: How often each holds it, >= 1.
         pages: Places of the pages in the layout, no duplicates.
-        page_counts: How often each holds it, the sum of its chunks.
+        page_counts: How often each holds it, the sum of its chunks, or 65,535 if that is more.
     """
 
     slots: NDArray[Any]
@@ -89,7 +96,7 @@ class TermSlots(NamedTuple):
         """The chunks, and their pages."""
         by_page = np.bincount(layout.owners[slots], counts, len(layout.pages)).astype(np.int64)
         pages = np.flatnonzero(by_page)
-        return cls(slots, counts, pages, by_page[pages])
+        return cls(slots, counts, pages, np.minimum(by_page[pages], _MOST_COUNTED))
 
 
 class PostingBlock(NamedTuple):
@@ -164,9 +171,6 @@ def _pack_slots(found: "_Flat") -> Iterator[tuple[str, bytes]]:
         start, page = end, page_end
 
 
-_MOST_COUNTED = 0xFFFF  # more of a word on one page weigh the same, to the fourth digit
-
-
 def _slot_type(count: int) -> np.dtype[Any]:
     return np.dtype("<u2" if count <= BLOCK_CHUNKS else "<u4")
 
@@ -175,7 +179,7 @@ def unpack_layout(packed: bytes) -> SlotLayout:
     """Give the layout of a packed block."""
     (count,) = np.frombuffer(packed, "<i4", 1)
     pages = np.frombuffer(packed, _LAYOUT_PAGE, count, offset=4)
-    lengths = np.frombuffer(packed, "<u2", offset=4 + pages.nbytes)
+    lengths = np.frombuffer(packed, "<u2", offset=4 + pages.nbytes).copy()
     return SlotLayout.of_sizes(
         pages["document"].astype(np.int64),
         pages["terms"].astype(np.int64),

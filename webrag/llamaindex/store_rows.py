@@ -272,8 +272,7 @@ def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
     its text is made of the nodes' texts. However many pages there are, each table is loaded once.
     """
     node_ids = [child.node_id for page in pages for child in page.children]
-    holding = yield from _pages_holding(collection, node_ids)
-    yield from lock_pages(collection, [*holding, *(page.url for page in pages)])
+    yield from _lock_holding(collection, node_ids, [page.url for page in pages])
     taken = yield from _remove(collection, node_ids)
     more_terms: dict[int, int] = {}
     for page_id, ordinals in taken.items():
@@ -320,12 +319,24 @@ def _placed(
 
 def delete_children(collection: str, node_ids: Sequence[str]) -> Steps[None]:
     """Delete searched nodes, and parents and pages that are left without any."""
-    yield from lock_pages(collection, (yield from _pages_holding(collection, node_ids)))
+    yield from _lock_holding(collection, node_ids)
     taken = yield from _remove(collection, node_ids)
     yield from _delete_empty(collection, taken)
     for page_id, ordinals in taken.items():
         terms = yield from remove_postings(collection, page_id, ordinals)
         yield from recount(collection, page_id, -terms)
+
+
+def _lock_holding(
+    collection: str, node_ids: Sequence[str], urls: Iterable[str] = ()
+) -> Steps[None]:
+    """Lock pages, and those that hold the nodes: a node may be moved while this waits."""
+    locked: set[str] = set()
+    wanted = {*urls, *(yield from _pages_holding(collection, node_ids))}
+    while not wanted <= locked:
+        yield from lock_pages(collection, wanted - locked)
+        locked |= wanted
+        wanted = set((yield from _pages_holding(collection, node_ids)))
 
 
 def _pages_holding(collection: str, node_ids: Sequence[str]) -> Steps[list[str]]:

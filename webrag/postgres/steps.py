@@ -128,7 +128,7 @@ def together(*statements: Execute) -> Steps[list[Rows]]:
 
 
 def computed(work: Callable[[], T]) -> Steps[T]:
-    """What a function returns that takes long for a long page."""
+    """The result of a slow function, computed beside the event loop."""
     ((result,),) = yield Compute(work)
     return cast("T", result)
 

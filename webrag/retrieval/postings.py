@@ -121,14 +121,14 @@ def totals_of(rows: Rows) -> CorpusTotals:
 class KnownLayouts:
     """Layouts that this process has read, by name; a layout never changes.
 
-    Those used last are kept, up to so many chunks in all.
+    Those used last are kept, up to so many bytes in all.
     """
 
-    def __init__(self, most_chunks: int) -> None:
-        self._most = most_chunks
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
         self._lock = threading.Lock()
         self._known: OrderedDict[UUID, SlotLayout] = OrderedDict()
-        self._chunks = 0
+        self._bytes = 0
 
     def get(self, key: UUID) -> SlotLayout | None:
         """The layout of that name, if it is kept."""
@@ -143,13 +143,13 @@ class KnownLayouts:
         with self._lock:
             if key not in self._known:
                 self._known[key] = layout
-                self._chunks += len(layout.lengths)
-            while self._chunks > self._most:
+                self._bytes += layout.nbytes
+            while self._bytes > self._most:
                 _, dropped = self._known.popitem(last=False)
-                self._chunks -= len(dropped.lengths)
+                self._bytes -= dropped.nbytes
 
 
-_KNOWN = KnownLayouts(most_chunks=8_000_000)  # 6 bytes a chunk, 50 MB at most
+_KNOWN = KnownLayouts(most_bytes=64_000_000)  # eight million chunks, 20 on a page
 
 
 def _read_layouts(queries: Queries, keys: Mapping[int, UUID]) -> Steps[dict[int, SlotLayout]]:

@@ -125,11 +125,31 @@ def test_blocks_of_more_chunks_than_two_bytes_count_are_read_as_they_were_writte
     if last < BLOCK_CHUNKS:
         heads, entries = heads[:1], entries[:1]
 
-    block = unpacked(pack_block([("alpha", heads.tobytes(), entries.tobytes())]))
+    rows = [("alpha", heads.tobytes(), entries.tobytes())]
 
-    found = score_words(["alpha"], [block], CorpusTotals(2, 9, 60)).children
-    keys = [child_key(1, BLOCK_CHUNKS - 1), child_key(2, 1)][: len(heads)]
-    assert sorted(found.best().tolist()) == keys
+    block = unpacked(pack_block(rows))
+
+    expected = score_words(["alpha"], [block_of_rows(rows)], CorpusTotals(2, 9, 60))
+    found = score_words(["alpha"], [block], CorpusTotals(2, 9, 60))
+    keys = expected.children.best()
+    assert sorted(keys.tolist()) == [child_key(1, BLOCK_CHUNKS - 1), child_key(2, 1)][: len(heads)]
+    assert found.children.at(keys).tolist() == expected.children.at(keys).tolist()
+    assert found.pages.ids.tolist() == expected.pages.ids.tolist()
+    assert found.pages.scores.tolist() == expected.pages.scores.tolist()
+
+
+def test_pages_with_more_of_a_word_than_two_bytes_count_score_alike_in_and_out_of_a_block() -> None:
+    chunks = 300
+    heads = np.array([(1, 90_000, 5 * chunks), (2, 300, 5)], _HEAD)
+    entries = np.array([*((place, 255, 300) for place in range(chunks)), (0, 3, 300)], POSTING)
+    rows = [("alpha", heads.tobytes(), entries.tobytes())]
+
+    packed, plain = (
+        score_words(["alpha"], [block], CorpusTotals(2, 301, 90_300)).pages
+        for block in (unpacked(pack_block(rows)), block_of_rows(rows))
+    )
+
+    assert packed.scores.tolist() == plain.scores.tolist()
 
 
 def test_a_block_of_nothing_is_a_block() -> None:
