@@ -207,6 +207,49 @@ async def test_nodes_that_come_and_move_at_the_same_time_are_all_indexed(
     assert indexed(database, ELSEWHERE) == computed(database, ELSEWHERE)
 
 
+async def test_a_page_that_a_node_is_moved_to_meanwhile_is_locked_too(
+    store: CorpusVectorStore, database: Database
+) -> None:
+    moved_to = "https://docs.test/meanwhile"
+    store.add([one("moving", ["heron"]), one("there", ["fish"], moved_to)])
+    beside = Database(database.config)
+    locked = 0
+
+    def work(connection: Connection[Any]) -> None:
+        nonlocal locked
+        collection = database.config.collection
+        steps = add_nodes(collection, pages_of_nodes([one("moving", ["heron"], ELSEWHERE)]))
+
+        def interrupted() -> Any:
+            answer = yield next(steps)  # which page holds the node
+            store.add([one("moving", ["heron"], moved_to)])
+            yield from resumed(steps, answer)
+
+        run_steps_sync(connection, interrupted())
+        held = (
+            "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+        )
+        ((locked,),) = connection.execute(held).fetchall()
+
+    try:
+        beside.run_sync(work)
+    finally:
+        await beside.close()
+
+    assert locked == 3  # where it was, where it is, and where it goes
+    assert indexed(database, moved_to) == computed(database, moved_to)
+
+
+def resumed(steps: Any, answer: Any) -> Any:
+    """The rest of steps that were begun, from an answer on."""
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration:
+            return
+        answer = yield step
+
+
 def test_adding_a_node_reads_as_much_of_a_long_page_as_of_a_short_one(
     store: CorpusVectorStore, database: Database
 ) -> None:
