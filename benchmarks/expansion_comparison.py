@@ -29,6 +29,7 @@ from webrag.evaluation.metrics import QuestionScore, score_question, summarise
 from webrag.evaluation.questions import Question, load_questions
 from webrag.evaluation.runs import ResultRecord, RunRecord
 from webrag.ingestion.addresses import site_of
+from webrag.ingestion.files.access import FileAccess
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult
@@ -208,7 +209,7 @@ async def compare(
     questions: Sequence[Question], root: Path, settings: Settings, *, ablation: bool
 ) -> None:
     async with AsyncExitStack() as stack:
-        parts = await assemble(settings, stack, soft_deadline_s=None)
+        parts = await assemble(settings, stack, soft_deadline_s=None, files=FileAccess())
         bases = {}
         for name in dict.fromkeys(question.site for question in questions):
             bases[name] = stack.enter_context(serve_static_site(root / name))

@@ -28,6 +28,7 @@ from webrag.embedding.bundled import BundledEmbedding
 from webrag.embedding.embedder import Embedder
 from webrag.evaluation.questions import Question, load_questions
 from webrag.ingestion.addresses import site_of
+from webrag.ingestion.files.access import FileAccess
 from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig
 from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.rules import LinkScope
@@ -141,7 +142,7 @@ async def show(bench: Bench, questions: Sequence[Question]) -> None:
 
 async def compare(questions: Sequence[Question], root: Path, settings: Settings) -> None:
     async with AsyncExitStack() as stack:
-        parts = await assemble(settings, stack, soft_deadline_s=None)
+        parts = await assemble(settings, stack, soft_deadline_s=None, files=FileAccess())
         bases = {}
         for name in dict.fromkeys(question.site for question in questions):
             bases[name] = stack.enter_context(serve_static_site(root / name))
