@@ -609,7 +609,9 @@ TOKEN_FILES = tuple(Path(__file__).parent / "data" / f"tokens_{name}.txt" for na
 SERVED = {"embedding_provider": "openai_compatible", "embedding_base_url": "http://127.0.0.1:1/v1",
           "embedding_model": "m", "embedding_dimensions": 8}  # fmt: skip
 ONE_LINK = {"max_candidates_per_iteration": 1, "max_expansion_depth": 1, "max_pages_per_run": 1}
-ONLY = {"title": 0.0, "similarity": 0.0, "passage": 0.0, "description": 0.0, "seed_path": 0.0}
+ONLY = dict.fromkeys(
+    ("title", "title_share", "similarity", "passage", "description", "seed_path"), 0.0
+)
 
 
 def signal(name: str) -> Observe:

@@ -99,9 +99,13 @@ def test_page_is_not_skipped(url: str) -> None:
         ("https://d.test/page/history", 0.5),
         ("https://d.test/tags/python", 0.5),
         ("https://d.test/git-history-of-time", 1.0),
+        ("https://d.test/api/src-html/org/x/Streams.html", 0.25),
+        ("https://d.test/_modules/x/streams.html", 0.25),
+        ("https://d.test/a00089_source.html", 0.25),
+        ("https://d.test/open_source_licences.html", 1.0),
     ],
 )
-def test_listings_and_histories_count_less(url: str, factor: Any) -> None:
+def test_listings_histories_and_code_count_less(url: str, factor: Any) -> None:
     assert penalty(url) == factor
 
 

@@ -54,6 +54,10 @@ def scored(
         pytest.param(link(title="Replica lag"), "title", 1.0, id="anchor says all"),
         pytest.param(link(title="Replicas"), "title", 1.0, id="stemmed; no link knows the rest"),
         pytest.param(link(title="next"), "title", 0.0, id="generic anchor"),
+        pytest.param(
+            link(title="Lag"), "title_share", 1.0, id="the question holds all of the anchor"
+        ),
+        pytest.param(link(title="next"), "title_share", 0.0, id="generic anchor says nothing"),
         pytest.param(link(description="the lag of a replica"), "description", 1.0, id="sentence"),
         pytest.param(link("https://d.test/replica/lag.html"), "title", 1.0, id="path"),
         pytest.param(link(), "passage", 0.0, id="navigation has no passage"),
@@ -90,6 +94,31 @@ def test_word_that_names_few_targets_says_more() -> None:
     assert scored(*links)[0].url == "https://d.test/lag"
 
 
+def test_link_named_by_one_word_of_the_question_beats_a_long_name_that_holds_it_too() -> None:
+    long, short = "https://d.test/a", "https://d.test/b"
+    links = [link(long, title="Lag of ports behind sails and masts"), link(short, title="Lag")]
+
+    assert scored(*links)[0].url == short
+
+
+def test_sentence_around_a_link_tells_what_its_name_does_not() -> None:
+    links = [
+        link("https://d.test/a", title="pgx", description="See pgx, which delays copies."),
+        link("https://d.test/b", title="pgy", description="See pgy, which paints pictures."),
+    ]
+
+    best, other = scored(*reversed(links), encoder=ENCODER)
+
+    assert best.url == "https://d.test/a"
+    assert best.breakdown["similarity"] > other.breakdown["similarity"]
+
+
+def test_address_tells_of_a_link_without_words() -> None:
+    (found,) = scored(link("https://d.test/replica-lag"), encoder=ENCODER)
+
+    assert found.breakdown["similarity"] > 0.5
+
+
 def test_newer_target_wins_a_tie() -> None:
     old, new = "https://d.test/2019/03/04/replica-lag", "https://d.test/2024/03/04/replica-lag"
     told = "https://d.test/a/b/c/replica-lag"
@@ -101,7 +130,7 @@ def test_newer_target_wins_a_tie() -> None:
 
 def test_each_part_of_a_question_is_served_in_turn() -> None:
     replicas = [link(f"https://d.test/{n}", title=f"Replica lag {n}") for n in range(5)]
-    backup = link("https://d.test/b", title="Backup at night, and other work")
+    backup = link("https://d.test/b", title="Backup at night, and work for tired sailors")
     questions = (QUESTION, "How are backups pruned?")
 
     found = [each.title for each in scored(*replicas, backup, questions=questions)]
@@ -122,7 +151,7 @@ def test_passage_signal_is_that_of_the_passage_around_the_link() -> None:
 def test_score_is_the_weighted_sum() -> None:
     (found,) = scored(link(title="Replica lag"))
 
-    assert found.score == pytest.approx(0.60)
+    assert found.score == pytest.approx(0.60 + 0.60)
 
 
 def test_target_counts_by_the_named_page_whose_address_it_shares_most() -> None:

@@ -48,8 +48,13 @@ archive archives blame changelog commits feed genindex history print printable p
 revisions search share sitemap tag tags whatlinkshere
 """
 _LISTINGS: Final = frozenset(_LISTING_NAMES.split())
+# Where generators of references put the code itself: Sphinx, Javadoc, and Doxygen by the ending of
+# a name. A class and its code have the same name, and the code took four pages of ten.
+_SOURCE_FOLDERS: Final = frozenset({"_modules", "_sources", "src-html"})
+_SOURCE_NAME_ENDING: Final = "_source"
 _PAGE_ENDINGS: Final = frozenset({"html", "htm", "xhtml", "md", "markdown", "txt", "php", "aspx"})
 _LISTING_PENALTY: Final = 0.5
+_CODE_PENALTY: Final = 0.25
 _FOLDER_PAGE: Final = "index"
 # Dead links use up the failures of a run. On partly reachable sites, putting such folders last
 # reached .02 more of the pages with evidence; two or five failures made no difference.
@@ -136,12 +141,14 @@ def skip_reason(url: str, *, reads_pdf: bool = False) -> str | None:
 
 
 def penalty(url: str) -> float:
-    """Factor on a link's score: below 1 for listings, histories, searches and print views."""
+    """Factor on a link's score: below 1 for listings, histories, print views and code."""
     parts = urlsplit(url)
     name, _ = _last_segment(parts.path)
-    first = parts.path.strip("/").split("/", 1)[0].casefold()
-    listed = name in _LISTINGS or first in _LISTINGS or "printable" in parts.query
-    return _LISTING_PENALTY if listed else 1.0
+    folders = parts.path.strip("/").casefold().split("/")[:-1]
+    listed = not _LISTINGS.isdisjoint((name, *folders[:1]))
+    if name.endswith(_SOURCE_NAME_ENDING) or not _SOURCE_FOLDERS.isdisjoint(folders):
+        return _CODE_PENALTY
+    return _LISTING_PENALTY if listed or "printable" in parts.query else 1.0
 
 
 def anchor_of(title: str) -> str:

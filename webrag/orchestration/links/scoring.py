@@ -84,12 +84,12 @@ def score_links(
 ) -> list[ScoredCandidate]:
     """Every target once with its best link's score, best first.
 
-    A score is the weighted sum of six signals in [0, 1]: the question's terms among the words that
-    name the target (its path and all its anchors) and in the sentence around the link, the
-    similarity of question, anchor and path, the relevance of the passage that holds the link,
-    what the target's path shares with a named page's, and how much of the question the site's own
-    map finds in the target. With the default weights it lies in [0, 2.8], without a map in
-    [0, 1.8].
+    A score is the weighted sum of seven signals in [0, 1]: the question's terms among the words
+    that name the target (its path and all its anchors) and in the sentence around the link, the
+    share of the anchor's terms that the question holds, the similarity of the question to anchor
+    and sentence, the relevance of the passage that holds the link, what the target's path shares
+    with a named page's, and how much of the question the site's own map finds in the target. With
+    the default weights it lies in [0, 3.4], without a map in [0, 2.4].
 
     Terms count the less the more other targets are named by them: on the site of a program, its
     name says nothing. A passage's relevance is shared where it links to many.
@@ -252,11 +252,15 @@ class _Scorer:
         """The signals of words, under each question."""
         key = (url, anchor, sentence)
         if key not in self._by_text:
-            words = frozenset(analyze(sentence))
-            vectors = self._vectors(f"{anchor} {path_words(url)}")
+            anchor_terms, words = frozenset(analyze(anchor)), frozenset(analyze(sentence))
+            # An address says little of a page where its name is a number.
+            vectors = self._vectors(f"{anchor} {sentence}".strip() or path_words(url))
             self._by_text[key] = [
                 {
                     "title": self._rarity.known_share(question.terms, self._names[url]),
+                    # A long name holds a question's word by chance, a short one because it is
+                    # about it.
+                    "title_share": self._rarity.share(anchor_terms, question.terms),
                     "description": self._rarity.share(question.terms, words),
                     "similarity": max_similarity(question, vectors),
                 }
