@@ -174,6 +174,7 @@ class RunState:
         unanswered: Addresses whose site gave no answer.
         fetched: URL of each page obtained in this run to the page source it came from.
         frontier: Links to follow next; None when they must be looked for again.
+        best_link: Score of the best link followed so far.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
         blocked: Why nothing more can be searched, a sentence; None while it can.
@@ -198,6 +199,7 @@ class RunState:
     previous: EvaluationSignals | None = None
     confidence: float = 0.0
     frontier: Frontier | None = None
+    best_link: float = 0.0
     decision: ExpansionDecision | None = None
     pending: PendingStep | None = None
     steps: list[ExpansionStep] = field(default_factory=list)

@@ -88,6 +88,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         rounds_left=rounds_left,
     )
     scores = [candidate.score for candidate in frontier.candidates]
+    state.best_link = max(state.best_link, *scores)
     has_wordings = bool(state.request.wordings)
     worth = worth_now(scores, size, rounds_left=rounds_left, has_wordings=has_wordings)
     size = min(size, worth)

@@ -15,7 +15,7 @@ from webrag.orchestration.confidence import (
 )
 from webrag.orchestration.decision import LoopState, compute_signals, decide
 from webrag.orchestration.links.candidates import Frontier
-from webrag.orchestration.links.rules import LinkScope, silent_sites
+from webrag.orchestration.links.rules import LinkScope, silent_sites, weakest_followed
 from webrag.orchestration.links.scoring import passage_scores
 from webrag.orchestration.models import (
     Action,
@@ -253,7 +253,8 @@ def _links_ended(state: RunState) -> str:
         return f"{', '.join(sorted(silent))} does not answer any more"
     dead_links = len(state.failed) + state.frontier.dead
     why = f"; {_links(dead_links)} {_were(dead_links)} dead" if dead_links else ""
-    return f"no link is left to follow{why}"
+    left = "the links that are left promise too little" if state.frontier.weak else None
+    return f"{left or 'no link is left to follow'}{why}"
 
 
 def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Action]:
@@ -276,7 +277,7 @@ async def _frontier(run: ResearchRun) -> Frontier:
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
-    return frontier
+    return frontier.reaching(weakest_followed(state.best_link))
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
