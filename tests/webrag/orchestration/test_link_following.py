@@ -222,3 +222,22 @@ async def test_search_ends_in_the_round_that_finds_the_answer(lab: Lab, manual: 
 
     assert result.final_decision.rule == "answered"
     assert result.total_iterations == 1
+
+
+async def test_links_that_promise_far_less_than_those_followed_are_left_alone(
+    lab: Lab, static_site: Any
+) -> None:
+    topics = ("Cookery", "Sailing", "Opera", "Gardens", "Chess", "Pottery", "Alps", "Tennis")
+    links = tuple((f"/{n}.html", topic, "") for n, topic in enumerate(topics))
+    lag = ("/lag.html", "How far a replica may fall behind before it is expelled", "")
+    others = {path: html(topic, f"All about {topic.lower()}.") for path, topic, _ in links}
+    said = html("Lag", "Somebody else has to say it.")
+    page = html("Start", "The manual has several pages.", links=(*links, lag))
+    site = static_site({"/": page, "/lag.html": said, **others})
+
+    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=10)
+
+    assert len(site.paths) == 1 + 5  # the named page and the first round
+    assert "the links that are left promise too little" in result.final_decision.reason
+    assert {link.url for link in result.next_links} <= {site + path for path in others}
+    assert len(result.next_links) > 0
