@@ -174,7 +174,7 @@ class RunState:
         unanswered: Addresses whose site gave no answer.
         fetched: URL of each page obtained in this run to the page source it came from.
         frontier: Links to follow next; None when they must be looked for again.
-        best_link: Score of the best link followed so far.
+        best_link: Score of the best link that has led to a page so far.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
         blocked: Why nothing more can be searched, a sentence; None while it can.

@@ -13,6 +13,7 @@ from webrag.orchestration.links.rules import (
     shared_path,
     silent_sites,
     skip_reason,
+    weakest_followed,
     worth_now,
 )
 
@@ -102,7 +103,8 @@ def test_page_is_not_skipped(url: str) -> None:
         ("https://d.test/api/src-html/org/x/Streams.html", 0.25),
         ("https://d.test/_modules/x/streams.html", 0.25),
         ("https://d.test/a00089_source.html", 0.25),
-        ("https://d.test/open_source_licences.html", 1.0),
+        ("https://d.test/list_8h_source.html", 0.25),
+        ("https://d.test/installing_from_source.html", 1.0),
     ],
 )
 def test_listings_histories_and_code_count_less(url: str, factor: Any) -> None:
@@ -233,3 +235,7 @@ def test_site_is_silent_after_three_requests_without_an_answer() -> None:
     asked = [f"https://a.test/{n}" for n in range(3)] + ["https://b.test/1", "https://b.test/2"]
 
     assert silent_sites(asked) == {"a.test"}
+
+
+def test_links_are_left_below_a_fifth_of_the_best_that_led_to_a_page() -> None:
+    assert [weakest_followed(best) for best in (0.0, 1.5)] == pytest.approx([0.0, 0.3])

@@ -49,10 +49,11 @@ archive archives blame changelog commits feed genindex history print printable p
 revisions search share sitemap tag tags whatlinkshere
 """
 _LISTINGS: Final = frozenset(_LISTING_NAMES.split())
-# Where generators of references put the code itself: Sphinx, Javadoc, and Doxygen by the ending of
-# a name. A class and its code have the same name, and the code took four pages of ten.
+# Where generators put code, or the sources of pages, beside the pages: Sphinx, Javadoc, and Doxygen
+# by a name such as `list_8h_source` or `a00089_source`. A class and its code have the same name,
+# and the code took four pages of ten.
 _SOURCE_FOLDERS: Final = frozenset({"_modules", "_sources", "src-html"})
-_SOURCE_NAME_ENDING: Final = "_source"
+_SOURCE_NAME: Final = re.compile(r"(.*_8[a-z0-9_]+|a\d{5})_source", re.ASCII)
 _PAGE_ENDINGS: Final = frozenset({"html", "htm", "xhtml", "md", "markdown", "txt", "php", "aspx"})
 _LISTING_PENALTY: Final = 0.5
 _CODE_PENALTY: Final = 0.25
@@ -145,12 +146,12 @@ def skip_reason(url: str, *, reads_pdf: bool = False) -> str | None:
 
 
 def penalty(url: str) -> float:
-    """Factor on a link's score: below 1 for listings, histories, print views and code."""
+    """Factor on a link's score: below 1 for listings, histories, searches, print views and code."""
     parts = urlsplit(url)
     name, _ = _last_segment(parts.path)
     folders = parts.path.strip("/").casefold().split("/")[:-1]
     listed = not _LISTINGS.isdisjoint((name, *folders[:1]))
-    if name.endswith(_SOURCE_NAME_ENDING) or not _SOURCE_FOLDERS.isdisjoint(folders):
+    if _SOURCE_NAME.fullmatch(name) or not _SOURCE_FOLDERS.isdisjoint(folders):
         return _CODE_PENALTY
     return _LISTING_PENALTY if listed or "printable" in parts.query else 1.0
 
@@ -224,9 +225,9 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, has_wordi
 def weakest_followed(best_followed: float) -> float:
     """Least score of a link worth a fetch once others were followed, the best of which had a score.
 
-    The first round takes any link: a start page may name nothing that the question does.
+    Before any page was obtained every link is: a start page may name nothing of the question.
     """
-    return _WEAK_SHARE * max(best_followed, 0.0)
+    return _WEAK_SHARE * best_followed
 
 
 def shared_path(url: str, named: str) -> float:

@@ -88,7 +88,6 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         rounds_left=rounds_left,
     )
     scores = [candidate.score for candidate in frontier.candidates]
-    state.best_link = max(state.best_link, *scores)
     has_wordings = bool(state.request.wordings)
     worth = worth_now(scores, size, rounds_left=rounds_left, has_wordings=has_wordings)
     size = min(size, worth)
@@ -108,6 +107,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
             on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
         )
     state.take(outcome)
+    state.best_link = max([state.best_link, *(each.score for each in outcome.ingested)])
     if outcome.rate_limited:
         state.warn("A limit of requests was reached, so fewer pages were fetched in that round.")
     if outcome.stopped_by:

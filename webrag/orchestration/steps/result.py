@@ -22,8 +22,8 @@ from webrag.retrieval.search import Searcher
 
 __all__ = ["build_result", "neighbours"]
 _MOST_NEXT_LINKS: Final = 8
-# On nine sites it keeps two of three links that lead to evidence, and one of five others. Where
-# nothing scores as high, half of the best is enough.
+# On nine sites it kept two of three links that lead to evidence, and one of five others, before
+# the share of a name counted. Where nothing scores as high, half of the best is enough.
 _LEAST_LINK_SCORE: Final = 0.2
 _LEAST_LINK_SHARE: Final = 0.5
 
