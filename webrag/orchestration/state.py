@@ -281,6 +281,7 @@ class RunState:
         """Remember what following links brought; after new pages rephrasing is open again."""
         obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
         self.pages.update(obtained)
+        self.best_link = max([self.best_link, *(each.score for each in outcome.ingested)])
         self.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
         self.failed.update(outcome.failed)
         self.unanswered |= outcome.unanswered

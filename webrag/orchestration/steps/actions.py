@@ -107,7 +107,6 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
             on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
         )
     state.take(outcome)
-    state.best_link = max([state.best_link, *(each.score for each in outcome.ingested)])
     if outcome.rate_limited:
         state.warn("A limit of requests was reached, so fewer pages were fetched in that round.")
     if outcome.stopped_by:
