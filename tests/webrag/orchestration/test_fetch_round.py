@@ -255,12 +255,13 @@ async def test_candidates_that_fail_are_replaced_by_spares() -> None:
     assert urls(outcome) == [target("b")]
 
 
-def test_links_that_score_too_little_are_left_out_of_both_parts_and_counted() -> None:
+def test_links_that_score_too_little_are_left_out_of_both_parts_and_told_of() -> None:
     best, fair, weak = (
         each.model_copy(update={"score": score})
         for each, score in zip(frontier("a", "b", "c").candidates, (1.0, 0.2, 0.1), strict=True)
     )
 
-    kept = Frontier((best, fair), 3, spares=(weak,)).reaching(0.2)
+    kept = Frontier((best, fair, weak), 3, spares=(weak,)).reaching(0.2)
 
-    assert (kept.candidates, kept.spares, kept.weak) == ((best, fair), (), 1)
+    assert (kept.candidates, kept.spares, kept.has_weak) == ((best, fair), (), True)
+    assert not kept.reaching(0.2).has_weak

@@ -80,7 +80,7 @@ class Frontier:
         spares: Those next in order; they take the place of candidates that fail.
         dead: Links that were left out because they failed lately, in another run.
         refused: A sentence for each map of the site that was refused just now.
-        weak: Links that were left out because they promise far less than those followed before.
+        has_weak: Whether links were left out that promise far less than those followed before.
     """
 
     candidates: tuple[ScoredCandidate, ...] = ()
@@ -89,16 +89,16 @@ class Frontier:
     spares: tuple[ScoredCandidate, ...] = ()
     dead: int = 0
     refused: tuple[str, ...] = ()
-    weak: int = 0
+    has_weak: bool = False
 
     def reaching(self, score: float) -> "Frontier":
-        """The links that score at least so much; the others are counted as weak."""
+        """The links that score at least so much; the others are weak."""
         kept, spares = (
             tuple(each for each in part if each.score >= score)
             for part in (self.candidates, self.spares)
         )
-        count = len(self.candidates) + len(self.spares) - len(kept) - len(spares)
-        return replace(self, candidates=kept, spares=spares, weak=self.weak + count)
+        has_weak = (kept, spares) != (self.candidates, self.spares)
+        return replace(self, candidates=kept, spares=spares, has_weak=has_weak)
 
     def without(self, sites: frozenset[str]) -> "Frontier":
         """The links that lead to none of some sites."""

@@ -253,8 +253,9 @@ def _links_ended(state: RunState) -> str:
         return f"{', '.join(sorted(silent))} does not answer any more"
     dead_links = len(state.failed) + state.frontier.dead
     why = f"; {_links(dead_links)} {_were(dead_links)} dead" if dead_links else ""
-    left = "the links that are left promise too little" if state.frontier.weak else None
-    return f"{left or 'no link is left to follow'}{why}"
+    is_weak = state.frontier.has_weak
+    ended = "the links that are left promise too little" if is_weak else "no link is left to follow"
+    return f"{ended}{why}"
 
 
 def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Action]:
