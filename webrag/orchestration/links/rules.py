@@ -53,7 +53,8 @@ _LISTINGS: Final = frozenset(_LISTING_NAMES.split())
 # by a name such as `list_8h_source` or `a00089_source`. A class and its code have the same name,
 # and the code took four pages of ten.
 _SOURCE_FOLDERS: Final = frozenset({"_modules", "_sources", "src-html"})
-_SOURCE_NAME: Final = re.compile(r"(.*_8[a-z0-9_]+|a\d{5})_source", re.ASCII)
+_SOURCE_ENDING: Final = "_source"
+_SOURCE_NUMBER: Final = re.compile(r"a\d{5}", re.ASCII)
 _PAGE_ENDINGS: Final = frozenset({"html", "htm", "xhtml", "md", "markdown", "txt", "php", "aspx"})
 _LISTING_PENALTY: Final = 0.5
 _CODE_PENALTY: Final = 0.25
@@ -151,9 +152,14 @@ def penalty(url: str) -> float:
     name, _ = _last_segment(parts.path)
     folders = parts.path.strip("/").casefold().split("/")[:-1]
     listed = not _LISTINGS.isdisjoint((name, *folders[:1]))
-    if _SOURCE_NAME.fullmatch(name) or not _SOURCE_FOLDERS.isdisjoint(folders):
+    if _is_source_listing(name) or not _SOURCE_FOLDERS.isdisjoint(folders):
         return _CODE_PENALTY
     return _LISTING_PENALTY if listed or "printable" in parts.query else 1.0
+
+
+def _is_source_listing(name: str) -> bool:
+    stem = name.removesuffix(_SOURCE_ENDING)
+    return stem != name and ("_8" in stem or _SOURCE_NUMBER.fullmatch(stem) is not None)
 
 
 def anchor_of(title: str) -> str:
