@@ -32,7 +32,6 @@ from webrag.ingestion.files.access import FileAccess
 from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig
 from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.rules import LinkScope
-from webrag.orchestration.links.scoring import passage_scores
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.settings import Settings, load_settings
 from webrag.static_site import serve_static_site
@@ -40,7 +39,6 @@ from webrag.wiring.assembly import Parts, assemble
 
 ROUNDS = (6, 4)
 PAGES = sum(ROUNDS)
-TOKENS_PER_CHILD = 200
 Reached = dict[int, float]
 
 
@@ -94,15 +92,12 @@ class Bench:
         queries, fetched, found = await self.queries(question, reworded=reworded), [], {}
         SEEN.set({seed: 0})
         for size in ROUNDS:
-            results = [await self._searcher.retrieve(query) for query in queries]
-            tokens = max(result.corpus_stats.total_tokens for result in results)
             frontier = await expander.frontier(
                 [seed, *fetched],
                 queries,
                 seeds=[seed],
                 scope=LinkScope.of("same_site", [seed]),
                 known=set(SEEN.get()),
-                passages=passage_scores(results, children_total=tokens // TOKENS_PER_CHILD),
             )
             chosen = [each for each in frontier.candidates if each.url in LiveCorpus.alive][:size]
             fetched += [candidate.url for candidate in chosen]

@@ -12,11 +12,8 @@ __all__ = ["LINK_SIGNALS", "ExpansionConfig", "OrchestrationConfig", "SiteMapCon
 
 LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
     {
-        "title": 0.60,
         "title_share": 0.60,
-        "similarity": 0.60,
-        "passage": 0.30,
-        "description": 0.15,
+        "similarity": 0.80,
         "seed_path": 0.15,
         "site_map": 1.00,
     }

@@ -173,6 +173,8 @@ class RunState:
         aliases: Addresses that turned out to be another one of a known page.
         unanswered: Addresses whose site gave no answer.
         fetched: URL of each page obtained in this run to the page source it came from.
+        least_confidence: That what is met worst is answered: a wording, or the question without
+            lists of links.
         frontier: Links to follow next; None when they must be looked for again.
         best_link: Score of the best link that has led to a page so far.
         closed: Actions that came back empty.
@@ -198,6 +200,7 @@ class RunState:
     signals: EvaluationSignals | None = None
     previous: EvaluationSignals | None = None
     confidence: float = 0.0
+    least_confidence: float = 0.0
     frontier: Frontier | None = None
     best_link: float = 0.0
     decision: ExpansionDecision | None = None
@@ -281,7 +284,7 @@ class RunState:
         """Remember what following links brought; after new pages rephrasing is open again."""
         obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
         self.pages.update(obtained)
-        self.best_link = max([self.best_link, *(each.score for each in outcome.ingested)])
+        self.best_link = max(self.best_link, outcome.best_score)
         self.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
         self.failed.update(outcome.failed)
         self.unanswered |= outcome.unanswered

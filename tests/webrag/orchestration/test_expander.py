@@ -5,7 +5,7 @@ from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.rules import LinkScope
 
-from .conftest import MANUAL, TWO_LINKS_AWAY, Lab
+from .conftest import ENCODER, MANUAL, TWO_LINKS_AWAY, Lab
 from .scripted_web import SCOPE, SEED, Web, target
 
 
@@ -17,7 +17,7 @@ def link(name: object, **values: Any) -> LinkCandidate:
 async def found(web: Web, *links: LinkCandidate, known: Any = (), **config: Any) -> list[str]:
     web.links_of[SEED] = list(links)
     result = await web.expander(**config).frontier(
-        [SEED], ["replica lag"], seeds=[SEED], scope=SCOPE, known=known, passages={}
+        [SEED], ["replica lag"], seeds=[SEED], scope=SCOPE, known=known
     )
     return [candidate.url for candidate in result.candidates]
 
@@ -75,7 +75,7 @@ async def test_links_of_a_real_page_are_scored_by_what_surrounds_them(
 ) -> None:
     site = static_site(dict(MANUAL))
     await lab.acquirer.acquire(site + "/operations.html")
-    expander = LinkExpander(lab.acquirer, lab.corpus, None, ExpansionConfig())
+    expander = LinkExpander(lab.acquirer, lab.corpus, ENCODER, ExpansionConfig())
 
     result = await expander.frontier(
         [site + "/operations.html"],
@@ -83,8 +83,9 @@ async def test_links_of_a_real_page_are_scored_by_what_surrounds_them(
         seeds=[site + "/operations.html"],
         scope=LinkScope.of("same_site", [site + "/"]),
         known=(),
-        passages={},
     )
 
     assert result.candidates[0].url == site + "/replication.html"
-    assert result.candidates[0].breakdown["description"] > 0
+    assert (
+        result.candidates[0].breakdown["similarity"] > result.candidates[1].breakdown["similarity"]
+    )

@@ -237,5 +237,15 @@ def test_site_is_silent_after_three_requests_without_an_answer() -> None:
     assert silent_sites(asked) == {"a.test"}
 
 
-def test_links_are_left_below_a_fifth_of_the_best_that_led_to_a_page() -> None:
-    assert [weakest_followed(best) for best in (0.0, 1.5)] == pytest.approx([0.0, 0.3])
+@pytest.mark.parametrize(
+    ("confidence", "share"),
+    [(0.0, 0.2), (0.5, 0.4), (0.75, 0.8), (0.8, 1.0), (1.0, 1.0)],
+)
+def test_the_surer_a_run_the_closer_a_link_must_come_to_the_best(
+    confidence: float, share: float
+) -> None:
+    assert weakest_followed(1.5, confidence) == pytest.approx(1.5 * share)
+
+
+def test_every_link_is_worth_a_fetch_before_any_led_to_a_page() -> None:
+    assert weakest_followed(0.0, 0.7) == 0.0

@@ -71,7 +71,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("CANDIDATES_TO_SCORE_PER_ITERATION", "candidates_to_score_per_iteration", 20, "40", 40, "0", "from 1 to 1000"),
     ("EXPANSION_MAP_LIMIT", "expansion_map_limit", 100, "5000", 5000, "5001", "from 1 to 5000"),
     ("EXPANSION_MIN_CANDIDATE_SCORE", "expansion_min_candidate_score", 0.0, "0.2", 0.2, "-1", "a number from 0 to 1"),
-    ("EXPANSION_SIGNAL_WEIGHTS", "expansion_signal_weights", {}, "title=0.5, seed_path=0", {"title": 0.5, "seed_path": 0.0}, "title=0.5,fame=1", "comma-separated name=weight"),
+    ("EXPANSION_SIGNAL_WEIGHTS", "expansion_signal_weights", {}, "similarity=0.5, seed_path=0", {"similarity": 0.5, "seed_path": 0.0}, "similarity=0.5,fame=1", "comma-separated name=weight"),
     ("SITE_MAP_ENABLED", "site_map_enabled", True, "no", False, "maybe", "true or false"),
     ("SITE_MAP_MAX_BYTES", "site_map_max_bytes", 10_000_000, "5000", 5000, "0", "from 1 to 50000000"),
     ("SITE_MAP_TIMEOUT", "site_map_timeout", 10.0, "2.5", 2.5, "0", "from 0.1 to 3600 seconds"),

@@ -44,6 +44,7 @@ class ExpansionOutcome(_Frozen):
         unanswered: Those of the failed whose site gave no answer.
         aliases: URL that turned out to be another address of a known page, to that page's.
         sources: URL of each page obtained to the name of the page source it came from.
+        best_score: Of the links that led to a page the run did not know.
         bytes_received: Read from the network, failed fetches included.
         rate_limited: A service's limit of requests was reached, so the round was made smaller.
         stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
@@ -55,6 +56,7 @@ class ExpansionOutcome(_Frozen):
     aliases: dict[str, str] = Field(default_factory=dict)
     chunks_by_url: dict[str, int] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
+    best_score: float = 0.0
     candidates_scored: int = 0
     candidates_selected: int = 0
     bytes_received: int = 0

@@ -31,7 +31,6 @@ from webrag.orchestration.links.discovery import LinkDiscovery
 from webrag.orchestration.links.rules import LinkScope, next_to_try, silent_sites, skip_reason
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
-    PassageScores,
     TokenEncoder,
     score_links,
 )
@@ -74,6 +73,7 @@ class FetchRound:
     _unanswered: set[str] = field(default_factory=set)
     _aliases: dict[str, str] = field(default_factory=dict)
     _most_failures: int = field(init=False)
+    _best_score: float = 0.0
     _received: int = 0
     _timed_out: bool = False
     _rate_limited: bool = False
@@ -185,6 +185,8 @@ class FetchRound:
             self._take(candidate, page)
 
     def _take(self, candidate: ScoredCandidate, page: AcquiredPage) -> None:
+        if page.url not in self.known:
+            self._best_score = max(self._best_score, candidate.score)
         if page.url in self.known or page.url in self._chunks or page.outcome == "stored":
             _log.info("%s is %s, which is known.", candidate.url, page.url)
             self._aliases[candidate.url] = page.url
@@ -214,6 +216,7 @@ class FetchRound:
             aliases=self._aliases,
             chunks_by_url=self._chunks,
             sources=self._sources,
+            best_score=self._best_score,
             candidates_selected=len(self._ingested) + len(self._failed) + len(self._aliases),
             bytes_received=self._received,
             depth=max((candidate.depth for candidate in self._ingested), default=0),
@@ -280,7 +283,6 @@ class LinkExpander:
         seeds: Sequence[str],
         scope: LinkScope,
         known: Collection[str],
-        passages: PassageScores,
         in_turn: bool = False,
         discovery_s: float = 0.0,
         asks_service: bool = True,
@@ -293,7 +295,6 @@ class LinkExpander:
             seeds: Pages the user named.
             scope: Targets that may be followed.
             known: URLs that are searched already or have failed.
-            passages: Relevance of the passages that hold links.
             in_turn: Links are taken that fit each of the queries, as `score_links` does it.
             discovery_s: Seconds that a mapping service and the site's own maps together may take
                 to name more links of pages they were not asked about before; 0 to use what is
@@ -315,9 +316,7 @@ class LinkExpander:
         links = [_dated(link, mapped.changed) for link in links if link.url not in dead]
         if not links:
             return Frontier(degraded=degraded, dead=len(dead), refused=refused)
-        scored = await in_background(
-            self._score, links, queries, seeds, passages, mapped.scores, in_turn
-        )
+        scored = await in_background(self._score, links, queries, seeds, mapped.scores, in_turn)
         best = [c for c in scored if c.score >= self._config.min_candidate_score]
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration
@@ -374,7 +373,6 @@ class LinkExpander:
         links: Sequence[LinkCandidate],
         queries: Sequence[str],
         seeds: Sequence[str],
-        passages: PassageScores,
         site_map: Mapping[str, float],
         in_turn: bool,
     ) -> list[ScoredCandidate]:
@@ -382,7 +380,6 @@ class LinkExpander:
             links,
             [LinkQuestion.of(query, self._encoder) for query in queries],
             seeds=seeds,
-            passages=passages,
             encoder=self._encoder,
             weights=self._config.signal_weights,
             site_map=site_map,

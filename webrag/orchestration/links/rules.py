@@ -228,12 +228,17 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, has_wordi
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
 
 
-def weakest_followed(best_followed: float) -> float:
-    """Least score of a link worth a fetch once others were followed, the best of which had a score.
+def weakest_followed(best_followed: float, confidence: float) -> float:
+    """Least score of a link worth a fetch once others were followed.
 
-    Before any page was obtained every link is: a start page may name nothing of the question.
+    The surer the run is of its answer, the closer to the best link followed before.
+
+    Args:
+        best_followed: Score of the best link that has led to a page; 0 before any has: a start page
+            may name nothing of the question, so every link is worth a fetch.
+        confidence: That the evidence so far answers the question, [0, 1].
     """
-    return _WEAK_SHARE * best_followed
+    return best_followed * min(_WEAK_SHARE / max(1 - confidence, _WEAK_SHARE), 1.0)
 
 
 def shared_path(url: str, named: str) -> float:

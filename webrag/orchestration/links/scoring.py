@@ -3,16 +3,15 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log1p, sqrt
-from statistics import median
-from typing import Final, Protocol
+from math import log1p
+from statistics import fmean
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webrag.corpus.models import LinkCandidate
 from webrag.lexical.analysis import analyze, query_terms
-from webrag.lexical.fusion import fuse_scores
 from webrag.orchestration.links.candidates import ScoredCandidate
 from webrag.orchestration.links.rules import (
     anchor_of,
@@ -21,23 +20,13 @@ from webrag.orchestration.links.rules import (
     penalty,
     shared_path,
 )
-from webrag.retrieval.models import ChildMatch, RetrievalResult, WordingScores
 
 __all__ = [
     "LinkQuestion",
-    "PassageScores",
     "TokenEncoder",
-    "max_similarity",
-    "passage_scores",
     "score_links",
+    "similarity",
 ]
-
-# A passage says something of a few links; one with more is a list, whose relevance says little of
-# each: all keywords of a language counted as much as the one page that was linked in a sentence.
-_LINKS_OF_A_PASSAGE: Final = 4
-
-PassageScores = Mapping[str, Sequence[tuple[int, int, float]]]
-"""URL to (char_start, char_end, value in [0, 1]) of its passages."""
 
 
 class TokenEncoder(Protocol):
@@ -76,7 +65,6 @@ def score_links(
     questions: Sequence[LinkQuestion],
     *,
     seeds: Sequence[str],
-    passages: PassageScores,
     encoder: TokenEncoder | None,
     weights: Mapping[str, float],
     site_map: Mapping[str, float] | None = None,
@@ -84,15 +72,13 @@ def score_links(
 ) -> list[ScoredCandidate]:
     """Every target once with its best link's score, best first.
 
-    A score is the weighted sum of seven signals in [0, 1]: the question's terms among the words
-    that name the target (its path and all its anchors) and in the sentence around the link, the
-    share of the anchor's terms that the question holds, the similarity of the question to anchor
-    and sentence, the relevance of the passage that holds the link, what the target's path shares
-    with a named page's, and how much of the question the site's own map finds in the target. With
-    the default weights it lies in [0, 3.4], without a map in [0, 2.4].
+    A score is the weighted sum of four signals in [0, 1]: the share of the anchor's terms that the
+    question holds, the similarity of the question to the anchor and the sentence around it, what
+    the target's path shares with a named page's, and how much of the question the site's own map
+    finds in the target. With the default weights it lies in [0, 2.55], without a map in [0, 1.55].
 
     Terms count the less the more other targets are named by them: on the site of a program, its
-    name says nothing. A passage's relevance is shared where it links to many.
+    name says nothing.
 
     Of equal scores the newer target comes first, as far as its address or the site's list of pages
     has a date, then the order of addresses decides.
@@ -102,7 +88,6 @@ def score_links(
         questions: The parts of a question and other wordings of it; a link counts by the one it
             fits best.
         seeds: Pages the user named.
-        passages: From `passage_scores`.
         encoder: For similarities; None leaves them 0.
         weights: By signal name; a missing name counts 0.
         site_map: What the site's own map says of targets, [0, 1]; None without one.
@@ -110,7 +95,7 @@ def score_links(
             so on. For a question of several parts, one of which may be linked in plainer words.
     """
     links = list(links)
-    scorer = _Scorer(links, questions, seeds, passages, encoder, weights, site_map or {})
+    scorer = _Scorer(links, questions, seeds, encoder, weights, site_map or {})
     best: dict[str, ScoredCandidate] = {}
     fits: dict[str, NDArray[np.float64]] = {}
     newest: dict[str, float] = {}
@@ -146,55 +131,23 @@ def _taking_turns(
     return [ranked[at] for at in np.argsort(places, kind="stable")]
 
 
-def max_similarity(question: LinkQuestion, vectors: NDArray[np.float32]) -> float:
-    """Mean over the question's tokens, weighted by their length, of the best cosine, [0, 1]."""
+def similarity(question: LinkQuestion, vectors: NDArray[np.float32]) -> float:
+    """How alike a question and a text are, [0, 1]: the mean of two measures.
+
+    The best cosine of each of the question's tokens, weighted by their length, finds the one word
+    that matters in a long sentence; the cosine of the sums of both says whether the rest agrees.
+
+    Args:
+        question: What is asked.
+        vectors: Unnormalised, of the text's tokens, one row each.
+    """
     total = float(question.weights.sum())
     if total <= 0 or not len(vectors):
         return 0.0
     best = (question.vectors @ _unit_rows(vectors).T).max(axis=1)
-    return min(max(float(question.weights @ best) / total, 0.0), 1.0)
-
-
-def passage_scores(
-    results: Iterable[RetrievalResult], *, children_total: int
-) -> dict[str, list[tuple[int, int, float]]]:
-    """Relevance of every retrieved passage between the typical one (0) and the best (1).
-
-    Under every wording of the question: a link counts by the one that its passage fits best.
-
-    A passage counts by its own text: whatever else its page says, as it does in the fused score,
-    would raise every link of the page alike.
-
-    Args:
-        results: Retrievals over the pages whose links are scored, one per part of the question.
-        children_total: Passages of those pages; the ones not retrieved count as the least.
-    """
-    scores: defaultdict[str, list[tuple[int, int, float]]] = defaultdict(list)
-    for result in results:
-        found = [(chunk.source_url, match) for chunk in result.chunks for match in chunk.matches]
-        if not found:
-            continue
-        told: list[Sequence[ChildMatch | WordingScores]] = [[match for _, match in found]]
-        told += zip(*(match.wordings for _, match in found), strict=True)
-        for matches in told:
-            values = _relevance(_text_scores(matches), children_total)
-            for (url, match), value in zip(found, values, strict=True):
-                scores[url].append((match.char_start, match.char_end, value))
-    return dict(scores)
-
-
-def _relevance(own: Sequence[float], children_total: int) -> list[float]:
-    typical = median([*own, *[min(own)] * max(children_total - len(own), 0)])
-    spread = max(own) - typical
-    if spread <= 0:
-        return [1.0] * len(own)
-    return [min(max((score - typical) / spread, 0.0), 1.0) for score in own]
-
-
-def _text_scores(matches: Sequence[ChildMatch | WordingScores]) -> list[float]:
-    lexical = [match.lexical for match in matches]
-    similarity = [match.similarity for match in matches]
-    return [float(score) for score in fuse_scores(lexical, similarity, [0.0] * len(matches))]
+    by_token = float(question.weights @ best) / total
+    both = _unit_rows(np.stack([question.weights @ question.vectors, vectors.sum(axis=0)]))
+    return fmean(min(max(value, 0.0), 1.0) for value in (by_token, float(both[0] @ both[1])))
 
 
 class _Scorer:
@@ -203,20 +156,16 @@ class _Scorer:
         links: Sequence[LinkCandidate],
         questions: Sequence[LinkQuestion],
         seeds: Sequence[str],
-        passages: PassageScores,
         encoder: TokenEncoder | None,
         weights: Mapping[str, float],
         site_map: Mapping[str, float],
     ) -> None:
         self._questions = questions
         self._seeds = seeds
-        self._passages = passages
         self._encoder = encoder
         self._weights = weights
         self._site_map = site_map
-        self._names = _names(links)
-        self._rarity = _Rarity.of_names(self._names)
-        self._crowds = self._count_targets(links)
+        self._rarity = _Rarity.of_names(_names(links))
         # Menus repeat the same links on every page.
         self._by_text: dict[tuple[str, str, str], list[dict[str, float]]] = {}
         self._seed_paths: dict[str, float] = {}
@@ -225,7 +174,6 @@ class _Scorer:
         """A link by the question it fits best, and its scores under each of them."""
         anchor = anchor_of(link.title)
         common = {
-            "passage": self._passage(link),
             # The folders above a named page share its path by construction.
             "seed_path": self._seed_path(link.url) if link.source_url else 0.0,
             "site_map": self._site_map.get(link.url, 0.0),
@@ -252,17 +200,15 @@ class _Scorer:
         """The signals of words, under each question."""
         key = (url, anchor, sentence)
         if key not in self._by_text:
-            anchor_terms, words = frozenset(analyze(anchor)), frozenset(analyze(sentence))
+            anchor_terms = frozenset(analyze(anchor))
             # An address says little of a page where its name is a number.
             vectors = self._vectors(f"{anchor} {sentence}".strip() or path_words(url))
             self._by_text[key] = [
                 {
-                    "title": self._rarity.known_share(question.terms, self._names[url]),
                     # A long name holds a question's word by chance, a short one because it is
                     # about it.
                     "title_share": self._rarity.share(anchor_terms, question.terms),
-                    "description": self._rarity.share(question.terms, words),
-                    "similarity": max_similarity(question, vectors),
+                    "similarity": similarity(question, vectors),
                 }
                 for question in self._questions
             ]
@@ -278,31 +224,6 @@ class _Scorer:
             shares = (shared_path(url, seed) for seed in self._seeds)
             self._seed_paths[url] = max(shares, default=0.0)
         return self._seed_paths[url]
-
-    def _passage(self, link: LinkCandidate) -> float:
-        span = self._span(link)
-        if span is None:
-            return 0.0
-        crowd = self._crowds[link.source_url, *span[:2]]
-        return span[2] * min(1.0, sqrt(_LINKS_OF_A_PASSAGE / crowd))
-
-    def _span(self, link: LinkCandidate) -> tuple[int, int, float] | None:
-        """The passage that holds a link; of several retrieved, the one that fits best."""
-        at = link.char_start
-        if at is None:
-            return None
-        spans = self._passages.get(link.source_url, ())
-        around = (span for span in spans if span[0] <= at < span[1])
-        return max(around, key=lambda span: span[2], default=None)
-
-    def _count_targets(self, links: Iterable[LinkCandidate]) -> dict[tuple[str, int, int], int]:
-        """How many targets each passage links to."""
-        targets: defaultdict[tuple[str, int, int], set[str]] = defaultdict(set)
-        for link in links:
-            span = self._span(link)
-            if span is not None:
-                targets[link.source_url, *span[:2]].add(link.url)
-        return {key: len(urls) for key, urls in targets.items()}
 
 
 def _names(links: Iterable[LinkCandidate]) -> dict[str, frozenset[str]]:
@@ -334,10 +255,6 @@ class _Rarity:
         """What the found terms weigh of the wanted ones, [0, 1]."""
         total = self._weight(wanted)
         return self._weight(wanted & found) / total if total else 0.0
-
-    def known_share(self, wanted: frozenset[str], found: frozenset[str]) -> float:
-        """The same of those wanted that name any target: the others tell none from another."""
-        return self.share(wanted & self.counts.keys(), found)
 
     def _weight(self, terms: Iterable[str]) -> float:
         counts = (self.counts.get(term, 0) for term in terms)

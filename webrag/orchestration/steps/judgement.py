@@ -7,6 +7,7 @@ from typing import Final
 
 from webrag.orchestration.confidence import (
     HIGH,
+    MEDIUM,
     below_high,
     confidence,
     confidence_of,
@@ -16,7 +17,6 @@ from webrag.orchestration.confidence import (
 from webrag.orchestration.decision import LoopState, compute_signals, decide
 from webrag.orchestration.links.candidates import Frontier
 from webrag.orchestration.links.rules import LinkScope, silent_sites, weakest_followed
-from webrag.orchestration.links.scoring import passage_scores
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,
@@ -35,8 +35,6 @@ _log = logging.getLogger(__name__)
 _SCORE_GAIN: Final = 0.02
 # Those that can make a confidence high.
 _PASSAGES_JUDGED: Final = 20
-# Mean size of a child; the number of those not retrieved only has to be about right.
-_TOKENS_PER_CHILD: Final = 200
 
 
 async def judge(run: ResearchRun) -> ExpansionDecision:
@@ -44,7 +42,7 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     state = run.state
     before, signals = state.signals, _signals(run)
     state.signals = signals
-    state.confidence = await _confidence(run)
+    state.confidence, state.least_confidence = await _confidences(run)
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
@@ -99,13 +97,18 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
     )
 
 
-async def _confidence(run: ResearchRun) -> float:
+async def _confidences(run: ResearchRun) -> tuple[float, float]:
+    """That the question is answered, and the same of what is met worst.
+
+    What is low in any case is not looked at closely.
+    """
     found = _confidence_without(run, frozenset())
-    if found < HIGH:
-        return found
+    if found < MEDIUM:
+        return found, found
     lists = await _lists_of_links(run)
     told = found if not lists else _confidence_without(run, lists)
-    return below_high(found) if min(told, _worst_wording_confidence(run)) < HIGH else found
+    least = min(found, told, _worst_wording_confidence(run))
+    return (below_high(found) if least < HIGH else found), least
 
 
 def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
@@ -278,7 +281,7 @@ async def _frontier(run: ResearchRun) -> Frontier:
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
-    return frontier.reaching(weakest_followed(state.best_link))
+    return frontier.reaching(weakest_followed(state.best_link, state.least_confidence))
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
@@ -291,8 +294,6 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
     """
     state = run.state
     matched = [item.chunk.source_url for item in state.merged.chunks]
-    retrievals = [result.retrieval for result in state.results]
-    tokens = max((each.corpus_stats.total_tokens for each in retrievals), default=0)
     with state.clock.timed("expansion_ms"):
         found = await run.components.expander().frontier(
             [*state.pages, *matched, *state.joined],
@@ -307,7 +308,6 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
                 *state.failed,
                 *state.aliases,
             },
-            passages=passage_scores(retrievals, children_total=tokens // _TOKENS_PER_CHILD),
             in_turn=state.analysis is not None and len(state.analysis.sub_queries) > 1,
             discovery_s=discovery_s,
             asks_service=not state.discovery_failed,
