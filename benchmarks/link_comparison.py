@@ -19,13 +19,12 @@ from statistics import fmean
 from urllib.parse import urljoin
 
 from expansion_comparison import ingest, pages_below
-from site_replay import SEEN, ReplayAcquirer, ReplayCorpus, ReplaySearcher
+from site_replay import SEEN, ReplayAcquirer, ReplayCorpus
 from typing_extensions import override
 
 from webrag.corpus.models import LinkCandidate
 from webrag.corpus.schema import drop_collection
 from webrag.embedding.bundled import BundledEmbedding
-from webrag.embedding.embedder import Embedder
 from webrag.evaluation.questions import Question, load_questions
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.files.access import FileAccess
@@ -55,16 +54,11 @@ class LiveCorpus(ReplayCorpus):
 class Bench:
     """The stored sites and a way to follow their links."""
 
-    def __init__(self, settings: Settings, parts: Parts, bases: Mapping[str, str]) -> None:
+    def __init__(self, parts: Parts, bases: Mapping[str, str]) -> None:
         self._bases = bases
         self._encoder = BundledEmbedding()
         self._corpus = LiveCorpus(parts.database)
         self._acquirer = ReplayAcquirer(parts.corpus)
-        self._searcher = ReplaySearcher(
-            parts.database,
-            Embedder(self._encoder, self._encoder.dimensions),
-            settings.retrieval_config(),
-        )
         self._analyzer = QueryAnalyzer(mode="rule_based")
 
     async def prepare(self) -> None:
@@ -143,7 +137,7 @@ async def compare(questions: Sequence[Question], root: Path, settings: Settings)
             bases[name] = stack.enter_context(serve_static_site(root / name))
             await ingest(parts, bases[name], pages_below(root / name))
         try:
-            await show(Bench(settings, parts, bases), questions)
+            await show(Bench(parts, bases), questions)
         finally:
             await drop_collection(parts.database)
 

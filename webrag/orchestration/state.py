@@ -174,9 +174,9 @@ class RunState:
         unanswered: Addresses whose site gave no answer.
         fetched: URL of each page obtained in this run to the page source it came from.
         least_confidence: That what is met worst is answered: a wording, or the question without
-            lists of links.
+            lists of links; the same as `confidence` where that is low.
         frontier: Links to follow next; None when they must be looked for again.
-        best_link: Score of the best link that has led to a page so far.
+        best_link: Score of the best link so far that led to a page, a stored one included.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
         blocked: Why nothing more can be searched, a sentence; None while it can.

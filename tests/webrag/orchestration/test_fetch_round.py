@@ -175,6 +175,27 @@ async def test_address_of_a_stored_page_is_known() -> None:
     assert (urls(outcome), outcome.aliases) == ([target("b")], {target("a"): target("a")})
 
 
+def scored(**scores: float) -> Frontier:
+    candidates = [
+        ScoredCandidate(url=target(name), parent_url=SEED, score=score, breakdown={})
+        for name, score in scores.items()
+    ]
+    return Frontier(tuple(candidates), len(candidates))
+
+
+async def test_best_score_is_that_of_a_link_to_a_stored_page_too() -> None:
+    web = Web()
+    web.already_stored = {target("a")}
+
+    assert (await followed(web, scored(a=0.9, b=0.5), size=1)).best_score == 0.9
+
+
+async def test_link_to_a_page_obtained_before_does_not_count_as_the_best() -> None:
+    web = Web({target("a"): SEED})
+
+    assert (await followed(web, scored(a=0.9, b=0.5), size=1)).best_score == 0.5
+
+
 async def test_reached_limit_of_requests_makes_the_round_smaller() -> None:
     busy = FetchError("too many requests", url=target("a"), status=429)
     web = Web({target("a"): busy, target("b"): busy})

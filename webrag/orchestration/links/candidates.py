@@ -44,7 +44,8 @@ class ExpansionOutcome(_Frozen):
         unanswered: Those of the failed whose site gave no answer.
         aliases: URL that turned out to be another address of a known page, to that page's.
         sources: URL of each page obtained to the name of the page source it came from.
-        best_score: Of the links that led to a page the run did not know.
+        best_score: Of the links that led to a page that this run had not obtained, stored ones
+            included; 0.0 when none did.
         bytes_received: Read from the network, failed fetches included.
         rate_limited: A service's limit of requests was reached, so the round was made smaller.
         stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.

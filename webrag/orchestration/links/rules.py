@@ -66,8 +66,9 @@ _DEAD_FOLDER_FAILURES: Final = 3
 _SILENT_SITE_FAILURES: Final = 3
 # Of the best link's score; what is below waits for a round that knows more links.
 _WORTH_NOW_SHARE: Final = 0.5
-# Of the best link followed before; what is below is not followed any more. Of 870 pages that second
-# rounds fetched on 14 sites 87 were below, and one of them held evidence.
+# Of the best link followed before, where nothing of the answer is found; the share grows with
+# confidence. Of 518 later rounds on 14 sites, those whose best link lay below it brought evidence
+# with one page in 109, the others with one in 21.
 _WEAK_SHARE: Final = 0.2
 # Links tried for each page wanted, before links are scored again with what the others brought.
 _TRIES_PER_PAGE: Final = 2
@@ -231,14 +232,15 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, has_wordi
 def weakest_followed(best_followed: float, confidence: float) -> float:
     """Least score of a link worth a fetch once others were followed.
 
-    The surer the run is of its answer, the closer to the best link followed before.
+    A fifth of the best link followed before where nothing is found, and the closer to it the surer
+    the run is of its answer: half of it at a confidence of .6, all of it from .8 on.
 
     Args:
         best_followed: Score of the best link that has led to a page; 0 before any has: a start page
             may name nothing of the question, so every link is worth a fetch.
         confidence: That the evidence so far answers the question, [0, 1].
     """
-    return best_followed * min(_WEAK_SHARE / max(1 - confidence, _WEAK_SHARE), 1.0)
+    return best_followed * _WEAK_SHARE / max(1 - confidence, _WEAK_SHARE)
 
 
 def shared_path(url: str, named: str) -> float:

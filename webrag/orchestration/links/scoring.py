@@ -111,7 +111,7 @@ def score_links(
 
 
 def _counts_more(candidate: ScoredCandidate, known: ScoredCandidate) -> bool:
-    """Whether a link tells more of its target; all share the words that name it."""
+    """Whether a link tells more of its target; of equal ones, the one with words."""
     return (candidate.score, bool(candidate.title)) > (known.score, bool(known.title))
 
 

@@ -100,7 +100,8 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
 async def _confidences(run: ResearchRun) -> tuple[float, float]:
     """That the question is answered, and the same of what is met worst.
 
-    What is low in any case is not looked at closely.
+    The second looks at each wording and leaves lists of links out; below `MEDIUM`, where either
+    changes little, both are the same.
     """
     found = _confidence_without(run, frozenset())
     if found < MEDIUM:
@@ -108,7 +109,7 @@ async def _confidences(run: ResearchRun) -> tuple[float, float]:
     lists = await _lists_of_links(run)
     told = found if not lists else _confidence_without(run, lists)
     least = min(found, told, _worst_wording_confidence(run))
-    return (below_high(found) if least < HIGH else found), least
+    return (below_high(found) if found >= HIGH > least else found), least
 
 
 def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
