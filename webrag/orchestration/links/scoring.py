@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log1p
-from statistics import fmean
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +24,7 @@ __all__ = [
     "LinkQuestion",
     "TokenEncoder",
     "score_links",
-    "similarity",
+    "similarities",
 ]
 
 
@@ -44,11 +43,13 @@ class LinkQuestion:
         terms: Distinct index terms without question words.
         vectors: Unit vectors of its tokens, one row each; no rows without an encoder.
         weights: Length of each vector before it was normalised.
+        whole: Unit vector of their sum.
     """
 
     terms: frozenset[str]
     vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
     weights: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+    whole: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
 
     @classmethod
     def of(cls, query: str, encoder: TokenEncoder | None) -> "LinkQuestion":
@@ -57,7 +58,8 @@ class LinkQuestion:
         if encoder is None:
             return cls(terms)
         vectors = encoder.token_vectors(query)[1]
-        return cls(terms, _unit_rows(vectors), np.linalg.norm(vectors, axis=1))
+        weights = np.linalg.norm(vectors, axis=1)
+        return cls(terms, _unit_rows(vectors), weights, _whole(vectors))
 
 
 def score_links(
@@ -131,23 +133,29 @@ def _taking_turns(
     return [ranked[at] for at in np.argsort(places, kind="stable")]
 
 
-def similarity(question: LinkQuestion, vectors: NDArray[np.float32]) -> float:
-    """How alike a question and a text are, [0, 1]: the mean of two measures.
+def similarities(questions: Sequence[LinkQuestion], vectors: NDArray[np.float32]) -> list[float]:
+    """How alike each question and a text are, [0, 1]: the mean of two measures.
 
     The best cosine of each of the question's tokens, weighted by their length, finds the one word
     that matters in a long sentence; the cosine of the sums of both says whether the rest agrees.
 
     Args:
-        question: What is asked.
+        questions: What is asked.
         vectors: Unnormalised, of the text's tokens, one row each.
     """
-    total = float(question.weights.sum())
-    if total <= 0 or not len(vectors):
-        return 0.0
-    best = (question.vectors @ _unit_rows(vectors).T).max(axis=1)
-    by_token = float(question.weights @ best) / total
-    both = _unit_rows(np.stack([question.weights @ question.vectors, vectors.sum(axis=0)]))
-    return fmean(min(max(value, 0.0), 1.0) for value in (by_token, float(both[0] @ both[1])))
+    if not len(vectors):
+        return [0.0] * len(questions)
+    tokens, whole = _unit_rows(vectors).T, _whole(vectors)
+    found = []
+    for question in questions:
+        total = float(question.weights.sum())
+        if total <= 0:
+            found.append(0.0)
+            continue
+        by_token = float(question.weights @ (question.vectors @ tokens).max(axis=1)) / total
+        both = (by_token, float(question.whole @ whole))
+        found.append(sum(min(max(value, 0.0), 1.0) for value in both) / 2)
+    return found
 
 
 class _Scorer:
@@ -208,9 +216,11 @@ class _Scorer:
                     # A long name holds a question's word by chance, a short one because it is
                     # about it.
                     "title_share": self._rarity.share(anchor_terms, question.terms),
-                    "similarity": similarity(question, vectors),
+                    "similarity": similar,
                 }
-                for question in self._questions
+                for question, similar in zip(
+                    self._questions, similarities(self._questions, vectors), strict=True
+                )
             ]
         return self._by_text[key]
 
@@ -267,3 +277,9 @@ def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0
     )
     return units
+
+
+def _whole(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Unit vector of the sum of some rows."""
+    total: NDArray[np.float32] = vectors.sum(axis=0, keepdims=True)
+    return _unit_rows(total).ravel()
