@@ -173,8 +173,6 @@ class RunState:
         aliases: Addresses that turned out to be another one of a known page.
         unanswered: Addresses whose site gave no answer.
         fetched: URL of each page obtained in this run to the page source it came from.
-        least_confidence: That what is met worst is answered: a wording, or the question without
-            lists of links; the same as `confidence` where that is low.
         frontier: Links to follow next; None when they must be looked for again.
         best_link: Score of the best link so far that led to a page, a stored one included.
         closed: Actions that came back empty.
@@ -200,7 +198,6 @@ class RunState:
     signals: EvaluationSignals | None = None
     previous: EvaluationSignals | None = None
     confidence: float = 0.0
-    least_confidence: float = 0.0
     frontier: Frontier | None = None
     best_link: float = 0.0
     decision: ExpansionDecision | None = None

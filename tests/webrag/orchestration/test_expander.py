@@ -5,7 +5,7 @@ from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.rules import LinkScope
 
-from .conftest import ENCODER, MANUAL, TWO_LINKS_AWAY, Lab
+from .conftest import ENCODER, TWO_LINKS_AWAY, Lab, html
 from .scripted_web import SCOPE, SEED, Web, target
 
 
@@ -73,19 +73,22 @@ async def test_frontier_is_bounded_after_scoring() -> None:
 async def test_links_of_a_real_page_are_scored_by_what_surrounds_them(
     lab: Lab, static_site: Any
 ) -> None:
-    site = static_site(dict(MANUAL))
-    await lab.acquirer.acquire(site + "/operations.html")
+    links = (
+        ("/a.html", "Details", "saving and restoring data"),
+        ("/b.html", "More", "how far replicas may fall behind"),
+    )
+    site = static_site({"/": html("Operations", "Each task has a page.", links=links)})
+    await lab.acquirer.acquire(site + "/")
     expander = LinkExpander(lab.acquirer, lab.corpus, ENCODER, ExpansionConfig())
 
     result = await expander.frontier(
-        [site + "/operations.html"],
+        [site + "/"],
         [TWO_LINKS_AWAY],
-        seeds=[site + "/operations.html"],
+        seeds=[site + "/"],
         scope=LinkScope.of("same_site", [site + "/"]),
         known=(),
     )
+    best, other = result.candidates
 
-    assert result.candidates[0].url == site + "/replication.html"
-    assert (
-        result.candidates[0].breakdown["similarity"] > result.candidates[1].breakdown["similarity"]
-    )
+    assert best.url == site + "/b.html"
+    assert best.breakdown["similarity"] > other.breakdown["similarity"] + 0.1

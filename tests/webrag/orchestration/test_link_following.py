@@ -255,3 +255,29 @@ async def test_dead_link_does_not_make_the_others_weak(lab: Lab, static_site: An
     await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=10)
 
     assert len(site.paths) == 1 + 1 + len(TOPICS)
+
+
+@pytest.mark.parametrize(
+    ("said", "fetched"),
+    [
+        pytest.param("Somebody else has to say it.", 1 + 1 + 9, id="everything"),
+        pytest.param("A replica that is behind may be expelled.", 1 + 5, id="the first round"),
+    ],
+)
+async def test_links_that_promise_less_are_left_alone_once_the_answer_seems_near(
+    lab: Lab, static_site: Any, said: str, fetched: int
+) -> None:
+    choirs = {f"/choir-{n}.html": f"Expelled from choir {n}" for n in range(9)}
+    fair = [(path, name, "") for path, name in choirs.items()]
+    strong = ("/lag.html", "Replica, leader, fall behind", "")
+    site = static_site(
+        {
+            "/": html("Start", "The manual has several pages.", links=(*fair, strong)),
+            "/lag.html": html("Pages", said),
+            **{path: html("Voices", f"Scores of {path}.") for path in choirs},
+        }
+    )
+
+    await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=10)
+
+    assert len(site.paths) == fetched

@@ -42,13 +42,15 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     state = run.state
     before, signals = state.signals, _signals(run)
     state.signals = signals
-    state.confidence, state.least_confidence = await _confidences(run)
+    found = _confidence_without(run, frozenset())
+    least = await _least_confidence(run, found)
+    state.confidence = below_high(found) if found >= HIGH > least else found
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
     may_go_on = not (state.clock.is_over or state.blocked)
     if state.iteration < state.request.max_iterations and may_go_on:
-        state.frontier = state.frontier or await _frontier(run)
+        state.frontier = state.frontier or await _frontier(run, least)
     decision = decide(signals, _loop_state(run, signals))
     if decision.action != "stop" and not may_go_on:
         decision = _cut_short(decision, state.blocked)
@@ -97,19 +99,18 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
     )
 
 
-async def _confidences(run: ResearchRun) -> tuple[float, float]:
-    """That the question is answered, and the same of what is met worst.
+async def _least_confidence(run: ResearchRun, found: float) -> float:
+    """Confidence in what is met worst: each wording, and the question without lists of links.
 
-    The second looks at each wording and leaves lists of links out; below `MEDIUM`, where either
-    changes little, both are the same.
+    Args:
+        run: Ranked before.
+        found: Confidence in the whole; given back where nothing worse could change what is done.
     """
-    found = _confidence_without(run, frozenset())
-    if found < MEDIUM:
-        return found, found
+    if found < (MEDIUM if run.state.best_link > 0 else HIGH):
+        return found
     lists = await _lists_of_links(run)
     told = found if not lists else _confidence_without(run, lists)
-    least = min(found, told, _worst_wording_confidence(run))
-    return (below_high(found) if found >= HIGH > least else found), least
+    return min(found, told, _worst_wording_confidence(run))
 
 
 def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
@@ -272,7 +273,7 @@ def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Acti
     return frozenset(available - state.closed)
 
 
-async def _frontier(run: ResearchRun) -> Frontier:
+async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     """Links to follow next; looked for before deciding, so that no rule counts on none."""
     state = run.state
     if state.budget.is_spent or "expand_breadth" in state.closed:
@@ -282,7 +283,7 @@ async def _frontier(run: ResearchRun) -> Frontier:
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
-    return frontier.reaching(weakest_followed(state.best_link, state.least_confidence))
+    return frontier.reaching(weakest_followed(state.best_link, least_confidence))
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
