@@ -14,6 +14,7 @@ from weakref import WeakSet
 import psycopg
 from pgvector.psycopg import register_vector, register_vector_async
 from psycopg import AsyncConnection, Connection, IsolationLevel, sql
+from psycopg.pq import PipelineStatus
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
@@ -397,6 +398,10 @@ class Database:
             async with connection:
                 yield connection
         finally:
+            # A cancellation that meets the end of a pipeline can leave its mode on, and then every
+            # later statement seems to have no rows; the pool replaces what is closed.
+            if connection.pgconn.pipeline_status != PipelineStatus.OFF:
+                await connection.close()
             # A task can be cancelled once more while it gives the connection back, as steps of a
             # workflow are; the pool would count it as lent for ever.
             await asyncio.shield(pool.putconn(connection))

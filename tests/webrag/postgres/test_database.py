@@ -7,18 +7,19 @@ import signal
 import uuid
 import weakref
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
 from pgvector import HalfVector
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from webrag.errors import DatabaseUnavailableError, StorageError
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
+from webrag.postgres.steps import Execute, alone, run_steps
 
 
 @pytest.fixture
@@ -272,6 +273,24 @@ async def test_cancelled_query_gives_its_connection_back(postgres_dir: Path) -> 
             await database.run(lambda connection: connection.execute("select pg_sleep(30)"))
 
     assert await database.run(_read_one) == 1
+    await database.close()
+
+
+async def test_connection_left_in_pipeline_mode_is_not_used_again(postgres_dir: Path) -> None:
+    database = Database(DatabaseConfig(data_dir=postgres_dir, pool_max_size=1))
+
+    pipelines = AsyncExitStack()
+
+    async def cancelled_while_leaving(connection: AsyncConnection[TupleRow]) -> None:
+        await pipelines.enter_async_context(connection.pipeline())
+        await connection.execute("select 1")
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await database.run(cancelled_while_leaving)
+
+    one = Execute(sql.SQL("select 1"))
+    assert await database.run(lambda connection: run_steps(connection, alone(one))) == [(1,)]
     await database.close()
 
 
