@@ -5,7 +5,7 @@ import struct
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Final
@@ -14,7 +14,8 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from webrag.ingestion.site_maps.listing import ListedPage, SiteListing
+from webrag.ingestion.characters import bare
+from webrag.ingestion.site_maps.listing import ListedPage, Section, SiteListing
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
 
@@ -30,6 +31,9 @@ _WORD: Final = re.compile(r"\w+")
 _SHOWN_NAMES: Final = 3
 _KEPT_NAMES: Final = 60
 _SEPARATOR: Final = "\x1f"
+# About as much as a parent chunk, the passages that the local reranker was fitted on.
+_PASSAGE_CHARS: Final = 1_400
+_PASSAGES_READ: Final = 2
 
 _local = threading.local()
 
@@ -41,7 +45,7 @@ def pack_listing(listing: SiteListing) -> bytes:
     lengths = np.ones(len(listing.pages), np.uint32)
     for at, page in enumerate(listing.pages):
         weights = _weights(page)
-        lengths[at] += sum(len(text) for text in page.text) // _CHARS_PER_TERM
+        lengths[at] += sum(len(each.text) for each in page.sections) // _CHARS_PER_TERM
         rows += [
             (numbers.setdefault(term, len(numbers)), at, weight) for term, weight in weights.items()
         ]
@@ -70,7 +74,23 @@ def pack_listing(listing: SiteListing) -> bytes:
     if any(dates):
         arrays.append(np.array(dates, ">u4"))
     head = _HEAD.pack(_FORMAT, len(listing.pages), *map(len, packed))
-    return head + zlib.compress(b"".join([*packed, *(each.tobytes() for each in arrays)]), 1)
+    body = zlib.compress(b"".join([*packed, *(each.tobytes() for each in arrays)]), 1)
+    return head + body + (_packed_texts(listing.pages) if listing.is_full_text else b"")
+
+
+def _packed_texts(pages: Sequence[ListedPage]) -> bytes:
+    """The sections of each page, to be read page by page."""
+    blobs = [
+        # The separator counts as white space.
+        zlib.compress(
+            _SEPARATOR.join(
+                " ".join(part.split()) for part in chain.from_iterable(page.sections)
+            ).encode(),
+            1,
+        )
+        for page in pages
+    ]
+    return np.array([len(blob) for blob in blobs], ">u4").tobytes() + b"".join(blobs)
 
 
 def _seconds(at: datetime | None) -> int:
@@ -80,7 +100,7 @@ def _seconds(at: datetime | None) -> int:
 
 def _weights(page: ListedPage) -> Counter[str]:
     """The terms of a page with how often they occur; in names and the title they count more."""
-    weights = Counter(chain.from_iterable(map(analyze, page.text)))
+    weights = Counter(chain.from_iterable(analyze(each.text) for each in page.sections))
     named = Counter(chain.from_iterable(set(analyze(name)) for name in page.names))
     for term, count in named.items():
         weights[term] += _NAME_WEIGHT * count
@@ -91,6 +111,8 @@ def _weights(page: ListedPage) -> Counter[str]:
 
 class MapIndex:
     """A map that can be asked; it keeps some bytes for each page and each place of a word.
+
+    Where the map holds the pages' own text, that is kept as well, compressed page by page.
 
     Attributes:
         urls: Of its pages, canonical.
@@ -104,7 +126,10 @@ class MapIndex:
     def __init__(self, packed: bytes) -> None:
         form, count, *sizes = _HEAD.unpack_from(packed)
         assert form == _FORMAT, "a map of another format is not kept"
-        raw = zlib.decompress(packed[_HEAD.size :])
+        body = zlib.decompressobj()
+        raw = body.decompress(packed[_HEAD.size :])
+        # Only a map that holds the pages' own text has something behind its index.
+        self._texts = body.unused_data
         texts = []
         for size in sizes:
             texts.append(raw[:size].decode())
@@ -126,6 +151,9 @@ class MapIndex:
         }
         self._ends = np.cumsum(counts, dtype=np.int64)
         self._terms = {term: at for at, term in enumerate(terms)}
+        self._text_ends = 4 * count + np.cumsum(
+            np.frombuffer(self._texts, ">u4", count if self._texts else 0), dtype=np.int64
+        )
         average = float(self._lengths.mean()) or 1.0
         self._unheard = inverse_document_frequency(0, count)
         self._norms = K1 * (1 - B + B * self._lengths / average)
@@ -153,6 +181,44 @@ class MapIndex:
             most += idf * (K1 + 1)
         return total / most if most else total
 
+    @property
+    def is_full_text(self) -> bool:
+        """Whether the map holds the pages' own text, of some page at least."""
+        return bool(self._texts)
+
+    def term_weights(self, query: str) -> dict[str, float]:
+        """How rare each term of a question is among the pages."""
+        pages = len(self.urls)
+        return {
+            term: inverse_document_frequency(self._page_count(term), pages)
+            for term in query_terms(query)
+        }
+
+    def passages_about(self, at: int, queries: Sequence[str]) -> list[Section]:
+        """The two passages of a page's own text that hold most words of some questions.
+
+        A section that is too long for one passage is cut. Empty where the map has no text of it.
+        """
+        found = _words_pattern(queries).findall
+        parts = [
+            Section(heading, part) for heading, text in self._sections(at) for part in _parts(text)
+        ]
+        held = [len(set(found(bare(f"{part.heading} {part.text}").lower()))) for part in parts]
+        order = sorted(range(len(parts)), key=lambda place: -held[place])
+        return [parts[place] for place in order[:_PASSAGES_READ]]
+
+    def _page_count(self, term: str) -> int:
+        at = self._terms.get(term)
+        return 0 if at is None else int(self._ends[at] - (self._ends[at - 1] if at else 0))
+
+    def _sections(self, at: int) -> list[Section]:
+        if not self._texts:
+            return []
+        start = self._text_ends[at - 1] if at else 4 * len(self.urls)
+        raw = zlib.decompress(self._texts[start : self._text_ends[at]]).decode()
+        pieces = raw.split(_SEPARATOR) if raw else []
+        return list(map(Section, pieces[::2], pieces[1::2]))
+
     def names_about(self, at: int, queries: Sequence[str]) -> list[str]:
         """Those headings and names of a page that hold most of a question's words."""
         terms = {term for query in queries for term in query_terms(query)}
@@ -160,6 +226,32 @@ class MapIndex:
         counted = [(len(terms.intersection(analyze(name))), name) for name in names]
         shown = sorted((each for each in counted if each[0]), key=lambda each: -each[0])
         return [name for _, name in shown[:_SHOWN_NAMES]]
+
+
+def _words_pattern(queries: Sequence[str]) -> re.Pattern[str]:
+    """What finds the words of some questions in a bare text.
+
+    It looks for their stems: to make those of all words of a page takes a hundred times as long.
+    """
+    terms = {term for query in queries for term in query_terms(query)}
+    # The stem of "query" is "queri", and a whole identifier is marked by "=".
+    stems = {term.removeprefix("=").removesuffix("i") or term for term in terms}
+    ordered = sorted(map(re.escape, stems), key=len, reverse=True)
+    # Scripts without spaces have no beginnings of words.
+    start = r"(?<!\w)" if all(stem.isascii() for stem in stems) else ""
+    return re.compile(f"{start}(?:{'|'.join(ordered)})" if ordered else r"(?!)")
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text cut between words into passages; its white space is single spaces."""
+    start = 0
+    while len(text) - start > _PASSAGE_CHARS:
+        space = text.rfind(" ", start + 1, start + _PASSAGE_CHARS + 1)
+        end = space if space > 0 else start + _PASSAGE_CHARS
+        yield text[start:end]
+        start = end + (space > 0)
+    if start < len(text):
+        yield text[start:]
 
 
 def _variants(query: str) -> list[list[str]]:

@@ -15,7 +15,7 @@ from webrag.errors import DeadlineError, InputError
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
 from webrag.orchestration.question.analyzer import QueryAnalyzer
-from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer
 from webrag.orchestration.request import AnswerOptions, RunRequest
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.research import RunComponents
@@ -57,6 +57,7 @@ class OrchestratorEngine:
         config: OrchestrationConfig,
         discovery: "Callable[[], LinkDiscovery | None]" = lambda: None,
         site_maps: "Callable[[], SiteMaps | None]" = lambda: None,
+        scorer: Callable[[], PassageScorer | None] = lambda: None,
     ) -> None:
         """Compose an engine.
 
@@ -71,6 +72,7 @@ class OrchestratorEngine:
             discovery: Makes what names more links where a mapping service is at hand; asked once,
                 for the first run that follows links.
             site_maps: The same for sites that keep a map of themselves.
+            scorer: Makes what reads the texts that such a map holds.
         """
 
         @cache
@@ -78,7 +80,7 @@ class OrchestratorEngine:
             from webrag.orchestration.links.expander import LinkExpander
 
             return LinkExpander(
-                acquirer, corpus, encoder, config.expansion, discovery(), site_maps()
+                acquirer, corpus, encoder, config.expansion, discovery(), site_maps(), scorer()
             )
 
         self._components = RunComponents(

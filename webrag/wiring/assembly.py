@@ -35,7 +35,12 @@ from webrag.wiring.page_sources import (
     choose_page_source,
     choose_renderer,
 )
-from webrag.wiring.rerankers import as_postprocessor, choose_fallback, choose_reranker
+from webrag.wiring.rerankers import (
+    as_postprocessor,
+    choose_fallback,
+    choose_reranker,
+    map_scorer,
+)
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
 
@@ -224,6 +229,7 @@ async def assemble(
             site_maps=lambda: (
                 None if pages.is_own else _site_maps(settings, fetcher, pool.workers, database)
             ),
+            scorer=lambda: map_scorer(ranks, bundled),
         )
 
     @_once

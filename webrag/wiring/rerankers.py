@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from webrag.orchestration.models import ScoreProfile
     from webrag.settings import Settings
 
-__all__ = ["as_postprocessor", "choose_fallback", "choose_reranker", "local_scorer"]
+__all__ = [
+    "as_postprocessor",
+    "choose_fallback",
+    "choose_reranker",
+    "local_scorer",
+    "map_scorer",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -125,6 +131,17 @@ def local_scorer(bundled: "TokenEncoder") -> "LocalScorer":
     from webrag.lexical.analysis import analyze, query_terms
 
     return LocalScorer(bundled, analyze, query_terms)
+
+
+def map_scorer(chosen: object, bundled: "TokenEncoder") -> "LocalScorer":
+    """Who reads the texts in sites' own maps: on this machine, whatever ranks the evidence.
+
+    Sixty passages for each round would be a request for each at a service, and seconds for a
+    cross-encoder.
+    """
+    from llama_index.postprocessor.webrag.local_scoring import LocalScorer
+
+    return chosen if isinstance(chosen, LocalScorer) else local_scorer(bundled)
 
 
 def as_postprocessor(

@@ -203,18 +203,18 @@ def test_folder_that_seems_to_be_missing_comes_last(
 def test_links_far_below_the_best_wait_for_a_later_round(
     scores: list[float], rounds_left: int, count: int
 ) -> None:
-    assert worth_now(scores, 5, rounds_left=rounds_left, has_wordings=True) == count
+    assert worth_now(scores, 5, rounds_left=rounds_left, are_telling=True) == count
 
 
 def test_no_link_waits_where_only_the_question_scored_them() -> None:
-    assert worth_now([0.8, 0.1, 0.1], 5, rounds_left=3, has_wordings=False) == 3
+    assert worth_now([0.8, 0.1, 0.1], 5, rounds_left=3, are_telling=False) == 3
 
 
 @pytest.mark.parametrize(("rounds_left", "count"), [(3, 4), (1, 50)])
 def test_two_links_are_tried_for_each_page_while_rounds_are_left(
     rounds_left: int, count: int
 ) -> None:
-    assert worth_now([0.5] * 50, 2, rounds_left=rounds_left, has_wordings=False) == count
+    assert worth_now([0.5] * 50, 2, rounds_left=rounds_left, are_telling=False) == count
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,27 @@
 """Runs over sites that keep a map of themselves, with the real fetcher, workers and Postgres."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from threading import Event
 from typing import Any
 
 import pytest
+from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 
 from webrag.concurrency import all_of
 from webrag.corpus.map_index import MapIndex, pack_listing
 from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
+from webrag.embedding.bundled_model import BundledModel
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, MapMark
-from webrag.ingestion.site_maps.listing import ListedPage, SiteListing
-from webrag.orchestration.config import SiteMapConfig
+from webrag.ingestion.site_maps.listing import ListedPage, Section, SiteListing
+from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig, SiteMapConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.site_maps import KnownMap, SiteMaps, rank_maps
 from webrag.process_pool.pool import WorkerPool
+from webrag.wiring.rerankers import local_scorer
 
 from .conftest import Lab, html, texts
 
@@ -42,6 +47,11 @@ SITE = {
 PATHS = ("/index.html", "/colours.html", "/limits.html")
 
 
+@pytest.fixture(scope="module")
+def scorer() -> LocalScorer:
+    return local_scorer(BundledModel())
+
+
 @pytest.fixture
 async def make_maps(database: Any) -> AsyncIterator[Callable[..., SiteMaps]]:
     fetcher = HttpFetcher(FetchConfig(allowed_hosts=("127.0.0.1",), timeout_s=10))
@@ -60,6 +70,45 @@ async def make_maps(database: Any) -> AsyncIterator[Callable[..., SiteMaps]]:
 @pytest.fixture
 def make_engine(lab: Lab, make_maps: Callable[..., SiteMaps]) -> Callable[..., OrchestratorEngine]:
     return lambda **limits: lab.engine(site_maps=lambda: make_maps(**limits))
+
+
+MKDOCS = "<meta name='generator' content='mkdocs-1.6.1'><script>var base_url = '.';</script></head>"
+# The question's words, more often than where it is answered, and each in another section.
+WORDY = (
+    "Seconds. A broker is a program. " * 3,
+    "A connection joins two programs; to close one see above. " * 3,
+    "Idle means at rest. Idle, idle. After that: seconds, seconds. " * 3,
+)
+
+
+async def test_page_is_chosen_by_its_text_where_the_map_holds_it(
+    lab: Lab,
+    make_maps: Callable[..., SiteMaps],
+    scorer: LocalScorer,
+    static_site: Callable[..., Any],
+) -> None:
+    """Only one page may be fetched, and nine have more of the question's words than it."""
+    said = "The broker closes a connection that is idle for 95 seconds."
+    rows = [{"location": "limits.html", "title": "Limits", "text": said}]
+    rows += [
+        {"location": f"terms{n}.html#{at}", "title": "Terms", "text": text}
+        for n in range(9)
+        for at, text in enumerate(WORDY)
+    ]
+    site = static_site(
+        {
+            "/index.html": SITE["/index.html"].replace(MARK, MKDOCS),
+            "/search/search_index.json": json.dumps({"docs": rows}),
+            "/limits.html": html("Limits", said),
+            **{f"/terms{n}.html": html("Terms", *WORDY) for n in range(9)},
+        }
+    )
+    config = OrchestrationConfig(expansion=ExpansionConfig(max_pages_per_run=1))
+    engine = lab.engine(site_maps=make_maps, scorer=lambda: scorer, config=config)
+
+    result = await engine.run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert "95 seconds" in texts(result)
 
 
 async def test_page_that_no_page_links_to_is_found_in_the_search_index(
@@ -148,7 +197,9 @@ async def test_map_that_a_run_had_no_time_for_is_read_by_the_next_run(
 
 def test_page_of_two_maps_counts_by_the_better_one() -> None:
     good = ListedPage("https://docs.test/kiln", "Firing a kiln", ["Ramp and soak"], [])
-    poor = ListedPage("https://docs.test/kiln", "Home", [], ["A kiln, a cone, a glaze, a pot."])
+    poor = ListedPage(
+        "https://docs.test/kiln", "Home", [], [Section("", "A kiln, a cone, a glaze, a pot.")]
+    )
     other = ListedPage("https://docs.test/pots", "Pots", [], [])
     mark = MapMark(kind="sphinx", root="https://docs.test/", urls=("https://docs.test/map",))
     page = MarkedPage("https://docs.test/", 1, 0, (mark,))
@@ -159,6 +210,65 @@ def test_page_of_two_maps_counts_by_the_better_one() -> None:
     alone = rank_maps(maps[:1], ["firing a kiln"]).scores[good.url]
 
     assert rank_maps(maps, ["firing a kiln"]).scores[good.url] == alone
+
+
+def test_page_whose_text_answers_comes_before_one_that_repeats_the_words(
+    scorer: LocalScorer,
+) -> None:
+    answers = ListedPage(
+        "https://docs.test/limits",
+        "Limits",
+        [],
+        [Section("Limits", "The broker closes a connection that was idle for 95 seconds.")],
+    )
+    repeats = ListedPage(
+        "https://docs.test/terms",
+        "Terms",
+        [],
+        [Section("Terms", text) for text in WORDY],
+    )
+    mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
+    page = MarkedPage("https://docs.test/", 1, 0, (mark,))
+    listing = SiteListing((answers, repeats), is_full_text=True)
+    maps = [KnownMap(MapIndex(pack_listing(listing)), page, mark)]
+
+    by_words = rank_maps(maps, [QUESTION])
+    by_text = rank_maps(maps, [QUESTION], scorer)
+
+    assert [link.url for link in by_words.links] == [repeats.url, answers.url]
+    assert [link.url for link in by_text.links] == [answers.url, repeats.url]
+
+
+def test_pages_that_are_not_read_keep_their_order_behind_those_that_are(
+    scorer: LocalScorer,
+) -> None:
+    pages = tuple(
+        ListedPage(f"https://docs.test/{n}", "", [], [Section("", "idle broker " + "x " * 9 * n)])
+        for n in range(40)
+    )
+    mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
+    page = MarkedPage("https://docs.test/", 1, 0, (mark,))
+    maps = [KnownMap(MapIndex(pack_listing(SiteListing(pages, is_full_text=True))), page, mark)]
+
+    scores = list(rank_maps(maps, ["idle broker"], scorer).scores.values())
+
+    assert len(scores) == 40
+    assert min(scores[:30]) >= scores[30]
+    assert all(better > worse for better, worse in pairwise(scores[30:]))
+
+
+def test_page_without_text_is_judged_by_its_title_and_names(scorer: LocalScorer) -> None:
+    titled = ListedPage("https://docs.test/t", "Idle timeout of connections")
+    filler = tuple(
+        ListedPage(f"https://docs.test/{n}", "Clay", [], [Section("", "Clay is not idle earth.")])
+        for n in range(9)
+    )
+    mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
+    page = MarkedPage("https://docs.test/", 1, 0, (mark,))
+    listing = SiteListing((*filler, titled), is_full_text=True)
+    maps = [KnownMap(MapIndex(pack_listing(listing)), page, mark)]
+
+    assert rank_maps(maps, ["What is the idle timeout?"], scorer).links[0].url == titled.url
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ __all__ = [
 
 _MAX_ENTRIES: Final = 200_000
 _ADDRESS_KEYS: Final = ("url", "relUrl", "permalink", "relpermalink", "uri", "href", "link", "path")
-_TEXT_KEYS: Final = ("content", "text", "body", "summary", "description", "contents")
+_FULL_TEXT_KEYS: Final = ("content", "text", "body", "contents")
+_TEXT_KEYS: Final = (*_FULL_TEXT_KEYS, "summary", "description")
 _VITEPRESS_CHUNK: Final = re.compile(r"(?:VPLocalSearchBox|@localSearchIndex)[\w.-]{1,60}\.js")
 _VITEPRESS_DATA: Final = '"documentCount"'
 _LLMS_LINK: Final = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,2000})\)([^\n]{0,500})")
@@ -44,7 +45,7 @@ def read_mkdocs(text: str, root: str) -> SiteListing:
     """
     data = table_of(read_json(text), "content")
     rows = list_of(data.get("docs", data.get("items")), "list of pages")
-    return _sections(root, map(_mkdocs_row, _tables(rows)))
+    return _sections(root, map(_mkdocs_row, _tables(rows)), is_full_text=True)
 
 
 def _mkdocs_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -65,7 +66,8 @@ def read_mdbook(text: str, root: str) -> SiteListing:
     keys = sorted((key for key in store if _NUMBER.fullmatch(key)), key=int)
     found = ((addresses[int(key)], store[key]) for key in keys if int(key) < len(addresses))
     rows = ((href, row) for href, row in found if isinstance(row, dict))
-    return _sections(root, ((href, row.get("title"), row.get("body")) for href, row in rows))
+    told = ((href, row.get("title"), row.get("body")) for href, row in rows)
+    return _sections(root, told, is_full_text=True)
 
 
 def read_docusaurus(text: str, root: str) -> SiteListing:
@@ -78,7 +80,7 @@ def read_docusaurus(text: str, root: str) -> SiteListing:
     parts = _tables(data if isinstance(data, list) else [data])
     found = (part.get("documents", part.get("searchDocs")) for part in parts)
     rows = itertools.chain.from_iterable(_tables(rows) for rows in found if isinstance(rows, list))
-    return _sections(root, map(_docusaurus_row, rows))
+    return _sections(root, map(_docusaurus_row, rows), is_full_text=True)
 
 
 def _docusaurus_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -115,6 +117,7 @@ def read_vitepress(text: str, root: str) -> SiteListing:
         for key, href in addresses.items()
         if isinstance(row := fields.get(key, {}), dict)
     )
+    # It has each word of a section once, in no order: that is no text to be read.
     return _sections(root, rows)
 
 
@@ -142,7 +145,9 @@ def read_json_list(text: str, root: str) -> SiteListing:
         rows = list(data.values()) if not lists else max(lists, key=len)
     else:
         rows = list_of(data, "content")
-    return _sections(root, map(_json_row, _tables(rows)))
+    tables = list(_tables(rows))
+    is_full_text = any(key.casefold() in _FULL_TEXT_KEYS for row in tables for key in row)
+    return _sections(root, map(_json_row, tables), is_full_text=is_full_text)
 
 
 def _json_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -162,7 +167,9 @@ def read_llms(text: str, root: str) -> SiteListing:
     return _sections(root, ((link[2], link[1], link[3].lstrip(" :-")) for link in links))
 
 
-def _sections(root: str, rows: Iterable[tuple[Any, Any, Any]]) -> SiteListing:
+def _sections(
+    root: str, rows: Iterable[tuple[Any, Any, Any]], *, is_full_text: bool = False
+) -> SiteListing:
     """Pages of (address, title, text) for each section: the first title of a page is its own."""
     listing = Listing(root)
     for address, title, text in itertools.islice(rows, _MAX_ENTRIES):
@@ -173,11 +180,11 @@ def _sections(root: str, rows: Iterable[tuple[Any, Any, Any]]) -> SiteListing:
             continue
         if not is_whole or page.title != name:
             listing.name(page, name)
-        listing.text(page, plain(text_of(text)))
+        listing.text(page, plain(text_of(text)), name)
     for page in listing.pages():
         if not page.title and page.names:
             page.title = page.names[0]
-    return listing.done()
+    return listing.done(is_full_text=is_full_text)
 
 
 def _tables(rows: Iterable[Any]) -> Iterator[Mapping[str, Any]]:

@@ -5,17 +5,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, site_of
-from webrag.ingestion.characters import collapse, normalize_characters
+from webrag.ingestion.characters import collapse, normalize_characters, storable
 
 __all__ = [
     "MAX_PAGES",
     "ListedPage",
     "Listing",
     "MapRefusedError",
+    "Section",
     "SiteListing",
     "line",
     "list_of",
@@ -37,6 +38,13 @@ class MapRefusedError(ValueError):
     """A file is no map that can be used; the message says why, as the end of a sentence."""
 
 
+class Section(NamedTuple):
+    """A part of a page as its map knows it: its heading, which may be empty, and its text."""
+
+    heading: str
+    text: str
+
+
 @dataclass(slots=True)
 class ListedPage:
     """One page of a site as its map knows it.
@@ -45,14 +53,14 @@ class ListedPage:
         url: Canonical, without fragment.
         title: May be empty.
         names: Its headings and the names that it explains, in order.
-        text: What the map holds of its text; may be empty.
+        sections: What the map holds of its text; may be empty.
         modified_at: When it was last changed (UTC), None where the map does not say.
     """
 
     url: str
     title: str = ""
     names: list[str] = field(default_factory=list)
-    text: list[str] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
     modified_at: datetime | None = None
 
 
@@ -64,10 +72,12 @@ class SiteListing:
         pages: Each once.
         occurrences: Stems, as Porter's algorithm makes them, to the positions of the pages that
             hold them; for maps that give these in place of texts.
+        is_full_text: The sections are the pages' own text, word after word; some page has one.
     """
 
     pages: Sequence[ListedPage]
     occurrences: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    is_full_text: bool = False
 
 
 class Listing:
@@ -102,28 +112,30 @@ class Listing:
             self._left -= len(cleaned)
             page.names.append(cleaned)
 
-    def text(self, page: ListedPage, text: str) -> None:
-        """Note text of a page."""
-        kept = text[: min(MAX_TEXT_CHARS, self._left)]
+    def text(self, page: ListedPage, text: str, heading: str = "") -> None:
+        """Note text of a page, below one of its headings."""
+        kept = storable(text[: min(MAX_TEXT_CHARS, self._left)])
         if kept:
-            self._left -= len(kept)
-            page.text.append(kept)
+            section = Section(line(heading), kept)
+            self._left -= sum(map(len, section))
+            page.sections.append(section)
 
     def pages(self) -> Iterable[ListedPage]:
         """Those collected so far."""
         return self._pages.values()
 
-    def done(self) -> SiteListing:
+    def done(self, *, is_full_text: bool = False) -> SiteListing:
         """What was collected.
 
         Raises:
             MapRefusedError: Nothing was.
         """
-        told = (page for page in self._pages.values() if page.title or page.names or page.text)
+        told = (page for page in self._pages.values() if page.title or page.names or page.sections)
         found = tuple(told)
         if not found:
             raise MapRefusedError("it names no page of the site")
-        return SiteListing(found)
+        holds_text = is_full_text and any(page.sections for page in found)
+        return SiteListing(found, is_full_text=holds_text)
 
     def _at(self, url: str) -> ListedPage | None:
         found = self._pages.get(url)
@@ -146,10 +158,15 @@ class Listing:
 
 def line(text: str) -> str:
     """A text on one line, without what is too long for a name."""
-    shown = normalize_characters(text[: 4 * _MAX_LINE_CHARS])
+    shown = normalize_characters(storable(text[: 4 * _MAX_LINE_CHARS]))
     return collapse(shown)[:_MAX_LINE_CHARS].strip()
 
 
+# Tags within a word or a sentence; all others part what stands around them.
+_INLINE_TAG: Final = re.compile(
+    r"</?(?:a|abbr|b|code|em|i|kbd|mark|q|s|samp|small|span|strong|sub|sup|u|var)\b[^<>]{0,200}+>",
+    re.IGNORECASE,
+)
 _TAG: Final = re.compile(r"<[^<>]{0,200}+>")
 
 
@@ -157,7 +174,7 @@ def plain(text: str) -> str:
     """A text without tags and entities."""
     if "<" not in text and "&" not in text:
         return text
-    return html.unescape(_TAG.sub("", text[:MAX_TEXT_CHARS]))
+    return html.unescape(_TAG.sub(" ", _INLINE_TAG.sub("", text[:MAX_TEXT_CHARS]))).strip()
 
 
 def table_of(value: Any, what: str) -> Mapping[str, Any]:

@@ -84,6 +84,7 @@ class Frontier:
         dead: Links that were left out because they failed lately, in another run.
         refused: A sentence for each map of the site that was refused just now.
         has_weak: Whether links were left out that promise far less than those followed before.
+        knows_texts: Whether the site's own map holds its pages' text, and links were judged by it.
     """
 
     candidates: tuple[ScoredCandidate, ...] = ()
@@ -93,6 +94,7 @@ class Frontier:
     dead: int = 0
     refused: tuple[str, ...] = ()
     has_weak: bool = False
+    knows_texts: bool = False
 
     def reaching(self, score: float) -> "Frontier":
         """The links that score at least so much; the others are weak."""

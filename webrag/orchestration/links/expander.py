@@ -35,6 +35,7 @@ from webrag.orchestration.links.scoring import (
     score_links,
 )
 from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
+from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 
 __all__ = ["MAX_LINK_SOURCES", "FetchRound", "LinkExpander"]
@@ -267,9 +268,11 @@ class LinkExpander:
         config: ExpansionConfig,
         discovery: LinkDiscovery | None = None,
         site_maps: SiteMaps | None = None,
+        scorer: PassageScorer | None = None,
     ) -> None:
         self._discovery = discovery
         self._site_maps = site_maps
+        self._scorer = scorer
         self._acquirer = acquirer
         self._corpus = corpus
         self._encoder = encoder
@@ -321,7 +324,15 @@ class LinkExpander:
         unstored = await self._unstored(best)
         limit = self._config.candidates_to_score_per_iteration
         kept, spares = tuple(unstored[:limit]), tuple(unstored[limit:])
-        return Frontier(kept, len(scored), degraded, spares, len(dead), refused)
+        return Frontier(
+            kept,
+            len(scored),
+            degraded,
+            spares,
+            len(dead),
+            refused,
+            knows_texts=mapped.knows_texts,
+        )
 
     async def follow(
         self,
@@ -366,7 +377,7 @@ class LinkExpander:
         maps, refused = await self._site_maps.known(pages, timeout_s=timeout_s)
         if not maps:
             return MapPages(), tuple(refused)
-        return await in_background(rank_maps, maps, queries), tuple(refused)
+        return await in_background(rank_maps, maps, queries, self._scorer), tuple(refused)
 
     def _score(
         self,

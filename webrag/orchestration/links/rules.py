@@ -208,7 +208,7 @@ def silent_sites(unanswered: Iterable[str]) -> frozenset[str]:
     return frozenset(s for s, count in counted.items() if count >= _SILENT_SITE_FAILURES)
 
 
-def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, has_wordings: bool) -> int:
+def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, are_telling: bool) -> int:
     """How many of the links are worth a fetch now, at least one.
 
     A link that scores far below the best one waits while further rounds are to come: the pages
@@ -219,12 +219,12 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, has_wordi
         scores: Of the links, best first.
         size: Pages wanted now.
         rounds_left: Rounds that may still be made, this one included.
-        has_wordings: Whether links were scored under other wordings as well. A question's own words
-            tell a good link too badly: by those alone, waiting lost evidence.
+        are_telling: Whether the scores were made under other wordings as well, or by the text of
+            the pages themselves. By a question's own words alone, waiting lost evidence.
     """
     if rounds_left <= 1:
         return max(len(scores), 1)
-    bar = max(scores) * _WORTH_NOW_SHARE if scores and has_wordings else 0.0
+    bar = max(scores) * _WORTH_NOW_SHARE if scores and are_telling else 0.0
     worth = sum(score >= bar for score in scores)
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
 

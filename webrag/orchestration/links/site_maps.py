@@ -11,6 +11,8 @@ from typing import Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
+from llama_index.postprocessor.webrag.rerank_features import Passage
+from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
 from webrag.concurrency import in_background, within
@@ -21,10 +23,20 @@ from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
 from webrag.errors import FetchError, InputError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.models import MapMark
+from webrag.ingestion.site_maps.listing import Section
 from webrag.orchestration.config import SiteMapConfig
+from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
-__all__ = ["DeclaredSitemaps", "FetchFile", "KnownMap", "MapPages", "SiteMaps", "rank_maps"]
+__all__ = [
+    "DeclaredSitemaps",
+    "FetchFile",
+    "KnownMap",
+    "MapPages",
+    "PassageScorer",
+    "SiteMaps",
+    "rank_maps",
+]
 _log = logging.getLogger(__name__)
 
 _JOB: Final = Job("webrag.corpus.map_worker:make_mapper")
@@ -40,6 +52,9 @@ _WHOLE_TIME: Final = 0.9  # share of the time for maps from which one that is la
 # Pages of a map that compete with the links of pages. With 40, names that merely sound alike pushed
 # out what the named page links to: of the evidence in a whole manual .53 was found in place of .64.
 _OFFERED: Final = 8
+# Pages of a map with texts whose best passages are read.
+_REREAD: Final = 30
+_LEAST: Final = 1e-6
 _REFUSED: Final = "The site's own map {} was refused: {}."
 _NAMES: Final = {
     "index_page": "the site's index page",
@@ -73,14 +88,16 @@ class MapPages:
 
     Attributes:
         links: The best pages, as links of the page that named their map.
-        scores: How much of the question a map finds in each page, [0, 1]; those of no use are
-            left out.
+        scores: How much of the question a map finds in each page, [0, 1], by its words or by the
+            relevance of its text; those of no use are left out.
         changed: When pages were last changed, in seconds since 1970, as far as a map says so.
+        knows_texts: Whether all maps hold their pages' own text, and pages were judged by it.
     """
 
     links: Sequence[LinkCandidate] = ()
     scores: dict[str, float] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
+    knows_texts: bool = False
 
 
 class SiteMaps:
@@ -290,24 +307,79 @@ def _on_site(address: str, url: str) -> str | None:
     return found if site_of(found) == site_of(url) else None
 
 
-def rank_maps(maps: Sequence[KnownMap], queries: Sequence[str]) -> MapPages:
+def rank_maps(
+    maps: Sequence[KnownMap], queries: Sequence[str], scorer: PassageScorer | None = None
+) -> MapPages:
     """The pages of some maps that a question and its other wordings find.
 
     Args:
         maps: Each its own collection: how rare a word is depends on the site.
         queries: A page counts by its mean under all of them.
+        scorer: Reads what a map holds of the pages' own text; None to go by words alone.
     """
     links: list[LinkCandidate] = []
     scores: dict[str, float] = {}
     changed: dict[str, int] = {}
     for known in maps:
-        values = np.mean([known.index.scores(query) for query in queries], axis=0)
-        best = np.argsort(-values, kind="stable")[:_OFFERED]
-        links += [_link(known, at, queries) for at in best.tolist() if values[at] > 0]
-        for url, value in _positive(known.index.urls, values).items():
+        values = np.array([known.index.scores(query) for query in queries])
+        if scorer is not None and known.index.is_full_text:
+            ranked = _reread(known.index, values, queries, scorer)
+        else:
+            ranked = values.mean(axis=0)
+        best = np.argsort(-ranked, kind="stable")[:_OFFERED]
+        links += [_link(known, at, queries) for at in best.tolist() if ranked[at] > 0]
+        for url, value in _positive(known.index.urls, ranked).items():
             scores[url] = max(value, scores.get(url, 0.0))
         changed.update(known.index.changed)
-    return MapPages(links, scores, changed)
+    knows_texts = scorer is not None and all(known.index.is_full_text for known in maps)
+    return MapPages(links, scores, changed, knows_texts)
+
+
+def _reread(
+    index: MapIndex,
+    values: NDArray[np.float32],
+    queries: Sequence[str],
+    scorer: PassageScorer,
+) -> NDArray[np.float32]:
+    """Scores by the best passage of each page, for those pages that words find best.
+
+    The others keep their order behind the last of them. The mean over all questions is taken as
+    for words; it knows parts of a question beside its wordings, so that none counts double.
+
+    Args:
+        index: With texts.
+        values: Of its pages by words, a row for each question.
+        queries: The question or its parts, and other wordings.
+        scorer: Of passages.
+    """
+    by_words: NDArray[np.float32] = values.mean(axis=0)
+    best = np.argsort(-by_words, kind="stable")[:_REREAD]
+    best = best[by_words[best] > 0]
+    if not len(best):
+        return by_words
+    found = [(at, part) for at in best.tolist() for part in _passages(index, at, queries)]
+    owners = np.array([at for at, _ in found])
+    shares = values[:, owners] / np.maximum(values.max(axis=1, keepdims=True), _LEAST)
+    nothing = [None] * len(found)
+    wordings = [
+        AskedWording(query, index.term_weights(query), nothing, share)
+        for query, share in zip(queries, shares.tolist(), strict=True)
+    ]
+    relevances = np.mean(scorer.score_passages([part for _, part in found], wordings), axis=0)
+    by_text = np.zeros_like(by_words)
+    np.maximum.at(by_text, owners, relevances)
+    least = by_text[best].min() / by_words[best[-1]]
+    ranked: NDArray[np.float32] = by_words * least
+    ranked[best] = by_text[best]
+    return ranked
+
+
+def _passages(index: MapIndex, at: int, queries: Sequence[str]) -> list[Passage]:
+    """What may answer on a page; its names where the map has no text of it."""
+    title = index.titles[at]
+    names = Section("", "; ".join((title, *index.names_about(at, queries))))
+    parts = index.passages_about(at, queries) or [names]
+    return [Passage(part.text, title, (part.heading,)) for part in parts]
 
 
 def _positive(urls: Sequence[str], values: NDArray[np.float32]) -> dict[str, float]:

@@ -88,8 +88,8 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         rounds_left=rounds_left,
     )
     scores = [candidate.score for candidate in frontier.candidates]
-    has_wordings = bool(state.request.wordings)
-    worth = worth_now(scores, size, rounds_left=rounds_left, has_wordings=has_wordings)
+    are_telling = bool(state.request.wordings) or frontier.knows_texts
+    worth = worth_now(scores, size, rounds_left=rounds_left, are_telling=are_telling)
     size = min(size, worth)
     if rounds_left > 1:
         frontier = replace(frontier, candidates=frontier.candidates[:worth], spares=())

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pattern_attacks import stopped_after
+from webrag.corpus.map_index import MapIndex, pack_listing
 from webrag.ingestion.site_maps.books import (
     read_docusaurus,
     read_json_list,
@@ -15,11 +16,16 @@ from webrag.ingestion.site_maps.books import (
     read_vitepress,
     vitepress_next,
 )
-from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError, SiteListing
+from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError, Section, SiteListing
 
 ROOT = "https://docs.test/en/"
 FIRING = f"{ROOT}guide/firing/"
-WHOLE = ListedPage(FIRING, "Firing", ["Ramp and soak"], ["Cone five.", "Hold for ten minutes."])
+WHOLE = ListedPage(
+    FIRING,
+    "Firing",
+    ["Ramp and soak"],
+    [Section("Firing", "Cone five."), Section("Ramp and soak", "Hold for ten minutes.")],
+)
 ROWS = [
     {"location": "", "title": "Kiln", "text": "<p>Welcome.</p>"},
     {"location": "guide/firing/", "title": "Firing", "text": "<p>Cone <b>five</b>.</p>"},
@@ -35,7 +41,7 @@ ROWS = [
 def test_index_of_mkdocs_or_zensical_gives_pages_with_headings_and_text(key: str) -> None:
     found = read_mkdocs(json.dumps({"config": {"lang": ["en"]}, key: ROWS}), ROOT)
 
-    assert found.pages == (ListedPage(ROOT, "Kiln", [], ["Welcome."]), WHOLE)
+    assert found.pages == (ListedPage(ROOT, "Kiln", [], [Section("Kiln", "Welcome.")]), WHOLE)
 
 
 def mdbook() -> dict[str, object]:
@@ -63,7 +69,7 @@ def test_index_of_mdbook_gives_pages_named_by_their_first_section(
 ) -> None:
     page = read_mdbook(written(json.dumps(mdbook())), ROOT).pages[0]
 
-    assert (page.url, page.title, page.text) == (WHOLE.url, WHOLE.title, WHOLE.text)
+    assert (page.url, page.title, page.sections) == (WHOLE.url, WHOLE.title, WHOLE.sections)
     assert page.names == ["Firing", "Ramp and soak"]
 
 
@@ -83,7 +89,7 @@ def test_indexes_of_docusaurus_give_pages_headings_and_texts() -> None:
     ]
 
     assert read_docusaurus(json.dumps(parts), ROOT).pages == (
-        ListedPage(FIRING, "Firing", ["Ramp and soak"], ["Ramp. Hold."]),
+        ListedPage(FIRING, "Firing", ["Ramp and soak"], [Section("", "Ramp. Hold.")]),
     )
 
 
@@ -113,7 +119,8 @@ def test_index_of_vitepress_is_found_from_file_to_file_and_read() -> None:
 
     found = read_vitepress(written, ROOT)
 
-    assert found.pages == (ListedPage(FIRING, "Firing", ["Ramp and soak's"], ["cone", "hold"]),)
+    words = [Section("Firing", "cone"), Section("Ramp and soak's", "hold")]
+    assert found.pages == (ListedPage(FIRING, "Firing", ["Ramp and soak's"], words),)
     theme = 'const a=()=>import("./VPLocalSearchBox.Dq1_x-.js");'
     assert vitepress_next(theme) == "VPLocalSearchBox.Dq1_x-.js"
     box = '{root:()=>import("./@localSearchIndexroot.CZ9.js")}'
@@ -130,7 +137,7 @@ def test_index_of_vitepress_is_found_from_file_to_file_and_read() -> None:
 )
 def test_lists_of_pages_as_themes_of_hugo_and_jekyll_write_them_are_read(data: object) -> None:
     assert read_json_list(json.dumps(data), ROOT).pages == (
-        ListedPage(FIRING, "Firing", [], ["Cone five."]),
+        ListedPage(FIRING, "Firing", [], [Section("Firing", "Cone five.")]),
     )
 
 
@@ -139,7 +146,50 @@ def test_links_of_llms_txt_are_pages_with_what_is_said_of_them() -> None:
         "# Kiln\n\n> About.\n\n- [Firing](guide/firing/): Cone five.\n- [Out](https://evil.test/)\n"
     )
 
-    assert read_llms(text, ROOT).pages == (ListedPage(FIRING, "Firing", [], ["Cone five."]),)
+    assert read_llms(text, ROOT).pages == (
+        ListedPage(FIRING, "Firing", [], [Section("Firing", "Cone five.")]),
+    )
+
+
+VITEPRESS = {
+    "documentCount": 1,
+    "documentIds": {"0": "/en/a"},
+    "index": [["cone", {"2": {"0": 1}}]],
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "is_full_text"),
+    [
+        (lambda: read_mkdocs(json.dumps({"docs": ROWS}), ROOT), True),
+        (lambda: read_mdbook(json.dumps(mdbook()), ROOT), True),
+        (lambda: read_mkdocs(json.dumps({"docs": [{**ROWS[0], "text": ""}]}), ROOT), False),
+        (lambda: read_json_list('[{"title": "A", "url": "a", "content": "Cone."}]', ROOT), True),
+        (lambda: read_json_list('[{"title": "A", "url": "a", "summary": "Cone."}]', ROOT), False),
+        (lambda: read_vitepress(f"const t='{json.dumps(VITEPRESS)}'", ROOT), False),
+        (lambda: read_llms("[Firing](guide/firing/): Cone five.", ROOT), False),
+    ],
+)
+def test_only_texts_in_the_order_of_the_page_are_its_own(
+    found: Callable[[], SiteListing], is_full_text: bool
+) -> None:
+    assert found().is_full_text is is_full_text
+
+
+def test_half_surrogate_of_a_cut_text_loses_no_map() -> None:
+    rows = [{"location": "a", "title": "A \ud83d", "text": "Cone \ud83d"}]
+
+    found = read_mkdocs(json.dumps({"docs": rows}), ROOT)
+
+    assert MapIndex(pack_listing(found)).passages_about(0, ["cone"]) == [Section("A ?", "Cone ?")]
+
+
+def test_blocks_of_html_are_parted_and_words_with_marks_are_not() -> None:
+    text = "<p>One</p><ul><li>t<b>w</b>o</li></ul><td>port</td><td>95</td>"
+
+    page = read_mkdocs(json.dumps({"docs": [{**ROWS[0], "text": text}]}), ROOT).pages[0]
+
+    assert page.sections[0].text.split() == ["One", "two", "port", "95"]
 
 
 def test_pages_of_other_sites_are_left_out() -> None:

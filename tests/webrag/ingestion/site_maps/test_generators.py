@@ -82,7 +82,9 @@ def test_words_of_a_page_are_read_where_the_generator_kept_them(
     found = pages_of(GENERATED / name, page)[limits]
 
     assert found.title == "Limits & units"
-    assert {"elements", "melt", "1300"} <= set(" ".join(found.text).split())
+    assert {"elements", "melt", "1300"} <= set(
+        " ".join(each.text for each in found.sections).split()
+    )
 
 
 @pytest.mark.parametrize(
