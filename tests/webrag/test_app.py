@@ -1,6 +1,7 @@
 """WebRAG as a library: the real parts on a real database and a site on loopback."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -443,3 +444,36 @@ def test_settings_that_are_none_are_refused_with_what_to_write() -> None:
 
     with pytest.raises(ConfigurationError, match=r"type str; give what load_settings returns"):
         WebRAG(settings)
+
+
+async def test_page_is_chosen_by_its_text_in_the_sites_own_search_index(
+    settings: Settings, static_site: Any
+) -> None:
+    """Only one page may be fetched, and nine have more of the question's words than it."""
+    wordy = ("Crowns, crowns, many crowns. " * 4, "Bicycle. Bicycle. " * 4, "Cost: costs. " * 4)
+    rows = [{"location": "fares.html", "title": "Fares", "text": f"{FARE}."}]
+    rows += [
+        {"location": f"words{n}.html#{at}", "title": "Words", "text": text}
+        for n in range(9)
+        for at, text in enumerate(wordy)
+    ]
+    mark = "<meta name='generator' content='mkdocs-1.6.1'><script>var base_url = '.';</script>"
+    page = (
+        "<html><head><title>{0}</title>{1}</head><body><main><h1>{0}</h1><p>{2}</p></main></body>"
+    )
+    site = static_site(
+        {
+            "/": page.format("Ferry", mark, "The island ferry leaves the island at seven."),
+            "/search/search_index.json": json.dumps({"docs": rows}),
+            "/fares.html": page.format("Fares", "", f"{FARE}."),
+            **{f"/words{n}.html": page.format("Words", "", "".join(wordy)) for n in range(9)},
+        }
+    )
+
+    async with WebRAG(settings.model_copy(update={"max_pages_per_run": 1})) as rag:
+        result = await rag.answer(f"{site}/", TWO_LINKS_AWAY, research_mode="deep")
+        await rag.drop_collection()
+
+    assert [step.candidates_expanded for step in result.expansion_steps] == [
+        (f"{site}/fares.html",)
+    ]

@@ -124,6 +124,29 @@ async def test_page_that_no_page_links_to_is_found_in_the_search_index(
     assert all("searchindex" not in chunk.chunk.source_url for chunk in result.chunks)
 
 
+async def test_links_that_their_text_shows_to_be_poor_wait_for_a_later_round(
+    lab: Lab,
+    make_maps: Callable[..., SiteMaps],
+    scorer: LocalScorer,
+    static_site: Callable[..., Any],
+) -> None:
+    said = "The broker closes a connection that is idle for 95 seconds."
+    pages = {"limits": said, **{f"clay{n}": f"Clay {n} is earth of a broker." for n in range(4)}}
+    rows = [{"location": f"{name}.html", "title": name, "text": pages[name]} for name in pages]
+    site = static_site(
+        {
+            "/index.html": SITE["/index.html"].replace(MARK, MKDOCS),
+            "/search/search_index.json": json.dumps({"docs": rows}),
+            **{f"/{name}.html": html(name, text) for name, text in pages.items()},
+        }
+    )
+    engine = lab.engine(site_maps=make_maps, scorer=lambda: scorer)
+
+    result = await engine.run(f"{site}/index.html", QUESTION, research_mode="deep")
+
+    assert result.expansion_steps[0].candidates_expanded == (f"{site}/limits.html",)
+
+
 async def test_map_is_asked_for_once_and_kept(
     make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
 ) -> None:
