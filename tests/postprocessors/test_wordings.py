@@ -71,7 +71,12 @@ def test_holding_lowers_no_score_and_keeps_the_best(tables: list[list[float]]) -
     held = held_scores(scores, [each[0] for each in tables])
 
     assert all(after >= before for before, after in zip(scores, held, strict=True))
-    assert math.isclose(max(held), max(scores), abs_tol=1e-12)
+    assert math.isclose(max(held), max(scores))
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_scores_that_are_all_the_same_stay_as_they_are(score: float) -> None:
+    assert held_scores([score] * 9, [score] * 9) == [score] * 9
 
 
 @given(st.lists(SCORES, min_size=1, max_size=40))

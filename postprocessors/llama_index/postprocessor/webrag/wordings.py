@@ -122,8 +122,8 @@ def held_scores(
     """Scores under which no passage falls far behind its place under the question alone.
 
     The passage that the question alone puts at place k comes, by the scores returned, at place
-    `times` * k or before, wherever the wordings would put it. Nothing is lowered, and the best
-    stays the best unless `times` is 1.
+    `times` * k or before, wherever the wordings would put it, or is as good as the best. Nothing is lowered, and nothing
+    comes above the best score.
 
     Args:
         scores: Of each passage, under all wordings.
@@ -131,6 +131,7 @@ def held_scores(
         times: At least 1.
     """
     held = list(scores)
+    best = max(held, default=0.0)
     order = sorted(range(len(held)), key=lambda at: -question_scores[at])
     for place, at in enumerate(order, start=1):
         # Nothing comes behind the last place.
@@ -138,5 +139,5 @@ def held_scores(
             break
         bar = sorted(held, reverse=True)[times * place - 1]
         if held[at] <= bar:
-            held[at] = math.nextafter(bar, math.inf)
+            held[at] = min(math.nextafter(bar, math.inf), best)
     return held
