@@ -5,7 +5,7 @@ import struct
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Final
@@ -14,7 +14,6 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from webrag.ingestion.characters import bare
 from webrag.ingestion.site_maps.listing import ListedPage, Section, SiteListing
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
@@ -31,7 +30,7 @@ _WORD: Final = re.compile(r"\w+")
 _SHOWN_NAMES: Final = 3
 _KEPT_NAMES: Final = 60
 _SEPARATOR: Final = "\x1f"
-# About as much as a parent chunk, the passages that the local reranker was fitted on.
+# Some 350 tokens, between a child and a parent chunk; docs/evaluation.md has the figures with it.
 _PASSAGE_CHARS: Final = 1_400
 _PASSAGES_READ: Final = 2
 
@@ -167,10 +166,9 @@ class MapIndex:
             # A word that the map does not have is asked for all the same: maps of names know few.
             idf = 0.0 if any(term in self._terms for term in variants) else self._unheard
             for term in variants:
-                at = self._terms.get(term)
-                if at is None:
+                if term not in self._terms:
                     continue
-                span = slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
+                span = self._span(term)
                 owners, weights = self._owners[span], self._weights[span].astype(np.float32)
                 rarity = inverse_document_frequency(len(owners), len(self.urls))
                 rarity *= term_weight(term)
@@ -190,7 +188,7 @@ class MapIndex:
         """How rare each term of a question is among the pages."""
         pages = len(self.urls)
         return {
-            term: inverse_document_frequency(self._page_count(term), pages)
+            term: inverse_document_frequency(len(self._owners[self._span(term)]), pages)
             for term in query_terms(query)
         }
 
@@ -199,17 +197,19 @@ class MapIndex:
 
         A section that is too long for one passage is cut. Empty where the map has no text of it.
         """
-        found = _words_pattern(queries).findall
         parts = [
             Section(heading, part) for heading, text in self._sections(at) for part in _parts(text)
         ]
-        held = [len(set(found(bare(f"{part.heading} {part.text}").lower()))) for part in parts]
+        held = _terms_held(map(" ".join, parts), queries)
         order = sorted(range(len(parts)), key=lambda place: -held[place])
         return [parts[place] for place in order[:_PASSAGES_READ]]
 
-    def _page_count(self, term: str) -> int:
+    def _span(self, term: str) -> slice:
+        """Where the pages that hold a term stand among all owners; empty for an unknown term."""
         at = self._terms.get(term)
-        return 0 if at is None else int(self._ends[at] - (self._ends[at - 1] if at else 0))
+        if at is None:
+            return slice(0, 0)
+        return slice(int(self._ends[at - 1]) if at else 0, int(self._ends[at]))
 
     def _sections(self, at: int) -> list[Section]:
         if not self._texts:
@@ -221,25 +221,16 @@ class MapIndex:
 
     def names_about(self, at: int, queries: Sequence[str]) -> list[str]:
         """Those headings and names of a page that hold most of a question's words."""
-        terms = {term for query in queries for term in query_terms(query)}
         names = [name for name in self._names[at].split(_SEPARATOR) if name]
-        counted = [(len(terms.intersection(analyze(name))), name) for name in names]
+        counted = zip(_terms_held(names, queries), names, strict=True)
         shown = sorted((each for each in counted if each[0]), key=lambda each: -each[0])
         return [name for _, name in shown[:_SHOWN_NAMES]]
 
 
-def _words_pattern(queries: Sequence[str]) -> re.Pattern[str]:
-    """What finds the words of some questions in a bare text.
-
-    It looks for their stems: to make those of all words of a page takes a hundred times as long.
-    """
+def _terms_held(texts: Iterable[str], queries: Sequence[str]) -> list[int]:
+    """How many of some questions' distinct terms each text holds."""
     terms = {term for query in queries for term in query_terms(query)}
-    # The stem of "query" is "queri", and a whole identifier is marked by "=".
-    stems = {term.removeprefix("=").removesuffix("i") or term for term in terms}
-    ordered = sorted(map(re.escape, stems), key=len, reverse=True)
-    # Scripts without spaces have no beginnings of words.
-    start = r"(?<!\w)" if all(stem.isascii() for stem in stems) else ""
-    return re.compile(f"{start}(?:{'|'.join(ordered)})" if ordered else r"(?!)")
+    return [len(terms.intersection(analyze(text))) for text in texts]
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -136,8 +136,7 @@ def local_scorer(bundled: "TokenEncoder") -> "LocalScorer":
 def map_scorer(chosen: object, bundled: "TokenEncoder") -> "LocalScorer":
     """Who reads the texts in sites' own maps: on this machine, whatever ranks the evidence.
 
-    Sixty passages for each round would be a request for each at a service, and seconds for a
-    cross-encoder.
+    Sixty passages in every round would be paid for at a service, before any page is fetched.
     """
     from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 

@@ -23,7 +23,6 @@ from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
 from webrag.errors import FetchError, InputError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.models import MapMark
-from webrag.ingestion.site_maps.listing import Section
 from webrag.orchestration.config import SiteMapConfig
 from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
@@ -33,7 +32,6 @@ __all__ = [
     "FetchFile",
     "KnownMap",
     "MapPages",
-    "PassageScorer",
     "SiteMaps",
     "rank_maps",
 ]
@@ -54,7 +52,6 @@ _WHOLE_TIME: Final = 0.9  # share of the time for maps from which one that is la
 _OFFERED: Final = 8
 # Pages of a map with texts whose best passages are read.
 _REREAD: Final = 30
-_LEAST: Final = 1e-6
 _REFUSED: Final = "The site's own map {} was refused: {}."
 _NAMES: Final = {
     "index_page": "the site's index page",
@@ -359,7 +356,8 @@ def _reread(
         return by_words
     found = [(at, part) for at in best.tolist() for part in _passages(index, at, queries)]
     owners = np.array([at for at, _ in found])
-    shares = values[:, owners] / np.maximum(values.max(axis=1, keepdims=True), _LEAST)
+    most = values.max(axis=1, keepdims=True)
+    shares = values[:, owners] / np.where(most > 0, most, 1)
     nothing = [None] * len(found)
     wordings = [
         AskedWording(query, index.term_weights(query), nothing, share)
@@ -368,8 +366,7 @@ def _reread(
     relevances = np.mean(scorer.score_passages([part for _, part in found], wordings), axis=0)
     by_text = np.zeros_like(by_words)
     np.maximum.at(by_text, owners, relevances)
-    least = by_text[best].min() / by_words[best[-1]]
-    ranked: NDArray[np.float32] = by_words * least
+    ranked: NDArray[np.float32] = by_words * (by_text[best].min() / by_words[best[-1]])
     ranked[best] = by_text[best]
     return ranked
 
@@ -377,8 +374,9 @@ def _reread(
 def _passages(index: MapIndex, at: int, queries: Sequence[str]) -> list[Passage]:
     """What may answer on a page; its names where the map has no text of it."""
     title = index.titles[at]
-    names = Section("", "; ".join((title, *index.names_about(at, queries))))
-    parts = index.passages_about(at, queries) or [names]
+    parts = index.passages_about(at, queries)
+    if not parts:
+        return [Passage("; ".join((title, *index.names_about(at, queries))), title)]
     return [Passage(part.text, title, (part.heading,)) for part in parts]
 
 

@@ -122,8 +122,8 @@ def held_scores(
     """Scores under which no passage falls far behind its place under the question alone.
 
     The passage that the question alone puts at place k comes, by the scores returned, at place
-    `times` * k or before, wherever the wordings would put it, or is as good as the best. Nothing is lowered, and nothing
-    comes above the best score.
+    `times` * k or before, wherever the wordings would put it, or is as good as the best. Nothing
+    is lowered, and nothing comes above the best score.
 
     Args:
         scores: Of each passage, under all wordings.
