@@ -1,7 +1,7 @@
 """Runs over sites that keep a map of themselves, with the real fetcher, workers and Postgres."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from threading import Event
@@ -72,6 +72,7 @@ def make_engine(lab: Lab, make_maps: Callable[..., SiteMaps]) -> Callable[..., O
     return lambda **limits: lab.engine(site_maps=lambda: make_maps(**limits))
 
 
+ANSWER = "The broker closes a connection that is idle for 95 seconds."
 MKDOCS = "<meta name='generator' content='mkdocs-1.6.1'><script>var base_url = '.';</script></head>"
 # The question's words, more often than where it is answered, and each in another section.
 WORDY = (
@@ -81,6 +82,20 @@ WORDY = (
 )
 
 
+def mkdocs_site(pages: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Pages that nothing links to, with an index that has a section for each of their texts."""
+    rows = [
+        {"location": f"{name}.html#{at}", "title": name, "text": text}
+        for name, told in pages.items()
+        for at, text in enumerate(told)
+    ]
+    return {
+        "/index.html": SITE["/index.html"].replace(MARK, MKDOCS),
+        "/search/search_index.json": json.dumps({"docs": rows}),
+        **{f"/{name}.html": html(name, *told) for name, told in pages.items()},
+    }
+
+
 async def test_page_is_chosen_by_its_text_where_the_map_holds_it(
     lab: Lab,
     make_maps: Callable[..., SiteMaps],
@@ -88,21 +103,7 @@ async def test_page_is_chosen_by_its_text_where_the_map_holds_it(
     static_site: Callable[..., Any],
 ) -> None:
     """Only one page may be fetched, and nine have more of the question's words than it."""
-    said = "The broker closes a connection that is idle for 95 seconds."
-    rows = [{"location": "limits.html", "title": "Limits", "text": said}]
-    rows += [
-        {"location": f"terms{n}.html#{at}", "title": "Terms", "text": text}
-        for n in range(9)
-        for at, text in enumerate(WORDY)
-    ]
-    site = static_site(
-        {
-            "/index.html": SITE["/index.html"].replace(MARK, MKDOCS),
-            "/search/search_index.json": json.dumps({"docs": rows}),
-            "/limits.html": html("Limits", said),
-            **{f"/terms{n}.html": html("Terms", *WORDY) for n in range(9)},
-        }
-    )
+    site = static_site(mkdocs_site({"limits": [ANSWER], **{f"terms{n}": WORDY for n in range(9)}}))
     config = OrchestrationConfig(expansion=ExpansionConfig(max_pages_per_run=1))
     engine = lab.engine(site_maps=make_maps, scorer=lambda: scorer, config=config)
 
@@ -130,16 +131,8 @@ async def test_links_that_their_text_shows_to_be_poor_wait_for_a_later_round(
     scorer: LocalScorer,
     static_site: Callable[..., Any],
 ) -> None:
-    said = "The broker closes a connection that is idle for 95 seconds."
-    pages = {"limits": said, **{f"clay{n}": f"Clay {n} is earth of a broker." for n in range(4)}}
-    rows = [{"location": f"{name}.html", "title": name, "text": pages[name]} for name in pages]
-    site = static_site(
-        {
-            "/index.html": SITE["/index.html"].replace(MARK, MKDOCS),
-            "/search/search_index.json": json.dumps({"docs": rows}),
-            **{f"/{name}.html": html(name, text) for name, text in pages.items()},
-        }
-    )
+    clay = {f"clay{n}": [f"Clay {n} is earth of a broker."] for n in range(4)}
+    site = static_site(mkdocs_site({"limits": [ANSWER], **clay}))
     engine = lab.engine(site_maps=make_maps, scorer=lambda: scorer)
 
     result = await engine.run(f"{site}/index.html", QUESTION, research_mode="deep")
@@ -218,18 +211,21 @@ async def test_map_that_a_run_had_no_time_for_is_read_by_the_next_run(
     assert (nothing, len(found)) == ([], 1)
 
 
+def known_map(*pages: ListedPage, is_full_text: bool = True) -> KnownMap:
+    mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
+    listing = SiteListing(pages, is_full_text=is_full_text)
+    return KnownMap(
+        MapIndex(pack_listing(listing)), MarkedPage("https://docs.test/", 1, 0, (mark,)), mark
+    )
+
+
 def test_page_of_two_maps_counts_by_the_better_one() -> None:
     good = ListedPage("https://docs.test/kiln", "Firing a kiln", ["Ramp and soak"], [])
     poor = ListedPage(
         "https://docs.test/kiln", "Home", [], [Section("", "A kiln, a cone, a glaze, a pot.")]
     )
     other = ListedPage("https://docs.test/pots", "Pots", [], [])
-    mark = MapMark(kind="sphinx", root="https://docs.test/", urls=("https://docs.test/map",))
-    page = MarkedPage("https://docs.test/", 1, 0, (mark,))
-    maps = [
-        KnownMap(MapIndex(pack_listing(SiteListing((each, other), {}))), page, mark)
-        for each in (good, poor)
-    ]
+    maps = [known_map(each, other, is_full_text=False) for each in (good, poor)]
     alone = rank_maps(maps[:1], ["firing a kiln"]).scores[good.url]
 
     assert rank_maps(maps, ["firing a kiln"]).scores[good.url] == alone
@@ -242,7 +238,7 @@ def test_page_whose_text_answers_comes_before_one_that_repeats_the_words(
         "https://docs.test/limits",
         "Limits",
         [],
-        [Section("Limits", "The broker closes a connection that was idle for 95 seconds.")],
+        [Section("Limits", ANSWER)],
     )
     repeats = ListedPage(
         "https://docs.test/terms",
@@ -250,10 +246,7 @@ def test_page_whose_text_answers_comes_before_one_that_repeats_the_words(
         [],
         [Section("Terms", text) for text in WORDY],
     )
-    mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
-    page = MarkedPage("https://docs.test/", 1, 0, (mark,))
-    listing = SiteListing((answers, repeats), is_full_text=True)
-    maps = [KnownMap(MapIndex(pack_listing(listing)), page, mark)]
+    maps = [known_map(answers, repeats)]
 
     by_words = rank_maps(maps, [QUESTION])
     by_text = rank_maps(maps, [QUESTION], scorer)
@@ -269,11 +262,8 @@ def test_pages_that_are_not_read_keep_their_order_behind_those_that_are(
         ListedPage(f"https://docs.test/{n}", "", [], [Section("", "idle broker " + "x " * 9 * n)])
         for n in range(40)
     )
-    mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
-    page = MarkedPage("https://docs.test/", 1, 0, (mark,))
-    maps = [KnownMap(MapIndex(pack_listing(SiteListing(pages, is_full_text=True))), page, mark)]
 
-    scores = list(rank_maps(maps, ["idle broker"], scorer).scores.values())
+    scores = list(rank_maps([known_map(*pages)], ["idle broker"], scorer).scores.values())
 
     assert len(scores) == 40
     assert min(scores[:30]) >= scores[30]
@@ -286,12 +276,10 @@ def test_page_without_text_is_judged_by_its_title_and_names(scorer: LocalScorer)
         ListedPage(f"https://docs.test/{n}", "Clay", [], [Section("", "Clay is not idle earth.")])
         for n in range(9)
     )
-    mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
-    page = MarkedPage("https://docs.test/", 1, 0, (mark,))
-    listing = SiteListing((*filler, titled), is_full_text=True)
-    maps = [KnownMap(MapIndex(pack_listing(listing)), page, mark)]
 
-    assert rank_maps(maps, ["What is the idle timeout?"], scorer).links[0].url == titled.url
+    found = rank_maps([known_map(*filler, titled)], ["What is the idle timeout?"], scorer)
+
+    assert found.links[0].url == titled.url
 
 
 @pytest.mark.parametrize(
