@@ -114,7 +114,8 @@ class Listing:
 
     def text(self, page: ListedPage, text: str, heading: str = "") -> None:
         """Note text of a page, below one of its headings."""
-        kept = storable(text[: min(MAX_TEXT_CHARS, self._left)])
+        # The last name may have taken more than was left.
+        kept = storable(text[: max(min(MAX_TEXT_CHARS, self._left), 0)])
         if kept:
             section = Section(line(heading), kept)
             self._left -= sum(map(len, section))

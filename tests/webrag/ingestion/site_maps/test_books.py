@@ -184,6 +184,16 @@ def test_half_surrogate_of_a_cut_text_loses_no_map() -> None:
     assert MapIndex(pack_listing(found)).passages_about(0, ["cone"]) == [Section("A ?", "Cone ?")]
 
 
+def test_no_text_is_kept_once_names_have_used_up_what_may_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("webrag.ingestion.site_maps.listing._MAX_TOTAL_CHARS", 5)
+
+    page = read_mkdocs(json.dumps({"docs": ROWS[2:]}), ROOT).pages[0]
+
+    assert (page.names, page.sections) == (["Ramp and soak"], [])
+
+
 def test_blocks_of_html_are_parted_and_words_with_marks_are_not() -> None:
     text = "<p>One</p><ul><li>t<b>w</b>o</li></ul><td>port</td><td>95</td>"
 
