@@ -24,7 +24,8 @@ _TITLE_WEIGHT: Final = 4
 _NAME_WEIGHT: Final = 2
 _CHARS_PER_TERM: Final = 8
 _MAX_WEIGHT: Final = 250
-_FORMAT: Final = 1
+_OF_NAMES: Final = 1
+_OF_WORDS: Final = 2
 _HEAD: Final = struct.Struct(">BIIIII")
 _WORD: Final = re.compile(r"\w+")
 _SHOWN_NAMES: Final = 3
@@ -72,7 +73,8 @@ def pack_listing(listing: SiteListing) -> bytes:
     arrays = [lengths.astype(">u4"), per_term, owners, summed]
     if any(dates):
         arrays.append(np.array(dates, ">u4"))
-    head = _HEAD.pack(_FORMAT, len(listing.pages), *map(len, packed))
+    form = _OF_WORDS if listing.knows_words else _OF_NAMES
+    head = _HEAD.pack(form, len(listing.pages), *map(len, packed))
     body = zlib.compress(b"".join([*packed, *(each.tobytes() for each in arrays)]), 1)
     return head + body + (_packed_texts(listing.pages) if listing.is_full_text else b"")
 
@@ -116,6 +118,8 @@ class MapIndex:
     Attributes:
         urls: Of its pages, canonical.
         titles: Of the same pages; may be empty.
+        knows_words: Whether it tells which pages hold a word in their text, not in their names
+            alone.
         changed: When pages were last changed, in seconds since 1970, for those the map dates.
 
     Args:
@@ -124,7 +128,8 @@ class MapIndex:
 
     def __init__(self, packed: bytes) -> None:
         form, count, *sizes = _HEAD.unpack_from(packed)
-        assert form == _FORMAT, "a map of another format is not kept"
+        assert form in (_OF_NAMES, _OF_WORDS), "a map of another format is not kept"
+        self.knows_words = form == _OF_WORDS
         body = zlib.decompressobj()
         raw = body.decompress(packed[_HEAD.size :])
         # Only a map that holds the pages' own text has something behind its index.
@@ -165,13 +170,14 @@ class MapIndex:
             best = np.zeros(len(self.urls), np.float32)
             # A word that the map does not have is asked for all the same: maps of names know few.
             idf = 0.0 if any(term in self._terms for term in variants) else self._unheard
+            # The stem that a site's own index has for an identifier does not tell that it is one.
+            weight = term_weight(variants[0])
             for term in variants:
                 if term not in self._terms:
                     continue
                 span = self._span(term)
                 owners, weights = self._owners[span], self._weights[span].astype(np.float32)
-                rarity = inverse_document_frequency(len(owners), len(self.urls))
-                rarity *= term_weight(term)
+                rarity = weight * inverse_document_frequency(len(owners), len(self.urls))
                 idf = max(idf, rarity)
                 value = rarity * weights * (K1 + 1) / (weights + self._norms[owners])
                 best[owners] = np.maximum(best[owners], value)

@@ -15,7 +15,7 @@ LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
         "title_share": 0.60,
         "similarity": 0.80,
         "seed_path": 0.15,
-        "site_map": 1.00,
+        "site_map": 2.00,
     }
 )
 """Signals that score a link, with their default weights."""

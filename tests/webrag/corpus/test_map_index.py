@@ -45,6 +45,24 @@ def test_stems_of_the_site_are_found_by_words_that_share_them() -> None:
     assert best(known, "universities") == GLAZE.url
 
 
+def test_map_tells_whether_it_knows_words_of_the_text() -> None:
+    told = [
+        index(KILN),
+        index(KILN, cone=[0]),
+        MapIndex(pack_listing(SiteListing((KILN,), is_full_text=True))),
+    ]
+
+    assert [known.knows_words for known in told] == [False, True, True]
+
+
+def test_whole_identifier_weighs_more_than_its_parts_by_a_stem_of_the_site_too() -> None:
+    parts = ListedPage("https://docs.test/parts", "Ramp errors", ["Fatal ramp"], [])
+    # Sphinx's index has identifiers as words.
+    known = index(parts, KILN, fatal_ramp=[1])
+
+    assert best(known, "What is fatal_ramp?") == KILN.url
+
+
 def test_scores_say_how_much_of_the_question_was_found() -> None:
     known = index(GLAZE, KILN)
 

@@ -231,6 +231,16 @@ def test_page_of_two_maps_counts_by_the_better_one() -> None:
     assert rank_maps(maps, ["firing a kiln"]).scores[good.url] == alone
 
 
+def test_what_a_map_finds_by_names_alone_counts_half() -> None:
+    page = ListedPage("https://docs.test/kiln", "Firing a kiln", [], [])
+    by_names, by_words = (
+        rank_maps([known_map(page, is_full_text=knows)], ["kiln"]).scores[page.url]
+        for knows in (False, True)
+    )
+
+    assert by_names == pytest.approx(by_words / 2)
+
+
 def test_page_whose_text_answers_comes_before_one_that_repeats_the_words(
     scorer: LocalScorer,
 ) -> None:

@@ -79,6 +79,11 @@ class SiteListing:
     occurrences: Mapping[str, Sequence[int]] = field(default_factory=dict)
     is_full_text: bool = False
 
+    @property
+    def knows_words(self) -> bool:
+        """Whether it tells which pages hold a word in their text, not in their names alone."""
+        return bool(self.occurrences) or self.is_full_text
+
 
 class Listing:
     """Collects the pages of one site, under the caps on all that is kept.

@@ -77,7 +77,7 @@ def score_links(
     A score is the weighted sum of four signals in [0, 1]: the share of the anchor's terms that the
     question holds, the similarity of the question to the anchor and the sentence around it, what
     the target's path shares with a named page's, and how much of the question the site's own map
-    finds in the target. With the default weights it lies in [0, 2.55], without a map in [0, 1.55].
+    finds in the target. With the default weights it lies in [0, 3.55], without a map in [0, 1.55].
 
     Terms count the less the more other targets are named by them: on the site of a program, its
     name says nothing.
