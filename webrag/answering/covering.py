@@ -8,12 +8,12 @@ from typing import Final
 
 from llama_index.postprocessor.webrag.wordings import QUESTION_WEIGHT
 
+from webrag.answering.english.kinds import AnswerKind, answer_kind, asked_parts, is_of_kind
 from webrag.answering.english.support import identifiers
 from webrag.answering.evidence import Evidence, Gathered
 from webrag.answering.models import AnswerCitation, AnswerPart, ExecutionPlan
 from webrag.lexical.analysis import analyze
 from webrag.orchestration.confidence import log_odds
-from webrag.orchestration.question.kinds import AnswerKind, answer_kind, asked_parts, is_of_kind
 from webrag.retrieval.quotes import Encode, term_coverage
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from webrag.ingestion.site_maps.listing import ListedPage, Section, SiteListing
+from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
 
@@ -73,10 +73,10 @@ def pack_listing(listing: SiteListing) -> bytes:
     arrays = [lengths.astype(">u4"), per_term, owners, summed]
     if any(dates):
         arrays.append(np.array(dates, ">u4"))
-    form = _OF_WORDS if listing.knows_words else _OF_NAMES
+    form = _OF_NAMES if listing.content == "names" else _OF_WORDS
     head = _HEAD.pack(form, len(listing.pages), *map(len, packed))
     body = zlib.compress(b"".join([*packed, *(each.tobytes() for each in arrays)]), 1)
-    return head + body + (_packed_texts(listing.pages) if listing.is_full_text else b"")
+    return head + body + (_packed_texts(listing.pages) if listing.content == "texts" else b"")
 
 
 def _packed_texts(pages: Sequence[ListedPage]) -> bytes:
@@ -118,8 +118,8 @@ class MapIndex:
     Attributes:
         urls: Of its pages, canonical.
         titles: Of the same pages; may be empty.
-        knows_words: Whether it tells which pages hold a word in their text, not in their names
-            alone.
+        content: What it has of the pages beside their titles, as of `SiteListing`; "names" in place
+            of "words" where it was packed before maps told.
         changed: When pages were last changed, in seconds since 1970, for those the map dates.
 
     Args:
@@ -128,12 +128,13 @@ class MapIndex:
 
     def __init__(self, packed: bytes) -> None:
         form, count, *sizes = _HEAD.unpack_from(packed)
-        assert form in (_OF_NAMES, _OF_WORDS), "a map of another format is not kept"
-        self.knows_words = form == _OF_WORDS
+        assert form in (_OF_NAMES, _OF_WORDS), f"maps of format {form} are not known"
         body = zlib.decompressobj()
         raw = body.decompress(packed[_HEAD.size :])
         # Only a map that holds the pages' own text has something behind its index.
         self._texts = body.unused_data
+        words: MapContent = "names" if form == _OF_NAMES else "words"
+        self.content: MapContent = "texts" if self._texts else words
         texts = []
         for size in sizes:
             texts.append(raw[:size].decode())
@@ -184,11 +185,6 @@ class MapIndex:
             total += best
             most += idf * (K1 + 1)
         return total / most if most else total
-
-    @property
-    def is_full_text(self) -> bool:
-        """Whether the map holds the pages' own text, of some page at least."""
-        return bool(self._texts)
 
     def term_weights(self, query: str) -> dict[str, float]:
         """How rare each term of a question is among the pages."""

@@ -9,8 +9,6 @@ from llama_index.postprocessor.webrag.wordings import wordings_score
 
 from webrag.lexical.analysis import analyze
 from webrag.orchestration.models import ConfidenceBand, RankedChunk, ScoreProfile
-from webrag.orchestration.question.kinds import answer_kind, is_of_kind
-from webrag.retrieval.models import RetrievedChunk
 
 __all__ = [
     "HIGH",
@@ -26,7 +24,6 @@ __all__ = [
     "confidence_of",
     "coverage",
     "is_list_of_links",
-    "lacks_value",
     "log_odds",
     "profile_for",
     "quality",
@@ -86,7 +83,7 @@ def confidence(
         wordings: Weights of the terms of each other wording, when `top_score` was made under them;
             the share covered is then the mean of all, the question counting double.
     """
-    matched = _leading(chunks)
+    matched = [ranked for ranked in chunks if not ranked.is_locality_expanded][:_PASSAGES]
     if not matched:
         return 0.0
     found = _terms(map(_passage, matched))
@@ -133,19 +130,6 @@ def is_list_of_links(text: str, start: int, links: Iterable[tuple[int, int]]) ->
             linked[left:right] = b"\x01" * (right - left)
     told = [bool(mark) for mark, char in zip(linked, text, strict=True) if char.isalnum()]
     return sum(told) > len(told) / 2
-
-
-def lacks_value(question: str, chunks: Iterable[RankedChunk]) -> bool:
-    """Whether a question asks for a value, such as a default, that no leading passage gives.
-
-    Args:
-        question: In English; others count as asking for none.
-        chunks: Best first; adjacent context is ignored.
-    """
-    kind = answer_kind(question)
-    if kind not in ("default", "value"):
-        return False
-    return not any(is_of_kind(_matched(ranked.chunk), kind) for ranked in _leading(chunks))
 
 
 def coverage(term_idf: Mapping[str, float], passages: Iterable[str]) -> float:
@@ -204,17 +188,10 @@ def log_odds(probability: float) -> float:
     return math.log(bounded / (1 - bounded))
 
 
-def _leading(chunks: Iterable[RankedChunk]) -> list[RankedChunk]:
-    return [ranked for ranked in chunks if not ranked.is_locality_expanded][:_PASSAGES]
-
-
 def _passage(ranked: RankedChunk) -> str:
     chunk = ranked.chunk
-    return " ".join((chunk.title or "", *chunk.heading_path, _matched(chunk)))
-
-
-def _matched(chunk: RetrievedChunk) -> str:
-    return chunk.focus.text if chunk.focus else chunk.text
+    text = chunk.focus.text if chunk.focus else chunk.text
+    return " ".join((chunk.title or "", *chunk.heading_path, text))
 
 
 # The specification's numbers: calibrated scores, .8 means about 80 % relevance.

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from webrag.answering.covering import Said, covering, names_of, needs_of
+from webrag.answering.english.kinds import asked_parts
 from webrag.answering.models import ExecutionPlan
-from webrag.orchestration.question.kinds import asked_parts
 
 
 def plan(question: str) -> ExecutionPlan:

@@ -1,6 +1,7 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from webrag.corpus.map_index import MapIndex, pack_listing
 from webrag.ingestion.characters import storable
-from webrag.ingestion.site_maps.listing import ListedPage, Section, SiteListing, line
+from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing, line
 
 KILN = ListedPage(
     "https://docs.test/kiln", "Firing a kiln", ["Ramp and soak"], [Section("", "The cone bends.")]
@@ -45,14 +46,9 @@ def test_stems_of_the_site_are_found_by_words_that_share_them() -> None:
     assert best(known, "universities") == GLAZE.url
 
 
-def test_map_tells_whether_it_knows_words_of_the_text() -> None:
-    told = [
-        index(KILN),
-        index(KILN, cone=[0]),
-        MapIndex(pack_listing(SiteListing((KILN,), is_full_text=True))),
-    ]
-
-    assert [known.knows_words for known in told] == [False, True, True]
+@pytest.mark.parametrize("content", get_args(MapContent))
+def test_packed_map_tells_what_it_has_of_the_pages(content: MapContent) -> None:
+    assert MapIndex(pack_listing(SiteListing((KILN,), content=content))).content == content
 
 
 def test_whole_identifier_weighs_more_than_its_parts_by_a_stem_of_the_site_too() -> None:
@@ -130,7 +126,7 @@ def test_ten_thousand_pages_are_ranked_quickly() -> None:
 def full_text(*sections: Section) -> MapIndex:
     titled = ListedPage("https://docs.test/t", "Only a title")
     page = ListedPage("https://docs.test/p", "Page", [], list(sections))
-    return MapIndex(pack_listing(SiteListing((titled, page), is_full_text=True)))
+    return MapIndex(pack_listing(SiteListing((titled, page), content="texts")))
 
 
 def test_passages_that_hold_most_of_the_question_come_first() -> None:

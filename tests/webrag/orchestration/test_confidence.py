@@ -10,7 +10,6 @@ from webrag.orchestration.confidence import (
     confidence,
     coverage,
     is_list_of_links,
-    lacks_value,
     quality,
     score_of,
 )
@@ -140,28 +139,3 @@ def test_any_places_of_links_can_be_judged(text: str, links: list[tuple[int, int
 )
 def test_a_score_of_some_quality_has_that_quality(profile: Any, value: Any) -> None:
     assert quality(score_of(value, profile), profile) == pytest.approx(value, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("question", "texts", "lacks"),
-    [
-        pytest.param("How far may it lag by default?", ["It may lag."], True, id="no default"),
-        pytest.param("How far may it lag by default?", ["By default 8 rows."], False, id="default"),
-        pytest.param("How far may it lag by default?", ["8 rows at most."], True, id="other value"),
-        pytest.param("How many replicas are there?", ["Replicas follow."], True, id="no value"),
-        pytest.param("How many replicas are there?", ["Three follow."], False, id="value"),
-        pytest.param("How many replicas are there?", [*"abcd", "Three."], False, id="fifth"),
-        pytest.param("How many replicas are there?", [*"abcde", "Three."], True, id="sixth"),
-        pytest.param("Why does a replica lag?", ["It may lag."], False, id="no value asked for"),
-    ],
-)
-def test_value_is_lacking_where_one_is_asked_for_and_no_leading_passage_gives_one(
-    question: str, texts: list[str], lacks: bool
-) -> None:
-    assert lacks_value(question, [build_ranked(0.9, text) for text in texts]) is lacks
-
-
-def test_value_in_adjacent_context_is_none_that_was_found() -> None:
-    adjacent = build_ranked(0.0, "Three follow.", is_locality_expanded=True)
-
-    assert lacks_value("How many replicas are there?", [adjacent])

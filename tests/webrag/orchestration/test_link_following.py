@@ -205,26 +205,6 @@ async def test_page_that_only_links_to_the_topic_does_not_end_the_search(
     assert result.expansion_steps[0].rule != "answered"
 
 
-async def test_page_that_names_a_default_and_does_not_give_it_does_not_end_the_search(
-    lab: Lab, static_site: Any
-) -> None:
-    named = "The limit on how many replicas a leader has by default can be changed."
-    links = (("/limits.html", "Limits", "what a leader may have"),)
-    pages = {
-        "/": html("Replicas of a leader", named, links=links),
-        "/limits.html": html("Limits", "By default a leader has at most 40 replicas."),
-    }
-
-    result = await lab.engine().run(
-        static_site(pages) + "/",
-        "How many replicas does a leader have by default?",
-        research_mode="deep",
-    )
-
-    assert result.expansion_steps[0].rule != "answered"
-    assert "40 replicas" in texts(result)
-
-
 async def test_question_whose_wording_no_passage_meets_is_looked_for_further(
     lab: Lab, manual: Any
 ) -> None:

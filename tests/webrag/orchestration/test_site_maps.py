@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from threading import Event
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from llama_index.postprocessor.webrag.local_scoring import LocalScorer
@@ -16,7 +16,7 @@ from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
 from webrag.embedding.bundled_model import BundledModel
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, MapMark
-from webrag.ingestion.site_maps.listing import ListedPage, Section, SiteListing
+from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing
 from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig, SiteMapConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.site_maps import KnownMap, SiteMaps, rank_maps
@@ -211,9 +211,9 @@ async def test_map_that_a_run_had_no_time_for_is_read_by_the_next_run(
     assert (nothing, len(found)) == ([], 1)
 
 
-def known_map(*pages: ListedPage, is_full_text: bool = True) -> KnownMap:
+def known_map(*pages: ListedPage, content: MapContent = "texts") -> KnownMap:
     mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
-    listing = SiteListing(pages, is_full_text=is_full_text)
+    listing = SiteListing(pages, content=content)
     return KnownMap(
         MapIndex(pack_listing(listing)), MarkedPage("https://docs.test/", 1, 0, (mark,)), mark
     )
@@ -225,7 +225,7 @@ def test_page_of_two_maps_counts_by_the_better_one() -> None:
         "https://docs.test/kiln", "Home", [], [Section("", "A kiln, a cone, a glaze, a pot.")]
     )
     other = ListedPage("https://docs.test/pots", "Pots", [], [])
-    maps = [known_map(each, other, is_full_text=False) for each in (good, poor)]
+    maps = [known_map(each, other, content="names") for each in (good, poor)]
     alone = rank_maps(maps[:1], ["firing a kiln"]).scores[good.url]
 
     assert rank_maps(maps, ["firing a kiln"]).scores[good.url] == alone
@@ -233,12 +233,12 @@ def test_page_of_two_maps_counts_by_the_better_one() -> None:
 
 def test_what_a_map_finds_by_names_alone_counts_half() -> None:
     page = ListedPage("https://docs.test/kiln", "Firing a kiln", [], [])
-    by_names, by_words = (
-        rank_maps([known_map(page, is_full_text=knows)], ["kiln"]).scores[page.url]
-        for knows in (False, True)
+    by_names, by_words, by_texts = (
+        rank_maps([known_map(page, content=content)], ["kiln"]).scores[page.url]
+        for content in get_args(MapContent)
     )
 
-    assert by_names == pytest.approx(by_words / 2)
+    assert by_names * 2 == by_words == by_texts
 
 
 def test_page_whose_text_answers_comes_before_one_that_repeats_the_words(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from webrag.ingestion.site_maps.listing import (
     Listing,
+    MapContent,
     SiteListing,
     list_of,
     plain,
@@ -45,7 +46,7 @@ def read_mkdocs(text: str, root: str) -> SiteListing:
     """
     data = table_of(read_json(text), "content")
     rows = list_of(data.get("docs", data.get("items")), "list of pages")
-    return _sections(root, map(_mkdocs_row, _tables(rows)), is_full_text=True)
+    return _sections(root, map(_mkdocs_row, _tables(rows)), content="texts")
 
 
 def _mkdocs_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -67,7 +68,7 @@ def read_mdbook(text: str, root: str) -> SiteListing:
     found = ((addresses[int(key)], store[key]) for key in keys if int(key) < len(addresses))
     rows = ((href, row) for href, row in found if isinstance(row, dict))
     told = ((href, row.get("title"), row.get("body")) for href, row in rows)
-    return _sections(root, told, is_full_text=True)
+    return _sections(root, told, content="texts")
 
 
 def read_docusaurus(text: str, root: str) -> SiteListing:
@@ -80,7 +81,7 @@ def read_docusaurus(text: str, root: str) -> SiteListing:
     parts = _tables(data if isinstance(data, list) else [data])
     found = (part.get("documents", part.get("searchDocs")) for part in parts)
     rows = itertools.chain.from_iterable(_tables(rows) for rows in found if isinstance(rows, list))
-    return _sections(root, map(_docusaurus_row, rows), is_full_text=True)
+    return _sections(root, map(_docusaurus_row, rows), content="texts")
 
 
 def _docusaurus_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -117,8 +118,7 @@ def read_vitepress(text: str, root: str) -> SiteListing:
         for key, href in addresses.items()
         if isinstance(row := fields.get(key, {}), dict)
     )
-    # It has each word of a section once, in no order: that is no text to be read.
-    return _sections(root, rows)
+    return _sections(root, rows, content="words")
 
 
 def _words_by_entry(index: Any) -> dict[str, list[str]]:
@@ -146,8 +146,8 @@ def read_json_list(text: str, root: str) -> SiteListing:
     else:
         rows = list_of(data, "content")
     tables = list(_tables(rows))
-    is_full_text = any(key.casefold() in _FULL_TEXT_KEYS for row in tables for key in row)
-    return _sections(root, map(_json_row, tables), is_full_text=is_full_text)
+    has_texts = any(key.casefold() in _FULL_TEXT_KEYS for row in tables for key in row)
+    return _sections(root, map(_json_row, tables), content="texts" if has_texts else "names")
 
 
 def _json_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -168,7 +168,7 @@ def read_llms(text: str, root: str) -> SiteListing:
 
 
 def _sections(
-    root: str, rows: Iterable[tuple[Any, Any, Any]], *, is_full_text: bool = False
+    root: str, rows: Iterable[tuple[Any, Any, Any]], *, content: MapContent = "names"
 ) -> SiteListing:
     """Pages of (address, title, text) for each section: the first title of a page is its own."""
     listing = Listing(root)
@@ -184,7 +184,7 @@ def _sections(
     for page in listing.pages():
         if not page.title and page.names:
             page.title = page.names[0]
-    return listing.done(is_full_text=is_full_text)
+    return listing.done(content)
 
 
 def _tables(rows: Iterable[Any]) -> Iterator[Mapping[str, Any]]:

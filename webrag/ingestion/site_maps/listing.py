@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, site_of
@@ -15,6 +15,7 @@ __all__ = [
     "MAX_PAGES",
     "ListedPage",
     "Listing",
+    "MapContent",
     "MapRefusedError",
     "Section",
     "SiteListing",
@@ -24,6 +25,8 @@ __all__ = [
     "table_of",
     "text_of",
 ]
+
+MapContent: TypeAlias = Literal["names", "words", "texts"]
 
 MAX_PAGES: Final = 50_000
 MAX_NAMES: Final = 200
@@ -72,17 +75,13 @@ class SiteListing:
         pages: Each once.
         occurrences: Stems, as Porter's algorithm makes them, to the positions of the pages that
             hold them; for maps that give these in place of texts.
-        is_full_text: The sections are the pages' own text, word after word; some page has one.
+        content: What it has of the pages beside their titles: names, such as headings and
+            summaries; the words that each page holds, in no order; or their own text.
     """
 
     pages: Sequence[ListedPage]
     occurrences: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    is_full_text: bool = False
-
-    @property
-    def knows_words(self) -> bool:
-        """Whether it tells which pages hold a word in their text, not in their names alone."""
-        return bool(self.occurrences) or self.is_full_text
+    content: MapContent = "names"
 
 
 class Listing:
@@ -130,8 +129,11 @@ class Listing:
         """Those collected so far."""
         return self._pages.values()
 
-    def done(self, *, is_full_text: bool = False) -> SiteListing:
+    def done(self, content: MapContent = "names") -> SiteListing:
         """What was collected.
+
+        Args:
+            content: Of the sections, where any page has one.
 
         Raises:
             MapRefusedError: Nothing was.
@@ -140,8 +142,8 @@ class Listing:
         found = tuple(told)
         if not found:
             raise MapRefusedError("it names no page of the site")
-        holds_text = is_full_text and any(page.sections for page in found)
-        return SiteListing(found, is_full_text=holds_text)
+        has_sections = any(page.sections for page in found)
+        return SiteListing(found, content=content if has_sections else "names")
 
     def _at(self, url: str) -> ListedPage | None:
         found = self._pages.get(url)

@@ -55,7 +55,8 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
     known = listing.done().pages
     order = {page.url: at for at, page in enumerate(known)}
     places = [None if page is None else order.get(page.url) for page in pages]
-    return SiteListing(known, _occurrences(table_of(data.get("terms"), "table of terms"), places))
+    occurrences = _occurrences(table_of(data.get("terms"), "table of terms"), places)
+    return SiteListing(known, occurrences, "words" if occurrences else "names")
 
 
 def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:

@@ -322,17 +322,17 @@ def rank_maps(
     changed: dict[str, int] = {}
     for known in maps:
         values = np.array([known.index.scores(query) for query in queries])
-        if scorer is not None and known.index.is_full_text:
+        if scorer is not None and known.index.content == "texts":
             ranked = _reread(known.index, values, queries, scorer)
         else:
             ranked = values.mean(axis=0)
         best = np.argsort(-ranked, kind="stable")[:_OFFERED]
         links += [_link(known, at, queries) for at in best.tolist() if ranked[at] > 0]
-        worth = ranked if known.index.knows_words else ranked * _BY_NAMES
+        worth = ranked * _BY_NAMES if known.index.content == "names" else ranked
         for url, value in _positive(known.index.urls, worth).items():
             scores[url] = max(value, scores.get(url, 0.0))
         changed.update(known.index.changed)
-    knows_texts = scorer is not None and all(known.index.is_full_text for known in maps)
+    knows_texts = scorer is not None and all(known.index.content == "texts" for known in maps)
     return MapPages(links, scores, changed, knows_texts)
 
 

@@ -12,7 +12,6 @@ from webrag.orchestration.confidence import (
     confidence,
     confidence_of,
     is_list_of_links,
-    lacks_value,
     quality,
 )
 from webrag.orchestration.decision import LoopState, compute_signals, decide
@@ -103,8 +102,6 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
 async def _least_confidence(run: ResearchRun, found: float) -> float:
     """Confidence in what is met worst: each wording, and the question without lists of links.
 
-    What speaks of the topic and gives no value is worth a medium one where a value is asked for.
-
     Args:
         run: Ranked before.
         found: Confidence in the whole; given back where nothing worse could change what is done.
@@ -113,8 +110,7 @@ async def _least_confidence(run: ResearchRun, found: float) -> float:
         return found
     lists = await _lists_of_links(run)
     told = found if not lists else _confidence_without(run, lists)
-    by_kind = MEDIUM if lacks_value(run.state.request.query, run.state.merged.chunks) else found
-    return min(found, told, by_kind, _worst_wording_confidence(run))
+    return min(found, told, _worst_wording_confidence(run))
 
 
 def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:

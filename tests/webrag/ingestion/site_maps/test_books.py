@@ -16,7 +16,13 @@ from webrag.ingestion.site_maps.books import (
     read_vitepress,
     vitepress_next,
 )
-from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError, Section, SiteListing
+from webrag.ingestion.site_maps.listing import (
+    ListedPage,
+    MapContent,
+    MapRefusedError,
+    Section,
+    SiteListing,
+)
 
 ROOT = "https://docs.test/en/"
 FIRING = f"{ROOT}guide/firing/"
@@ -159,21 +165,21 @@ VITEPRESS = {
 
 
 @pytest.mark.parametrize(
-    ("found", "is_full_text"),
+    ("found", "content"),
     [
-        (lambda: read_mkdocs(json.dumps({"docs": ROWS}), ROOT), True),
-        (lambda: read_mdbook(json.dumps(mdbook()), ROOT), True),
-        (lambda: read_mkdocs(json.dumps({"docs": [{**ROWS[0], "text": ""}]}), ROOT), False),
-        (lambda: read_json_list('[{"title": "A", "url": "a", "content": "Cone."}]', ROOT), True),
-        (lambda: read_json_list('[{"title": "A", "url": "a", "summary": "Cone."}]', ROOT), False),
-        (lambda: read_vitepress(f"const t='{json.dumps(VITEPRESS)}'", ROOT), False),
-        (lambda: read_llms("[Firing](guide/firing/): Cone five.", ROOT), False),
+        (lambda: read_mkdocs(json.dumps({"docs": ROWS}), ROOT), "texts"),
+        (lambda: read_mdbook(json.dumps(mdbook()), ROOT), "texts"),
+        (lambda: read_mkdocs(json.dumps({"docs": [{**ROWS[0], "text": ""}]}), ROOT), "names"),
+        (lambda: read_json_list('[{"title": "A", "url": "a", "content": "Cone."}]', ROOT), "texts"),
+        (lambda: read_json_list('[{"title": "A", "url": "a", "summary": "Cone."}]', ROOT), "names"),
+        (lambda: read_vitepress(f"const t='{json.dumps(VITEPRESS)}'", ROOT), "words"),
+        (lambda: read_llms("[Firing](guide/firing/): Cone five.", ROOT), "names"),
     ],
 )
 def test_only_texts_in_the_order_of_the_page_are_its_own(
-    found: Callable[[], SiteListing], is_full_text: bool
+    found: Callable[[], SiteListing], content: MapContent
 ) -> None:
-    assert found().is_full_text is is_full_text
+    assert found().content == content
 
 
 def test_half_surrogate_of_a_cut_text_loses_no_map() -> None:

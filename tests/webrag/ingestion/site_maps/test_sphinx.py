@@ -32,6 +32,7 @@ def test_index_names_pages_and_where_stems_occur(text: str) -> None:
     assert [page.url for page in found.pages] == [f"{ROOT}guide/kiln.html", f"{ROOT}index.html"]
     assert found.occurrences == {"cone": [0], "default": [0, 1], "ramp": [0]}
     assert "kiln.heat.fire" in found.pages[0].names
+    assert found.content == "words"
 
 
 def test_headings_and_index_entries_are_names_of_their_page() -> None:

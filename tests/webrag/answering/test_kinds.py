@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.orchestration.question.kinds import answer_kind, is_of_kind
+from webrag.answering.english.kinds import answer_kind, is_of_kind
 
 
 @pytest.mark.parametrize(
