@@ -13,7 +13,7 @@ from webrag.answering.english.support import identifiers
 from webrag.answering.evidence import Evidence, Gathered
 from webrag.answering.models import AnswerCitation, AnswerPart, ExecutionPlan
 from webrag.lexical.analysis import analyze
-from webrag.orchestration.confidence import log_odds
+from webrag.orchestration.confidence import OF_ANOTHER, log_odds
 from webrag.retrieval.quotes import Encode, term_coverage
 
 __all__ = [
@@ -40,8 +40,6 @@ _WITH_WORDINGS: Final = 1.0
 
 # An answer that leaves a part of the question out is one in part, whatever the rest is worth.
 _IN_PART: Final = 0.69
-# What never names what was asked for by its name speaks of something else.
-_OF_ANOTHER: Final = 0.45
 # A number, or a list, in a sentence that speaks of little of what was asked may be another's.
 _BESIDE: Final = 0.79
 _KIND_COVERED: Final = 0.5  # of the weight of the question's terms, the place counted in
@@ -228,7 +226,7 @@ def _by_name(plan: ExecutionPlan, said: Sequence[Said]) -> float:
     names = names_of(plan.revised_query)
     whole = "\n".join(f"{each.place}\n{each.text}" for each in said)
     found = [holds_name(name, whole) for name in names]
-    return 1.0 if any(found) or not found else _OF_ANOTHER
+    return 1.0 if any(found) or not found else OF_ANOTHER
 
 
 def _by_shared_word(plan: ExecutionPlan, gathered: Gathered, said: Sequence[Said]) -> float:
@@ -244,4 +242,4 @@ def _by_shared_word(plan: ExecutionPlan, gathered: Gathered, said: Sequence[Said
         return 1.0
     subject = max(sorted(shared), key=lambda term: gathered.term_idf.get(term, 0.0))
     whole = analyze("\n".join(f"{each.place}\n{each.text}" for each in said))
-    return 1.0 if subject in whole else _OF_ANOTHER
+    return 1.0 if subject in whole else OF_ANOTHER

@@ -7,7 +7,7 @@ from typing import Final
 
 from llama_index.postprocessor.webrag.wordings import wordings_score
 
-from webrag.lexical.analysis import analyze
+from webrag.lexical.analysis import analyze, term_weight
 from webrag.orchestration.models import ConfidenceBand, RankedChunk, ScoreProfile
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "LOCAL",
     "LOW",
     "MEDIUM",
+    "OF_ANOTHER",
     "PROFILES",
     "SIMILARITY",
     "ZEROENTROPY",
@@ -57,6 +58,9 @@ _NEUTRAL_COVERAGE: Final = 0.7
 # The passages a reader looks at first; the measurements looked at as many.
 _PASSAGES: Final = 5
 
+# What never names what was asked for by its name speaks of something else.
+OF_ANOTHER: Final = 0.45
+
 _EDGE: Final = 1e-3
 
 _BELOW_HIGH: Final = HIGH - 0.01
@@ -73,7 +77,8 @@ def confidence(
     """Probability-like number in [0, 1] that the evidence answers the question.
 
     It grows with the best score, read on the scale of its scorer, and with the share of the
-    question's weighted terms that the best five passages cover together. 0.0 without evidence.
+    question's weighted terms that the best five passages cover together. 0.0 without evidence, and
+    at most 0.45 where the question names identifiers and these passages hold none of them.
 
     Args:
         chunks: Best first; adjacent context is ignored.
@@ -88,7 +93,10 @@ def confidence(
         return 0.0
     found = _terms(map(_passage, matched))
     covered = wordings_score([_share(weights, found) for weights in (term_idf, *wordings)])
-    return confidence_of(quality(top_score, profile), covered, with_wordings=bool(wordings))
+    names = {term for weights in (term_idf, *wordings) for term in weights if term_weight(term) > 1}
+    most = OF_ANOTHER if names and names.isdisjoint(found) else 1.0
+    told = confidence_of(quality(top_score, profile), covered, with_wordings=bool(wordings))
+    return min(told, most)
 
 
 def confidence_of(best_quality: float, covered: float, *, with_wordings: bool = False) -> float:

@@ -77,6 +77,30 @@ def test_covering_the_question_raises_confidence() -> None:
     assert confident(0.6, "replica lag limit") > confident(0.6, "something else")
 
 
+@pytest.mark.parametrize(
+    ("idf", "wording", "name"),
+    [
+        pytest.param({"=replica_lag": 2.0, "replica": 2.0}, {}, "low", id="not held"),
+        pytest.param({"=lag_limit": 2.0, "replica": 2.0}, {}, "high", id="held"),
+        pytest.param({"=lag_limit": 2.0, "=replica_lag": 2.0}, {}, "high", id="one of two held"),
+        pytest.param({"=replica_lag": 2.0}, {"=lag_limit": 2.0}, "high", id="held by a wording"),
+        pytest.param({"replica": 2.0}, {}, "high", id="no identifier"),
+    ],
+)
+def test_evidence_that_never_names_the_identifier_asked_for_is_of_something_else(
+    idf: dict[str, float], wording: dict[str, float], name: str
+) -> None:
+    found = confidence(
+        [build_ranked(0.99, "The `lag_limit` of a replica is 8.")],
+        top_score=0.99,
+        term_idf=idf,
+        wordings=[wording] if wording else [],
+        profile=PROFILE,
+    )
+
+    assert band(found) == name
+
+
 def test_good_covering_evidence_is_high() -> None:
     assert band(confident(0.7, "the limit of replica lag")) == "high"
 

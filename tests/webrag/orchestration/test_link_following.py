@@ -205,6 +205,21 @@ async def test_page_that_only_links_to_the_topic_does_not_end_the_search(
     assert result.expansion_steps[0].rule != "answered"
 
 
+async def test_default_of_an_identifier_that_no_page_holds_is_not_answered_by_another_default(
+    lab: Lab, static_site: Any
+) -> None:
+    said = "The default value of the replica limit is 40, unless another default is configured."
+    site = static_site({"/": html("Replica limit", said)})
+
+    known, unknown = [
+        await lab.engine().run(site + "/", f"What is the default value of {name}?")
+        for name in ("the replica limit", "REPLICA_LIMIT")
+    ]
+
+    assert known.confidence_band == "high"
+    assert unknown.confidence_band == "low"
+
+
 async def test_question_whose_wording_no_passage_meets_is_looked_for_further(
     lab: Lab, manual: Any
 ) -> None:
