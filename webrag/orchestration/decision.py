@@ -179,7 +179,7 @@ def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: Loo
     if rule.name == "default" and not state.open_actions and state.links_ended:
         return f"Nothing is left to try: {state.links_ended}."
     if action == "stop":
-        ended = state.links_ended if rule.name == "diminishing_returns" else ""
+        ended = state.links_ended if rule.name in ("default", "diminishing_returns") else ""
         return f"{reason}: {ended}." if ended else f"{reason}."
     if action != rule.actions[0] and action != "expand_breadth":
         return f"{reason}: {_LABELS[action]}, as {_LABELS[rule.actions[0]]} has nothing left."

@@ -286,3 +286,14 @@ def test_reason_says_why_nothing_is_left_to_try() -> None:
     decision = decide(signals(), spent)
 
     assert decision.reason == "Nothing is left to try: the page budget is used up."
+
+
+def test_reason_says_why_no_link_is_followed_where_another_way_is_open_and_not_wanted() -> None:
+    spent = state(
+        open_actions=frozenset({"expand_recall"}), links_ended="the page budget is used up"
+    )
+
+    decision = decide(signals(), spent)
+
+    assert decision.rule == "default"
+    assert decision.reason == "No rule asks for more: the page budget is used up."
