@@ -93,10 +93,17 @@ def confidence(
         return 0.0
     found = _terms(map(_passage, matched))
     covered = wordings_score([_share(weights, found) for weights in (term_idf, *wordings)])
-    names = {term for weights in (term_idf, *wordings) for term in weights if term_weight(term) > 1}
-    most = OF_ANOTHER if names and names.isdisjoint(found) else 1.0
     told = confidence_of(quality(top_score, profile), covered, with_wordings=bool(wordings))
-    return min(told, most)
+    # A wording may guess names, right ones and wrong ones: they help, and are not asked for.
+    asks_by_name = any(map(_is_name, term_idf))
+    is_named = any(
+        _is_name(term) and term in found for weights in (term_idf, *wordings) for term in weights
+    )
+    return min(told, OF_ANOTHER) if asks_by_name and not is_named else told
+
+
+def _is_name(term: str) -> bool:
+    return term_weight(term) > 1
 
 
 def confidence_of(best_quality: float, covered: float, *, with_wordings: bool = False) -> float:

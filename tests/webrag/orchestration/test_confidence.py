@@ -85,6 +85,7 @@ def test_covering_the_question_raises_confidence() -> None:
         pytest.param({"=lag_limit": 2.0, "=replica_lag": 2.0}, {}, "high", id="one of two held"),
         pytest.param({"=replica_lag": 2.0}, {"=lag_limit": 2.0}, "high", id="held by a wording"),
         pytest.param({"replica": 2.0}, {}, "high", id="no identifier"),
+        pytest.param({"replica": 2.0}, {"=max_lag": 2.0}, "high", id="guessed by a wording"),
     ],
 )
 def test_evidence_that_never_names_the_identifier_asked_for_is_of_something_else(
