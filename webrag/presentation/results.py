@@ -59,6 +59,8 @@ class ResultQuotation(_Frozen):
 
     Attributes:
         link: Address that opens the page at it.
+        columns: Header of the table in whose body it stands; None elsewhere.
+        lead: What stands above it and names its subject, such as the term of a definition.
         place: File and line, such as `docs/guide.md:42`; None for a page of the web.
         as_of: The page's text at this moment is quoted; None for the one it has.
     """
@@ -67,6 +69,8 @@ class ResultQuotation(_Frozen):
     char_start: int
     char_end: int
     link: str
+    columns: str | None = None
+    lead: str | None = None
     place: str | None = None
     as_of: datetime | None = None
 
@@ -254,12 +258,12 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
     best, *others = passages
     lines = [*as_of_note(result.as_of), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
     lines += _quoted(best, _BEST_LINES)
-    lines += [f"    — {_name(best)}", f"    {_link(best)}"]
+    lines += [f"    {line}" for line in (*_stands_in(best), f"— {_name(best)}", _link(best))]
     if others:
         lines += ["", "Further passages:"]
     for number, block in enumerate(others, 2):
         lines += ["", f"{number}. {_name(block)}", f"   {_link(block)}"]
-        lines += [f"   {line}" for line in _quoted(block, _OTHER_LINES)]
+        lines += [f"   {line}" for line in (*_quoted(block, _OTHER_LINES), *_stands_in(block))]
     return "\n".join([*lines, *_rest(result, passages), *_notes(result)])
 
 
@@ -277,6 +281,17 @@ def _quoted(block: EvidenceBlock, most_lines: int) -> list[str]:
     if len(shown) < len(lines):
         shown[-1] = f"{shown[-1]} ..."
     return _in_marks(shown) if block.citation else shown
+
+
+def _stands_in(block: EvidenceBlock) -> list[str]:
+    """The header of the table a quotation is a row of, and the term it defines."""
+    if block.addresses_reader or not block.quotes:
+        return []
+    quote = block.quotes[0]
+    told = {"Columns": quote.columns, "Below": quote.lead}
+    return [
+        f"{name}: {one_line(text, max_chars=_NAME_CHARS)}" for name, text in told.items() if text
+    ]
 
 
 def _in_marks(lines: list[str]) -> list[str]:
@@ -386,6 +401,8 @@ def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> Resul
                 char_start=quote.citation.char_start,
                 char_end=quote.citation.char_end,
                 link=quote.citation.link,
+                columns=quote.columns,
+                lead=quote.lead,
                 place=quote.citation.place,
                 as_of=quote.citation.as_of,
             )

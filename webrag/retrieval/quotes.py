@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webrag.ingestion.sentences import sentence_ends
-from webrag.lexical.analysis import analyze, query_terms
+from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.retrieval.markup import Block, read_blocks
 
 __all__ = [
@@ -66,17 +66,19 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question's terms by their place in it, and the weight of each."""
+    """A question's terms by their place in it, the weight of each, and which are identifiers."""
 
     places: Mapping[str, int]
     weights: Sequence[float]
     total: float
+    names: frozenset[int]
 
     @classmethod
     def of(cls, query: str, term_idf: Mapping[str, float]) -> "_Question":
         terms = query_terms(query)
         weights = [max(0.0, term_idf.get(term, 1.0)) for term in terms]
-        return cls({term: place for place, term in enumerate(terms)}, weights, sum(weights))
+        names = frozenset(place for place, term in enumerate(terms) if term_weight(term) > 1)
+        return cls({term: place for place, term in enumerate(terms)}, weights, sum(weights), names)
 
     def held(self, text: str) -> frozenset[int]:
         """Places of the terms that a text holds."""
@@ -149,6 +151,10 @@ _FOCUS_GAIN: Final = 0.1
 # among the first three quotations, at .1 63; without wordings it is 32 and 35 of 56.
 _WORDINGS_FOCUS_GAIN: Final = 0.2
 _LEAD_SHARE: Final = 0.5  # what a term in the lead counts, of one in the quotation
+# A definition of the identifier asked for says more of it than a sentence that mentions it. Of 56
+# questions for an option or variable of four manuals .49 of the definitions were quoted without
+# it, .69 at .3, .84 at .6, .86 at 1; on 72 other questions nothing changes.
+_DEFINED_GAIN: Final = 0.6
 _FIRST_QUESTION: Final = 2.0  # weight of the question itself, of its other wordings each 1
 # What a quotation loses that means the same as a better one, so that the few that are shown hold
 # more: at 0 it is 67 of 80 answers that are among the first three, at .1 68, .2 71, .4 69.
@@ -337,8 +343,11 @@ class _Judge:
             own = question.held(text)
             covered += weight * question.coverage(own)
             if lead:
-                named = question.held(self._text[slice(*lead)]) - own
-                covered += weight * _LEAD_SHARE * question.coverage(named)
+                above = question.held(self._text[slice(*lead)])
+                defines = bool(above & question.names) and _is_label(self._text, lead)
+                share = 1.0 if defines else _LEAD_SHARE
+                covered += weight * share * question.coverage(above - own)
+                covered += weight * _DEFINED_GAIN * defines
         return float(covered)
 
     def _meant(

@@ -23,6 +23,7 @@ from webrag.presentation.results import (
 from webrag.retrieval.filters import SearchFilters
 
 MakeResult = Callable[..., OrchestrationResult]
+MakeChunk = Callable[..., RankedChunk]
 
 COMMAND_LINE = Path(__file__).parents[3] / "docs/reference/command-line.md"
 
@@ -49,6 +50,23 @@ def test_best_quotation_comes_first_with_its_link_and_the_confidence_in_words(
     best = max(chunks, key=lambda item: item.reranked_score)
     link = next(line.strip() for line in lines if "://" in line)
     assert link.startswith(best.chunk.source_url)
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "line"),
+    [
+        ("--jobs  \nRun so many recipes at once.\n", "What does --jobs do?", "    Below: --jobs"),
+        (
+            "| Name | Default |\n|---|---|\n| port | 5432 |\n",
+            "default of port",
+            "    Columns: Name | Default",
+        ),
+    ],
+)
+def test_what_names_the_subject_of_a_quotation_is_shown_below_it(
+    make_result: MakeResult, make_chunk: MakeChunk, text: str, query: str, line: str
+) -> None:
+    assert line in shown(make_result(make_chunk(text, text), query=query)).splitlines()
 
 
 def test_result_fits_a_screen_and_tells_where_the_rest_is(

@@ -71,6 +71,15 @@ def test_a_listing_is_as_good_as_the_sentence_beside_it() -> None:
     assert "cargo test -- --test-threads=1" in found
 
 
+def test_the_definition_of_an_option_comes_before_sentences_that_name_it() -> None:
+    text = (
+        "--keep-going  \nGo on after an error.\n\n"
+        "--stop  \nEnd at once. Wins over --keep-going, whatever --keep-going does."
+    )
+
+    assert quoted(text, "What does --keep-going do?")[0] == "Go on after an error."
+
+
 @pytest.mark.parametrize("text", ["# Ports", "# Ports\n\n## Ports below 1024\n", "Ports\n=====\n"])
 def test_a_heading_is_never_quoted(text: str) -> None:
     assert quoted(text, "ports") == []
