@@ -86,7 +86,7 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
         "order of A": order,
         "confidence of the passages": passages,
         "reflection": reflection,
-        "confidence of the answer": answer,
+        "confidence of the answer, rounded down to two decimals": answer,
     }
 
     assert {step: shown[step] for step in computed} == {

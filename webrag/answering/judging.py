@@ -34,6 +34,7 @@ from webrag.answering.models import (
 )
 from webrag.answering.prompts import one_line, reflection_messages
 from webrag.errors import ProviderError
+from webrag.orchestration.confidence import in_hundredths
 from webrag.retrieval.quotes import term_coverage
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def answer_confidence(
     has_conflict: bool = False,
     ceiling: float = 1.0,
 ) -> float:
-    """How far an answer may be trusted, [0, 1]; 0 without citations.
+    """How far an answer may be trusted, [0, 1] with two decimals; 0 without citations.
 
     Args:
         retrieval: Confidence that the passages hold the answer; for quotations, that they do.
@@ -204,7 +205,7 @@ def answer_confidence(
         value = min(value, _GIVEN_UP)
     if has_conflict:
         value = min(value, _CONFLICT)
-    return min(max(value, 0.0), ceiling)
+    return in_hundredths(min(max(value, 0.0), ceiling))
 
 
 def has_low_coverage(coverage: float) -> bool:

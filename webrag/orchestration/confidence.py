@@ -24,6 +24,7 @@ __all__ = [
     "confidence",
     "confidence_of",
     "coverage",
+    "in_hundredths",
     "is_list_of_links",
     "log_odds",
     "profile_for",
@@ -63,6 +64,8 @@ OF_ANOTHER: Final = 0.45
 
 _EDGE: Final = 1e-3
 
+_FLOAT_ERROR: Final = 1e-9  # .29 * 100 lies a little below 29
+
 _BELOW_HIGH: Final = HIGH - 0.01
 
 
@@ -76,9 +79,10 @@ def confidence(
 ) -> float:
     """Probability-like number in [0, 1] that the evidence answers the question.
 
-    It grows with the best score, read on the scale of its scorer, and with the share of the
-    question's weighted terms that the best five passages cover together. 0.0 without evidence, and
-    at most 0.45 where the question names identifiers and these passages hold none of them.
+    It has two decimals, so that its band is that of the number people see. It grows with the best
+    score, read on the scale of its scorer, and with the share of the question's weighted terms that
+    the best five passages cover together. 0.0 without evidence, and at most 0.45 where the question
+    names identifiers and these passages hold none of them.
 
     Args:
         chunks: Best first; adjacent context is ignored.
@@ -99,7 +103,7 @@ def confidence(
     is_named = any(
         _is_name(term) and term in found for weights in (term_idf, *wordings) for term in weights
     )
-    return min(told, OF_ANOTHER) if asks_by_name and not is_named else told
+    return min(told, OF_ANOTHER) if asks_by_name and not is_named else in_hundredths(told)
 
 
 def _is_name(term: str) -> bool:
@@ -195,6 +199,11 @@ def band(value: float) -> ConfidenceBand:
     if value >= MEDIUM:
         return "medium"
     return "low" if value >= LOW else "none"
+
+
+def in_hundredths(value: float) -> float:
+    """A confidence rounded down to two decimals, so that the number people see is in its band."""
+    return math.floor(value * 100 + _FLOAT_ERROR) / 100
 
 
 def log_odds(probability: float) -> float:

@@ -43,6 +43,12 @@ def test_confidence_weighs_passages_and_judgement() -> None:
     assert answer_confidence(1.0, 0.5, KEPT) == pytest.approx(0.8)
 
 
+def test_confidence_of_an_answer_is_the_number_that_is_shown() -> None:
+    found = answer_confidence(0.7777, 0.3333, KEPT)
+
+    assert found == float(f"{found:.2f}")
+
+
 def test_answer_without_citations_has_no_confidence() -> None:
     assert answer_confidence(1.0, 1.0, CitationTally()) == 0.0
 

@@ -106,6 +106,13 @@ def test_good_covering_evidence_is_high() -> None:
     assert band(confident(0.7, "the limit of replica lag")) == "high"
 
 
+@given(st.floats(0, 1))
+def test_confidence_is_the_number_that_is_shown(score: float) -> None:
+    found = confident(score, "replica")
+
+    assert found == float(f"{found:.2f}")
+
+
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_confidence_grows_with_the_score(left: Any, right: Any) -> None:
     low, high = sorted((left, right))

@@ -211,6 +211,20 @@ def test_brief_drops_the_trace_before_evidence(
     assert "[Expansion trace omitted — 2 iterations, see stats above]" in text
 
 
+def test_trace_that_is_left_out_is_told_whatever_else_is_named(
+    deep_result: OrchestrationResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    weaker = [make_chunk(page, page, url=f"https://e.org/{page}", score=0.2) for page in "abcdef"]
+    result = deep_result.model_copy(update={"chunks": (*deep_result.chunks, *weaker)})
+    config = BriefConfig(full_context_threshold=0)
+    whole = count_tokens(format_brief(result, config, count_tokens=count_tokens))
+
+    for spared in range(1, 200, 3):
+        small = config.model_copy(update={"token_budget": whole - spared})
+        text = format_brief(result, small, count_tokens=count_tokens)
+        assert "\n[EXPANSION TRACE]\n" in text or "[Expansion trace omitted" in text
+
+
 def test_brief_too_small_for_anything_names_the_setting(
     deep_result: OrchestrationResult, count_tokens: Counter
 ) -> None:

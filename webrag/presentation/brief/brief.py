@@ -28,6 +28,7 @@ from webrag.presentation.brief.sections import (
     stats,
 )
 from webrag.presentation.brief.trace import expansion_trace
+from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import one_line
 from webrag.retrieval.quotes import Encode
 
@@ -168,10 +169,10 @@ class _Layout:
         shown, left = len(self.blocks), self.candidates - len(self.blocks)
         if left <= 0:
             return ""
-        counted = f"... (showing {shown} of {self.candidates} chunks — remaining {left}"
+        start = f"... (showing {shown} of {self.candidates} chunks — remaining {left}"
         if shown < self.relevant:
-            return f"{counted} omitted due to response budget)"
-        return f"{counted} are less relevant)"
+            return f"{start} omitted due to response budget)"
+        return f"{start} are less relevant)"
 
     def _nothing_found(self) -> str:
         result = self.result
@@ -304,8 +305,8 @@ def _with_extras(layout: _Layout, count_tokens: TokenCounter) -> _Layout:
     trace = expansion_trace(layout.result, detail=layout.config.detail)
     if trace:
         wider = replace(layout, trace=trace)
-        steps = layout.result.total_iterations
-        note = f"[Expansion trace omitted — {steps} iterations, see stats above]"
+        steps = counted(layout.result.total_iterations, "iteration")
+        note = f"[Expansion trace omitted — {steps}, see stats above]"
         fits = count_tokens(wider.text) <= budget
         layout = wider if fits else replace(layout, omitted=(*layout.omitted, note))
     images = tuple(image_lines(layout.blocks, layout.result.chunks))
@@ -325,10 +326,10 @@ def _reduced(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
             layout = replace(layout, images=())
         elif layout.trace:
             layout = replace(layout, trace="")
-        elif layout.omitted:
-            layout = replace(layout, omitted=())
         elif layout.unseen:
             layout = replace(layout, unseen=layout.unseen[:-1])
+        elif layout.omitted:
+            layout = replace(layout, omitted=())
         elif layout.blocks:
             layout = replace(layout, blocks=layout.blocks[:-1])
         else:
