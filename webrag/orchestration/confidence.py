@@ -103,7 +103,7 @@ def confidence(
     is_named = any(
         _is_name(term) and term in found for weights in (term_idf, *wordings) for term in weights
     )
-    return min(told, OF_ANOTHER) if asks_by_name and not is_named else in_hundredths(told)
+    return in_hundredths(min(told, OF_ANOTHER) if asks_by_name and not is_named else told)
 
 
 def _is_name(term: str) -> bool:

@@ -106,9 +106,9 @@ def test_good_covering_evidence_is_high() -> None:
     assert band(confident(0.7, "the limit of replica lag")) == "high"
 
 
-@given(st.floats(0, 1))
-def test_confidence_is_the_number_that_is_shown(score: float) -> None:
-    found = confident(score, "replica")
+@given(st.floats(0, 1), st.sampled_from([IDF, {"=--keep-going": 1.0}]))
+def test_confidence_is_the_number_that_is_shown(score: float, idf: Any) -> None:
+    found = confident(score, "replica", idf=idf)
 
     assert found == float(f"{found:.2f}")
 
