@@ -18,8 +18,6 @@ from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
-__all__ = ["SEEN", "ReplayAcquirer", "ReplayCorpus", "ReplaySearcher"]
-
 SEEN: ContextVar[dict[str, int]] = ContextVar("seen")
 """Pages the current run has fetched, with their distance from its first one."""
 

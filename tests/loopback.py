@@ -11,8 +11,6 @@ from typing import Any
 
 from typing_extensions import override
 
-__all__ = ["QuietHandler", "serving"]
-
 _JSON = {"Content-Type": "application/json"}
 
 

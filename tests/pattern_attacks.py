@@ -24,17 +24,6 @@ with warnings.catch_warnings():
     from regexploit.ast.sre import SreOpParser
     from regexploit.redos import find
 
-__all__ = [
-    "PACKAGES",
-    "TooSlow",
-    "Use",
-    "all_uses",
-    "is_plainly_linear",
-    "slow_attack",
-    "static_findings",
-    "stopped_after",
-]
-
 PACKAGES = (
     "webrag",
     "llama_index.node_parser.webrag",

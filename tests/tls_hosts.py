@@ -12,8 +12,6 @@ from typing_extensions import override
 
 from tests.loopback import QuietHandler, serving
 
-__all__ = ["Asked", "TlsHosts", "tls_hosts"]
-
 Reply = tuple[int, Mapping[str, str], str]
 
 

@@ -8,23 +8,6 @@ from typing import Any, SupportsIndex
 
 from webrag.errors import InputError
 
-__all__ = [
-    "FORGOTTEN_UNASKED",
-    "LEAST_MAX_TOKENS",
-    "LEAST_READ_TOKENS",
-    "MAX_WORDINGS",
-    "MAX_WORDING_CHARS",
-    "check_choice",
-    "check_text",
-    "checked_count",
-    "checked_moment",
-    "checked_seconds",
-    "checked_wordings",
-    "moment_before",
-    "shown_moment",
-    "shown_value",
-]
-
 LEAST_MAX_TOKENS = 500
 """Less holds no evidence beside what every brief says."""
 

@@ -10,17 +10,6 @@ from functools import partial
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = [
-    "LoopThread",
-    "Threads",
-    "all_of",
-    "ended",
-    "in_background",
-    "loop_factory",
-    "run_in_loop",
-    "settled",
-    "within",
-]
 T = TypeVar("T")
 
 

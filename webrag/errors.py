@@ -21,24 +21,6 @@ from typing import Literal
 
 from webrag.redaction import redacted_message
 
-__all__ = [
-    "AccessDeniedError",
-    "ConfigurationError",
-    "DatabaseUnavailableError",
-    "DeadlineError",
-    "FetchError",
-    "GuardrailsViolationError",
-    "InputError",
-    "PageGoneError",
-    "ProviderError",
-    "RefusedAddressError",
-    "RobotsDisallowedError",
-    "SourceUnavailableError",
-    "StorageError",
-    "UnusablePageError",
-    "WebRAGError",
-]
-
 
 class WebRAGError(Exception):
     """Base of every error below; catch it to handle anything WebRAG reports.

@@ -50,19 +50,6 @@ if TYPE_CHECKING:
     # WebRAG has the parts when it calls; forgetting a page needs none of what they import.
     from webrag.wiring.assembly import Parts
 
-__all__ = [
-    "Progress",
-    "check",
-    "clear",
-    "collections",
-    "drop_collection",
-    "enqueue_reindex",
-    "export_pages",
-    "forget",
-    "import_pages",
-    "reindex",
-]
-
 Progress = Callable[[int, int], None]
 """Told what is done, and of how many."""
 

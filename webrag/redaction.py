@@ -18,18 +18,6 @@ from urllib.parse import quote
 
 from typing_extensions import override
 
-__all__ = [
-    "HIDDEN",
-    "RedactingFormatter",
-    "RedactingStream",
-    "Redactor",
-    "redacted",
-    "redacted_failure",
-    "redacted_message",
-    "remember_secrets",
-    "safe_cause",
-]
-
 HIDDEN: Final = "***"
 
 # Below it a word of the language would be hidden everywhere.

@@ -11,8 +11,6 @@ from typing import Any
 
 from typing_extensions import override
 
-__all__ = ["serve_static_site"]
-
 
 class _QuietHandler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

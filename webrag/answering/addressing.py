@@ -8,8 +8,6 @@ from typing import Final
 from webrag.answering.orders import gives_orders
 from webrag.ingestion.characters import bare
 
-__all__ = ["addresses_reader"]
-
 # Letters of other alphabets that look like Latin ones; mapped within words that hold both.
 _LOOKALIKES: Final = str.maketrans(
     "\u0430\u0441\u0435\u0456\u0458\u043e\u0440\u0455\u0445\u0443\u04bb\u0501\u051b\u03b1\u03b5"

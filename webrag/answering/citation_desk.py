@@ -12,8 +12,6 @@ from webrag.answering.models import AnswerCitation, AnswerPart, CitationTally, P
 from webrag.answering.prompts import one_line
 from webrag.retrieval.citations import extract_citation, finest_quote
 
-__all__ = ["CitationDesk", "Proposal", "locate"]
-
 _MIN_QUOTE_CHARS: Final = 8  # shorter ones stand anywhere
 _MAX_QUOTE_CHARS: Final = 600
 _MAX_SENTENCE_CHARS: Final = 800

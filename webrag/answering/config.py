@@ -2,8 +2,6 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["AnswerConfig"]
-
 
 class AnswerConfig(BaseModel):
     """Numbers that steer the answer manager; docs/scoring.md explains each.

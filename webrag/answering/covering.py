@@ -16,19 +16,6 @@ from webrag.lexical.analysis import analyze
 from webrag.orchestration.confidence import OF_ANOTHER, log_odds
 from webrag.retrieval.quotes import Encode, term_coverage
 
-__all__ = [
-    "NOTHING_SAID",
-    "Covering",
-    "Said",
-    "covering",
-    "holds_name",
-    "names_of",
-    "needs_of",
-    "place_of",
-    "said_in",
-    "wanted_kind",
-]
-
 # Fitted on 72 questions over four sites, each site judged by the others, with and without other
 # wordings; the same questions with the pages that answer them left out count a fifth.
 # `webrag eval --ask` prints what becomes of it.

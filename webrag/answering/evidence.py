@@ -24,16 +24,6 @@ from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
-__all__ = [
-    "Candidates",
-    "Evidence",
-    "EvidenceFinder",
-    "Gathered",
-    "NamedPages",
-    "boosted",
-    "freshness",
-]
-
 
 def freshness(published_at: datetime | None, *, window_years: int, now: datetime) -> float:
     """How recent a page is, from 1.0 now to 0.0 at the end of the window; 0.0 without a date.

@@ -26,8 +26,6 @@ from webrag.retrieval.quotes import (
     term_coverage,
 )
 
-__all__ = ["Excerpt", "choose_excerpts", "closest", "said_by"]
-
 Span = tuple[int, int]
 
 _PASSAGES: Final = 6

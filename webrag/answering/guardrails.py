@@ -11,19 +11,6 @@ from webrag.argument_checks import shown_value
 from webrag.errors import GuardrailsViolationError, InputError
 from webrag.orchestration.models import MAX_QUESTION_CHARS
 
-__all__ = [
-    "DEFAULT_GUARDRAILS",
-    "Checked",
-    "EvidenceGuard",
-    "Guardrail",
-    "InputGuard",
-    "SecretGuard",
-    "Stage",
-    "SupportGuard",
-    "check_stage",
-    "with_defaults",
-]
-
 Stage = Literal["input", "retrieval", "output"]
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 

@@ -40,27 +40,6 @@ from webrag.retrieval.quotes import term_coverage
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
 
-__all__ = [
-    "HIGH",
-    "LOW",
-    "LOW_COVERAGE",
-    "MEDIUM",
-    "ORIGINAL_WEIGHT",
-    "REVISED_WEIGHT",
-    "Band",
-    "Reflector",
-    "TextEncoder",
-    "TextSimilarity",
-    "answer_confidence",
-    "band_of",
-    "diagnoses",
-    "has_low_coverage",
-    "is_no_answer",
-    "reflect_by_rules",
-    "weighted",
-    "with_missing",
-    "without_answer",
-]
 # Internal on purpose: a threshold that can be set can be set until an answer looks certain.
 HIGH: Final = 0.80
 

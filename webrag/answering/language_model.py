@@ -13,17 +13,6 @@ from webrag.redaction import RedactingStream, redacted, remember_secrets, safe_c
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM, ChatMessage
 
-__all__ = [
-    "Judgement",
-    "SentenceReader",
-    "WrittenSentence",
-    "as_clause",
-    "ask",
-    "parse_judgement",
-    "stream",
-    "with_temperature",
-]
-
 
 def as_clause(error: ProviderError) -> str:
     """An error's sentence, to go on a sentence with."""

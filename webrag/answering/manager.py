@@ -45,23 +45,6 @@ from webrag.corpus.models import CorpusStatus
 from webrag.errors import GuardrailsViolationError
 from webrag.orchestration.models import ProgressCallback
 
-__all__ = [
-    "Manager",
-    "PageCounter",
-    "PageReader",
-    "PageScope",
-    "PastReader",
-    "Run",
-    "StepTracer",
-    "Tracer",
-    "answer_text",
-    "incoherent_reply",
-    "incoherent_result",
-    "part_text",
-    "side_by_side",
-    "stopped_result",
-    "traced_step",
-]
 _INCOHERENT = (
     "Sorry, I cannot make out what is asked, so nothing was searched. {reason} Please put it in"
     " a few words that name what you want to know."

@@ -10,26 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.models import CitationSpan
 
-__all__ = [
-    "AnswerCitation",
-    "AnswerEvent",
-    "AnswerPart",
-    "AnswerRequest",
-    "CitationTally",
-    "Conflict",
-    "Diagnosis",
-    "EventListener",
-    "ExecutionPlan",
-    "FinalReason",
-    "ManagerResult",
-    "ManagerState",
-    "PartKind",
-    "Reflection",
-    "RetrieveStep",
-    "SynthesisMethod",
-    "YearMode",
-]
-
 ManagerState = Literal["execute_plan", "success", "fail"]
 YearMode = Literal["explicit", "none"]
 PartKind = Literal["prose", "list", "code", "table"]

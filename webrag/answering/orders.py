@@ -12,8 +12,6 @@ from typing import Final
 
 from webrag.ingestion.characters import bare
 
-__all__ = ["gives_orders"]
-
 _SENTENCE: Final = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\n\u3002\uff01\uff1f]?")
 _FEW: Final = r"(?:[\w'-]+ ){0,3}?"
 

@@ -20,7 +20,6 @@ from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.request import check_no_research
 from webrag.retrieval.filters import SearchFilters
 
-__all__ = ["Planner", "answer_request", "revised"]
 _GREETING: Final = re.compile(
     r"^(?:(?:hi|hello|hey|dear|good\s+(?:morning|afternoon|evening))\b(?:\s+(?:all|there|everyone"
     r"|team|folks))?[\s,.!:-]+)+",

@@ -8,8 +8,6 @@ from webrag.answering.english.screening import is_instruction
 from webrag.answering.evidence import Evidence
 from webrag.answering.models import AnswerPart, ExecutionPlan
 
-__all__ = ["evidence_text", "one_line", "reflection_messages", "synthesis_messages"]
-
 _WHOLE_PASSAGES: Final = 3  # the others are shown by their best part
 _MAX_PASSAGE_CHARS: Final = 6_000
 _WRITER: Final = """You answer questions from numbered passages of web pages, and from nothing else.

@@ -7,8 +7,6 @@ from typing import Final
 from webrag.answering.evidence import Evidence, Gathered
 from webrag.retrieval.quotes import quotable_units, term_coverage
 
-__all__ = ["Unit", "read_units"]
-
 _PASSAGE_WEIGHT: Final = 2.0
 _PASSAGES: Final = 6
 _LABEL_WORDS: Final = 5

@@ -23,12 +23,6 @@ from webrag.retrieval.quotes import Encode
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
 
-__all__ = [
-    "Draft",
-    "ExtractiveSynthesizer",
-    "LanguageModelSynthesizer",
-    "Synthesizer",
-]
 _log = logging.getLogger(__name__)
 
 _LLM_SENTENCES = 8

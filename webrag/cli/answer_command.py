@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from webrag.presentation.results import ResultDocument
     from webrag.settings import Settings
 
-__all__ = ["Shown", "answer_command", "presented", "print_result", "search_command"]
-
 _INTENTS = click.Choice(["factual", "comparison", "how_to", "exploratory"])
 _mode_option = click.option(
     "--mode",

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from webrag.answering.models import AnswerEvent, ManagerResult
     from webrag.settings import Settings
 
-__all__ = ["ask_command"]
-
 
 @with_settings
 @click.command("ask", short_help="Answer a question in sentences, each with citations.")

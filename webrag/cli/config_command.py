@@ -10,8 +10,6 @@ from webrag.cli.output import print_columns, print_json
 if TYPE_CHECKING:
     from webrag.settings import Settings
 
-__all__ = ["config_command"]
-
 
 @with_settings
 @click.command("config", short_help="Show the settings in effect.")

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from webrag.jobs.models import Job
     from webrag.settings import Settings
 
-__all__ = [
-    "doctor_command",
-    "drop_command",
-    "export_command",
-    "forget_command",
-    "import_command",
-    "reindex_command",
-    "status_command",
-]
-
 
 @with_settings
 @click.command("status", short_help="Show what is stored.")

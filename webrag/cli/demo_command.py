@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from webrag.presentation.brief.models import EvidenceBlock
     from webrag.settings import Settings
 
-__all__ = ["demo_command"]
-
 COLLECTION = "webrag_demo"
 _LONGEST_DEMO_S = 120.0
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from webrag.evaluation.runs import RunRecord
     from webrag.settings import Settings
 
-__all__ = ["compare_command", "eval_command"]
 _EXAMPLE = """\b
 A line of QUESTIONS, for the folder handbook below --site-root:
 {"id": "q1", "site": "handbook", "query": "Who approves travel?",

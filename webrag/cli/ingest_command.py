@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from webrag.jobs.models import Job
     from webrag.settings import Settings
 
-__all__ = ["crawl_options", "given_crawl_options", "ingest_command"]
-
 _CRAWL_OPTIONS = ("max_pages", "depth", "scope", "include", "exclude")
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")

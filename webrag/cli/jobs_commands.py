@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from webrag.jobs.queue import JobQueue
     from webrag.settings import Settings
 
-__all__ = ["jobs_command", "schedule_command"]
-
 _T = TypeVar("_T")
 
 _KINDS: "Sequence[JobKind]" = ("page", "site", "citation", "embedding")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from webrag.ingestion.logins.store import LoginStore
     from webrag.settings import Settings
 
-__all__ = ["login_command", "logins_command", "logout_command"]
-
 _KEPT = {
     "keyring": "its key is in the keyring of your system",
     "file": "its key is in a file beside it, which only you can read",

@@ -25,8 +25,6 @@ from webrag.errors import (
 )
 from webrag.redaction import redacted_failure
 
-__all__ = ["main"]
-
 # Name of a command to the module with its function, `NAME_command`; in the order of the help.
 _HOMES = {
     "demo": "demo_command",

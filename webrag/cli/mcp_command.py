@@ -6,8 +6,6 @@ import click
 
 from webrag.cli.options import host_option, with_options, with_settings
 
-__all__ = ["mcp_command"]
-
 
 def _mcp(ctx: click.Context) -> None:
     """Serve the tools answer, search, status, ingest and verify to MCP clients.

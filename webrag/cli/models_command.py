@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from webrag.settings import Settings
     from webrag.settings.combinations import Combination
 
-__all__ = ["models_command"]
-
 
 @with_settings
 @click.command("models", short_help="List models that run here, or download some.")

@@ -17,24 +17,6 @@ from webrag.redaction import redacted_failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "RunOptions",
-    "as_of_option",
-    "host_option",
-    "json_option",
-    "parse_age",
-    "parse_moment",
-    "reading_options",
-    "run_options",
-    "site_option",
-    "url_option",
-    "version_option",
-    "versioned_sites",
-    "with_options",
-    "with_settings",
-    "wordings_option",
-    "year_option",
-]
 _KEY = "webrag.run_options"
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")

@@ -17,19 +17,6 @@ from webrag.ingestion.characters import normalize_characters
 if TYPE_CHECKING:
     from webrag.jobs.models import Job
 
-__all__ = [
-    "as_json",
-    "error_value",
-    "may_be_terminal",
-    "print_brief",
-    "print_columns",
-    "print_figures",
-    "print_jobs",
-    "print_json",
-    "print_text",
-    "shown",
-    "write_text",
-]
 _SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
 
 

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from webrag.evaluation.runner import EvaluationProgress
     from webrag.orchestration.models import ProgressCallback
 
-__all__ = [
-    "count_progress",
-    "crawl_progress",
-    "evaluation_progress",
-    "page_progress",
-    "run_progress",
-]
-
 _PLAIN_SECONDS = 5.0  # a crawl has no total to tell tenths of
 _PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would be noise
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from webrag.retrieval.reading import PageExcerpt
     from webrag.settings import Settings
 
-__all__ = ["read_command"]
-
 
 @with_settings
 @click.command("read", short_help="Read a stored page; fetches nothing.")

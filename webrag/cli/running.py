@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from webrag.concurrency import run_in_loop
 
-__all__ = ["run"]
-
 _TERMINATED = 143  # 128 + SIGTERM, as shells report it
 
 T = TypeVar("T")

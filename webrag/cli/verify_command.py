@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from webrag.retrieval.citation_checks import Citation, CitationCheck
     from webrag.settings import Settings
 
-__all__ = ["verify_command"]
-
 
 @with_settings
 @click.command("verify", short_help="Check quotations.")

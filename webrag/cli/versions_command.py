@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from webrag.retrieval.version_changes import VersionComparison
     from webrag.settings import Settings
 
-__all__ = ["compare_versions_command"]
-
 
 @with_settings
 @click.command("compare-versions", short_help="Tell what two stored versions say differently.")

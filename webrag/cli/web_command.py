@@ -4,8 +4,6 @@ import click
 
 from webrag.cli.options import host_option, run_options, with_options, with_settings
 
-__all__ = ["web_command"]
-
 
 def _web(ctx: click.Context, *, no_open: bool) -> None:
     """Ask and read in a browser, and look after what is stored.

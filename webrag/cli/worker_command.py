@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from webrag.jobs.worker import TurnEnd
     from webrag.settings import Settings
 
-__all__ = ["worker_command"]
-
 
 def parse_queues(
     _ctx: click.Context, _param: click.Parameter, value: str | None

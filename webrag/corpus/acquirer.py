@@ -32,8 +32,6 @@ from webrag.ingestion.versions import Edition, edition_of
 if TYPE_CHECKING:
     from webrag.ingestion.service import IngestionService
 
-__all__ = ["AdmitPage", "IndexPage", "PageAcquirer", "PageNotAdmittedError", "unexpected_failure"]
-
 _log = logging.getLogger(__name__)
 
 _LONGEST_S = 1e9  # thirty years, well within what a date can hold

@@ -19,16 +19,6 @@ from webrag.errors import StorageError
 from webrag.postgres.database import LIFT_TIMEOUTS, Database
 from webrag.postgres.steps import Execute, Steps, run_steps
 
-__all__ = [
-    "LEAST_ROWS",
-    "build_index",
-    "defer_index",
-    "finish_interrupted_load",
-    "index_deferred",
-    "mark_load",
-    "must_keep_index",
-]
-
 logger = logging.getLogger(__name__)
 
 LEAST_ROWS = 2_000

@@ -13,8 +13,6 @@ from webrag.corpus.schema import HOSTS_SCHEMA, table
 from webrag.ingestion.http.robots import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
 from webrag.postgres.database import Database
 
-__all__ = ["HostTurns"]
-
 _Connection = AsyncConnection[Any]
 
 # How long crawls keep away from a host that a question wants; it asks again sooner than that.

@@ -19,8 +19,6 @@ from webrag.ingestion.models import NormalizedDocument
 if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
 
-__all__ = ["Indexer", "PreparedPage"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -18,8 +18,6 @@ from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, 
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
 
-__all__ = ["MapIndex", "pack_listing"]
-
 _TITLE_WEIGHT: Final = 4
 _NAME_WEIGHT: Final = 2
 _CHARS_PER_TERM: Final = 8

@@ -10,8 +10,6 @@ from webrag.corpus.map_index import pack_listing
 from webrag.ingestion.models import MapMark
 from webrag.ingestion.site_maps.listing import MapRefusedError
 
-__all__ = ["MapAnswer", "MapRequest", "make_mapper"]
-
 _SIZE: Final = struct.Struct(">I")
 _PACKED, _REFUSED, _WANTED, _NAMED = b"\x01", b"\x02", b"\x03", b"\x04"
 

@@ -14,8 +14,6 @@ from webrag.ingestion.models import MappedLink, is_generic_anchor
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Execute, Steps, run_steps
 
-__all__ = ["MappedLinks", "enriched"]
-
 
 class MappedLinks:
     """The mapped links of one collection; safe to share between tasks.

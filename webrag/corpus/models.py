@@ -8,19 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.ingestion.versions import Edition
 
-__all__ = [
-    "AcquiredPage",
-    "CollectionSize",
-    "CorpusStatus",
-    "FailedPage",
-    "LastOutcome",
-    "LinkCandidate",
-    "PageStatus",
-    "ParentChunk",
-    "StoredPage",
-]
-
-
 LastOutcome = Literal["indexed", "updated", "unchanged", "gone", "failed"]
 
 

@@ -8,14 +8,6 @@ from pydantic_core import from_json
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, RelatedNodeInfo, TextNode
 
-__all__ = [
-    "NODE_COLUMNS",
-    "STORE_KEYS",
-    "node_from_columns",
-    "node_from_row",
-    "stored_metadata",
-]
-
 NODE_COLUMNS = """c.node_id, c.text, c.metadata_ ->> '_node_content',
 case when not c.metadata_ ? '_node_content' then c.metadata_ end"""
 """What `node_from_columns` takes, of a searched table `c`.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from llama_index.core.schema import Document
     from llama_index.node_parser.webrag import ParentChildNodeParser
 
-__all__ = ["LocalCutter", "PageCutter", "WorkerCutter"]
-
 # Far more than any page needs: time grows with the text, whose length is limited.
 _TIMEOUT_S: Final = 60.0
 _ANALYSIS: Final = Job("webrag.corpus.page_worker:make_analyzer")

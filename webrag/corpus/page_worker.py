@@ -19,16 +19,6 @@ from llama_index.node_parser.webrag import (
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, TooManyPostingsError, pack_postings
 
-__all__ = [
-    "CutRequest",
-    "CutSetup",
-    "PageRefusedError",
-    "make_analyzer",
-    "make_cutter",
-    "read_chunks",
-    "read_postings",
-]
-
 Tokenize = Callable[[str], Sequence[Any]]
 
 _REFUSED: Final = b"\x02"

@@ -38,7 +38,6 @@ from webrag.ingestion.versions import Edition
 from webrag.postgres.database import Database
 from webrag.postgres.steps import run_steps
 
-__all__ = ["Corpus", "CorpusReader"]
 _Connection = AsyncConnection[Any]
 
 

@@ -14,15 +14,6 @@ from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.errors import InputError
 from webrag.postgres.steps import Execute, Steps
 
-__all__ = [
-    "Holdings",
-    "PastPage",
-    "keep_past",
-    "read_holdings",
-    "read_past",
-    "read_urls_held",
-]
-
 # Its text and its rows, before they are deleted. A page that had gone was replaced then.
 _KEEP = """
 with kept as (

@@ -17,8 +17,6 @@ from webrag.lexical.blocks import BLOCK_CHUNKS, PackedBlock, pack_block
 from webrag.postgres.database import LIFT_TIMEOUTS, Database
 from webrag.postgres.steps import Copy, Execute, Rows, Steps, computed, run_steps
 
-__all__ = ["BLOCK_PAGES", "gather_postings", "mark_stale", "may_be_due"]
-
 logger = logging.getLogger(__name__)
 
 BLOCK_PAGES = 1_024

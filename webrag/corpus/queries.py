@@ -14,24 +14,6 @@ from webrag.corpus.schema import table
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
 
-__all__ = [
-    "KnownChunks",
-    "KnownVersions",
-    "find_pages",
-    "read_chunks",
-    "read_counts",
-    "read_dead",
-    "read_embeddings",
-    "read_failures",
-    "read_links",
-    "read_listing",
-    "read_outcomes",
-    "read_pages",
-    "read_portion",
-    "read_urls",
-    "read_versions",
-    "read_work",
-]
 _PAGE = """
     d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
     d.content_hash, d.etag, d.last_modified, d.depth, d.child_count as chunk_count,

@@ -22,22 +22,6 @@ from webrag.lexical.postings import PostingRow, pack_postings
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode
 
-__all__ = [
-    "ChildRow",
-    "LinkRow",
-    "PageRows",
-    "ParentRow",
-    "build_page_rows",
-    "child_row",
-    "document_id_of",
-    "indexed_text",
-    "link_rows",
-    "parent_id_of",
-    "parent_row",
-    "row_id",
-    "rows_without_postings",
-]
-
 # Words about images that are searched with a passage; more would drown its own.
 _MAX_IMAGE_CHARS: Final = 8_000
 

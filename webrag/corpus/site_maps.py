@@ -13,8 +13,6 @@ from webrag.corpus.schema import table
 from webrag.ingestion.models import MapMark
 from webrag.postgres.database import Database
 
-__all__ = ["MarkedPage", "SiteMapStore", "StoredMap"]
-
 _MARKS = TypeAdapter(tuple[MapMark, ...])
 
 

@@ -6,28 +6,6 @@ from dataclasses import dataclass, field
 
 from psycopg import sql
 
-__all__ = [
-    "BLOCK_TABLES",
-    "CHILDREN",
-    "DOCUMENTS",
-    "FIRST_TABLES",
-    "LINKS",
-    "LOADING_KEY",
-    "NEXT_CHILDREN",
-    "PARENTS",
-    "PAST_TABLES",
-    "POSTINGS",
-    "SCHEMA_VERSION",
-    "TABLES",
-    "VECTOR_INDEX",
-    "Table",
-    "children_statements",
-    "create_statements",
-    "index_statements",
-    "migrate_statements",
-    "vector_index_statement",
-]
-
 # Every collection has these, whatever its version.
 FIRST_TABLES = (
     "link_candidates",

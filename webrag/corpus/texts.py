@@ -16,21 +16,6 @@ from webrag.ingestion.versions import version_order
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Execute, Steps, run_steps
 
-__all__ = [
-    "PageImage",
-    "PageName",
-    "PageText",
-    "PassageText",
-    "StoredVersion",
-    "name_pages",
-    "read_images",
-    "read_page",
-    "read_passage",
-    "site_sizes",
-    "stored_versions",
-    "year_sizes",
-]
-
 
 class StoredVersion(NamedTuple):
     """A version of a library that pages are stored of; fields are columns of `documents`."""

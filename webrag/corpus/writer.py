@@ -23,23 +23,6 @@ from webrag.ingestion.versions import Edition
 from webrag.lexical.postings import PostingRow
 from webrag.postgres.steps import Copy, Execute, Rows, Steps
 
-__all__ = [
-    "Attempt",
-    "EmbeddedPage",
-    "Embeddings",
-    "clear_attempts",
-    "copy_children",
-    "copy_documents",
-    "copy_links",
-    "copy_parents",
-    "copy_postings",
-    "edition_row",
-    "lock_pages",
-    "next_page_ids",
-    "note_attempt",
-    "note_attempts",
-    "write_pages",
-]
 Embeddings = Sequence[Any] | NDArray[np.float32]
 
 """One vector for each of a page's chunks."""

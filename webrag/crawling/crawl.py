@@ -39,16 +39,6 @@ from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.notes import listening
 from webrag.ingestion.precedence import patiently
 
-__all__ = [
-    "CrawlRun",
-    "CrawlTally",
-    "CrawlTurn",
-    "ListedPage",
-    "SiteCrawler",
-    "SiteList",
-    "failure_kind",
-    "is_no_answer",
-]
 _SHOWN_FAILURES: Final = 20
 
 _SHOWN_NOTES: Final = 20

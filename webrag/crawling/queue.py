@@ -14,14 +14,6 @@ from webrag.errors import WebRAGError
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Execute, Rows, alone, run_steps
 
-__all__ = [
-    "CrawlQueue",
-    "CrawlRecord",
-    "CrawlState",
-    "PageView",
-    "QueuedPage",
-    "TurnLostError",
-]
 _Connection = AsyncConnection[Any]
 
 _QUEUED, _VISITED, _SKIPPED = 0, 1, 2

@@ -7,16 +7,6 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "MOST_PAGES",
-    "USUAL_PAGES",
-    "CrawlOptions",
-    "CrawlProgress",
-    "CrawlProgressCallback",
-    "PageOutcome",
-    "SiteReport",
-]
-
 PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "failed"]
 """What a visit comes to."""
 

@@ -11,8 +11,6 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import site_of
 from webrag.orchestration.links.rules import skip_reason
 
-__all__ = ["CrawlScope", "PathPattern", "folder_of"]
-
 _MAX_PATTERN_CHARS: Final = 500
 _ANY_FOLDERS: Final = "**"
 _REGEX_SIGNS: Final = re.compile(r"^\^|\$$|\\|\.\*|\(\?")

@@ -17,8 +17,6 @@ from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.site_maps.sitemap import MAX_LISTED, MAX_TEXT_BYTES, parse_sitemap
 
-__all__ = ["SitemapEntry", "SitemapReader"]
-
 _log = logging.getLogger(__name__)
 
 FetchBytes: TypeAlias = Callable[[str], Awaitable[bytes]]

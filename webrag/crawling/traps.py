@@ -12,21 +12,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 
-__all__ = [
-    "KnownTexts",
-    "TrapGuard",
-    "TrapLimits",
-    "folder_pattern",
-    "is_calendar",
-    "parameters",
-    "path_pattern",
-    "places",
-    "text_signature",
-    "url_pattern",
-    "varies",
-    "without_session",
-    "words_hash",
-]
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
 # Odd constants without a pattern, one per word of a shingle.

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from webrag.static_site import serve_static_site
 
-__all__ = ["QUESTION", "START_PAGE", "demo_site_url", "serve_demo_site"]
-
 START_PAGE = "index.html"
 
 # Its answer stands two links away from the start page, so the loop has to find it.

@@ -7,8 +7,6 @@ from typing_extensions import override
 from webrag.concurrency import in_background
 from webrag.embedding.bundled_model import BUNDLED_BATCH_SIZE, BUNDLED_MODEL_NAME, BundledVectors
 
-__all__ = ["BundledEmbedding"]
-
 
 class BundledEmbedding(BundledVectors, BaseEmbedding):
     """The vectors of `BundledVectors`, for whatever takes a LlamaIndex embedding."""

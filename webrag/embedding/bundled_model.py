@@ -21,15 +21,6 @@ from tokenizers import Tokenizer
 from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
 
-__all__ = [
-    "BUNDLED_BATCH_SIZE",
-    "BUNDLED_DIMENSIONS",
-    "BUNDLED_MODEL_NAME",
-    "BundledModel",
-    "BundledVectors",
-    "TokenTable",
-    "WordTokens",
-]
 Numbers = NDArray[np.int64]
 
 # Nothing is ever merged across the ends of these: the mark of a word's beginning, which stands for

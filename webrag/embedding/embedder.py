@@ -13,15 +13,6 @@ from webrag.concurrency import Threads, all_of, in_background
 from webrag.errors import InputError, ProviderError, WebRAGError
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
-__all__ = [
-    "Embedder",
-    "EmbeddingLimits",
-    "EmbeddingModel",
-    "PendingVector",
-    "VectorsUnderWay",
-    "plan_batches",
-]
-
 # Models without a way of waiting: calls to services among them, which can take minutes.
 _MODELS = Threads("webrag-model", 4)
 

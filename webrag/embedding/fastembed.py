@@ -20,13 +20,6 @@ from typing_extensions import override
 
 from webrag.embedding.known_models import download_notice, is_on_disk
 
-__all__ = [
-    "PrefixedFastEmbed",
-    "announce_download",
-    "register_cross_encoder",
-    "register_folder",
-]
-
 _log = logging.getLogger(__name__)
 
 _REGISTERING = threading.Lock()  # fastembed's list of models is the process's

@@ -9,8 +9,6 @@ from huggingface_hub.hf_api import RepoSibling
 
 from webrag.embedding.known_models import download_notice, is_on_disk
 
-__all__ = ["announce_hub_download"]
-
 _log = logging.getLogger(__name__)
 
 # In the order sentence-transformers prefers them; networks of other programs lie in these folders.

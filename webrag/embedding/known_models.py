@@ -12,17 +12,6 @@ from webrag.embedding.embedder import EmbeddingLimits, EmbeddingModel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "OPENAI_LIMITS",
-    "SERVER_LIMITS",
-    "EmbeddingChoice",
-    "download_notice",
-    "is_on_disk",
-    "known_dimensions",
-    "known_prefixes",
-    "saved_prefixes",
-]
-
 # Vector sizes of models that are asked for by name, so that a corpus is created without a request.
 _OPENAI = {
     "text-embedding-3-small": 1536,

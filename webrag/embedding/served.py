@@ -25,15 +25,6 @@ from webrag.errors import ProviderError
 from webrag.ingestion.http.status import retry_after_s
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
-__all__ = [
-    "PassingError",
-    "ServedEmbedding",
-    "ServiceName",
-    "read_vectors",
-    "refused",
-    "unreachable",
-    "unusable",
-]
 _RETRIED = frozenset({408, 409, 425, 429})
 
 _MOST_DETAIL = 200

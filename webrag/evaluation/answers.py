@@ -9,14 +9,6 @@ from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import CitationRecord, RunRecord
 from webrag.orchestration.models import ConfidenceBand
 
-__all__ = [
-    "AnswerScore",
-    "Verdict",
-    "answer_bands",
-    "answer_figures",
-    "score_answer",
-]
-
 Verdict = Literal["right", "half", "wrong"]
 
 _BANDS: tuple[ConfidenceBand, ...] = get_args(ConfidenceBand)

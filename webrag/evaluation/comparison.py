@@ -9,15 +9,6 @@ from pydantic import BaseModel, ConfigDict
 
 from webrag.evaluation.metrics import RANKS, WORD_BUDGETS, QuestionScore
 
-__all__ = [
-    "PairedFigure",
-    "bootstrap_interval",
-    "compare_scores",
-    "moved_questions",
-    "permutation_test",
-    "sign_test",
-]
-
 # Up to so many questions that differ, every assignment of signs is tried; above, so many random
 # ones, which fixes a p-value near 0.05 to about 0.002.
 _EXACT_DIFFERENCES = 14

@@ -11,19 +11,6 @@ from pydantic import BaseModel, ConfigDict
 from webrag.evaluation.questions import Gold, Question
 from webrag.evaluation.runs import RunRecord
 
-__all__ = [
-    "QuestionScore",
-    "Summary",
-    "comparison_key",
-    "gold_cited",
-    "hit_rate",
-    "is_page",
-    "ndcg",
-    "reciprocal_rank",
-    "score_question",
-    "summarise",
-]
-
 
 def hit_rate(expected: Collection[str], retrieved: Sequence[str]) -> float:
     """1.0 when anything expected was retrieved, else 0.0; LlamaIndex's `HitRate`."""

@@ -9,8 +9,6 @@ from selectolax.lexbor import LexborHTMLParser
 from webrag.evaluation.metrics import comparison_key
 from webrag.evaluation.questions import Gold, Question
 
-__all__ = ["VisiblePages", "gold_warnings"]
-
 
 class VisiblePages:
     """The pages of one folder, as text; each page is read once."""

@@ -10,8 +10,6 @@ from pydantic_core import ErrorDetails
 
 from webrag.errors import InputError
 
-__all__ = ["EXAMPLE_LINE", "Gold", "Question", "load_questions", "with_wordings"]
-
 EXAMPLE_LINE: Final = (
     '{"id": "q1", "site": "handbook", "query": "Who approves travel?", "gold": [{"page":'
     ' "travel.html", "quote": "the head of department approves"}]}'

@@ -10,15 +10,6 @@ from webrag.evaluation.metrics import QuestionScore, Summary, summarise
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import RunRecord
 
-__all__ = [
-    "comparison_rows",
-    "figures",
-    "figures_by_type",
-    "moved_rows",
-    "render_answers",
-    "render_report",
-]
-
 _SHOWN_RESULTS = 3
 _SHOWN_CHARS = 300
 

@@ -20,8 +20,6 @@ from webrag.presentation.brief.brief import EvidenceBlock
 from webrag.presentation.brief.sections import cited_quotes
 from webrag.retrieval.models import CitationSpan
 
-__all__ = ["Evaluation", "EvaluationProgress", "OpenResearcher", "Researcher", "Site"]
-
 
 class Ingested(Protocol):
     """What ingesting a list of pages did."""

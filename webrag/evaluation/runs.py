@@ -8,8 +8,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from webrag.errors import InputError
 
-__all__ = ["CitationRecord", "ResultRecord", "RunRecord", "read_run", "write_record"]
-
 
 class _Lenient(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")

@@ -12,24 +12,6 @@ from ada_url import URL
 from webrag.errors import InputError
 from webrag.ingestion.git.address import is_git, parse_git
 
-__all__ = [
-    "BARE_URL",
-    "DOCUMENTS",
-    "FILES",
-    "MAX_URL_CHARS",
-    "canonical_url",
-    "content_hash",
-    "file_path",
-    "file_url",
-    "has_scheme",
-    "is_file",
-    "is_local",
-    "page_address",
-    "parent_urls",
-    "place_in_file",
-    "site_of",
-]
-
 MAX_URL_CHARS = 2_000
 
 BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}*_]")

@@ -3,15 +3,6 @@
 import re
 import unicodedata
 
-__all__ = [
-    "DEFAULT_IGNORABLE",
-    "bare",
-    "collapse",
-    "normalize_characters",
-    "storable",
-    "strip_private_use",
-]
-
 DEFAULT_IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"

@@ -4,8 +4,6 @@ import email.utils
 import re
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["parse_date"]
-
 _DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?\Z")
 _COMPACT_DATE = re.compile(r"(?:19|20)\d{6}\Z")
 # A date may be ahead of this machine's by its time zone, and clocks differ.

@@ -54,8 +54,6 @@ from webrag.ingestion.quality import PageSigns, check_quality, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.versions import edition_of
 
-__all__ = ["extract", "page_language", "with_relations"]
-
 
 def with_relations(
     links: tuple[OutgoingLink, ...],

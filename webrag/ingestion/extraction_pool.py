@@ -7,8 +7,6 @@ from webrag.errors import UnusablePageError
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
-__all__ = ["ExtractionPool"]
-
 _JOB: Final = Job("webrag.ingestion.extraction_worker:make_converter")
 
 

@@ -8,8 +8,6 @@ from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
 from webrag.ingestion.models import FetchedPage
 
-__all__ = ["make_converter"]
-
 
 def make_converter(_setup: bytes) -> Callable[[bytes], bytes]:
     """What converts a page: a `FetchedPage` as JSON to a document, or to why there is none."""

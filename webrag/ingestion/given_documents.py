@@ -14,8 +14,6 @@ from webrag.ingestion.characters import storable
 from webrag.ingestion.html.markdown import PageFacts, fact_of, html_from_markdown, page_html
 from webrag.ingestion.models import Anchor, FetchedPage, NormalizedDocument, OutgoingLink
 
-__all__ = ["GivenPage", "pages_of_documents"]
-
 _ADDRESSES = ("source_url", "url", "source", "URL")
 _FILE_NAMES = ("file_name", "filename", "file_path")
 _BETWEEN = "\n\n"

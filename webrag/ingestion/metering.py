@@ -8,15 +8,6 @@ from typing import Protocol
 from webrag.errors import FetchError
 from webrag.ingestion.models import FetchedPage, NotModified
 
-__all__ = [
-    "PageLimitError",
-    "PageMeter",
-    "check_request",
-    "count_answer",
-    "current_meter",
-    "metered",
-]
-
 
 class PageLimitError(FetchError):
     """Catch it to tell a page that could not be had from one that its caller may not ask for."""

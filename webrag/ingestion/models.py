@@ -10,25 +10,6 @@ from webrag.ingestion.addresses import site_of
 from webrag.ingestion.formats.kinds import FileKind
 from webrag.ingestion.versions import Edition, Manifest
 
-__all__ = [
-    "Alternate",
-    "Anchor",
-    "FetchConfig",
-    "FetchedPage",
-    "MapMark",
-    "MappedLink",
-    "NormalizedDocument",
-    "NotModified",
-    "OutgoingLink",
-    "PageRenderer",
-    "PageSource",
-    "Rendering",
-    "SiteMapper",
-    "Validators",
-    "is_generic_anchor",
-    "markdown_version",
-]
-
 _GENERIC_ANCHORS: Final = frozenset(
     """back|click here|contents|continue|continue reading|details|forward|here|home|index|learn
 more|link|more|next|next page|next topic|page|permalink|prev|previous|previous page|previous

@@ -11,16 +11,6 @@ from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "Relay",
-    "listening",
-    "metering",
-    "note",
-    "rate_limited",
-    "received",
-    "watching_rate_limits",
-]
-
 T = TypeVar("T")
 
 

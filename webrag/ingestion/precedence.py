@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["is_patient", "patiently"]
-
 _PATIENT: ContextVar[bool] = ContextVar("webrag_patient", default=False)
 
 

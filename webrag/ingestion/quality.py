@@ -11,34 +11,6 @@ from webrag.errors import UnusablePageError
 from webrag.ingestion.characters import collapse
 from webrag.ingestion.html.tree import attribute, inline_text
 
-__all__ = [
-    "ABOUT_COOKIES",
-    "COOKIE_ORDER",
-    "COOKIE_POLICY",
-    "COOKIE_TITLE",
-    "FOR_SALE",
-    "LOGIN_ORDER",
-    "LOGIN_STOP",
-    "LOGIN_TITLE",
-    "MISSING_BODY",
-    "MISSING_TITLE",
-    "ROBOT_ORDER",
-    "ROBOT_TITLE",
-    "SCRIPT_ORDER",
-    "WAITING",
-    "PageSigns",
-    "Wall",
-    "bot_wall",
-    "challenge_vendor",
-    "check_quality",
-    "cookie_wall",
-    "judge",
-    "login_wall",
-    "read_signs",
-    "wall_of_answer",
-    "wall_of_redirect",
-]
-
 
 @dataclass(frozen=True)
 class Wall:

@@ -19,8 +19,6 @@ from webrag.ingestion.models import FetchedPage, Validators
 from webrag.ingestion.notes import received
 from webrag.redaction import redacted_failure, safe_cause
 
-__all__ = ["ReaderSource"]
-
 ContentKind = Literal["auto", "html", "markdown", "text"]
 
 _MAX_SAID = 200

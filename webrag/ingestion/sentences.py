@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Final, Literal
 
-__all__ = ["SentenceRule", "sentence_ends", "sentences"]
-
 SentenceRule = Literal["prose", "line", "typed", "statement"]
 
 _RULES: Final[Mapping[SentenceRule, re.Pattern[str]]] = {

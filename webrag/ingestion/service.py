@@ -21,7 +21,6 @@ from webrag.ingestion.models import (
 )
 from webrag.ingestion.notes import note
 
-__all__ = ["FallbackSource", "IngestionService", "SourceByAddress"]
 _log = logging.getLogger(__name__)
 
 # A drawn page has no scripts left to excuse its emptiness.

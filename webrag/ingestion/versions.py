@@ -16,21 +16,6 @@ from webrag.ingestion.addresses import FILES, is_file, site_of
 from webrag.ingestion.characters import storable
 from webrag.ingestion.git.address import is_git, parse_git
 
-__all__ = [
-    "MANIFESTS",
-    "MAX_NAME_CHARS",
-    "Edition",
-    "Manifest",
-    "checked_version",
-    "edition_of",
-    "edition_root",
-    "is_version",
-    "newest_version",
-    "plain_version",
-    "read_manifest",
-    "version_order",
-]
-
 MAX_NAME_CHARS: Final = 200
 """Of a library's name, and of what its editions have in common."""
 

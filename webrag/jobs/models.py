@@ -11,18 +11,6 @@ from webrag.corpus.maintenance.reembedding import ReindexReport
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.retrieval.citation_checks import Citation, CitationCheck
 
-__all__ = [
-    "Job",
-    "JobKind",
-    "JobReport",
-    "JobRequest",
-    "JobState",
-    "NewVectors",
-    "Schedule",
-    "WorkerOptions",
-    "merged_report",
-]
-
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 JobKind = Literal["page", "site", "citation", "embedding"]

@@ -36,8 +36,6 @@ from webrag.jobs.models import (
 from webrag.postgres.database import Database
 from webrag.retrieval.citation_checks import Citation, check_citation
 
-__all__ = ["TASK", "JobQueue", "Turn", "is_behind", "priority_of", "use_queue_schema"]
-
 TASK: Final = "webrag"
 """Name of the one task: work on the job with this number."""
 

@@ -30,16 +30,6 @@ from webrag.redaction import redacted_failure
 from webrag.retrieval.citation_checks import CitationCheck
 from webrag.retrieval.verification import Verifier
 
-__all__ = [
-    "JobWorker",
-    "Tools",
-    "TurnEnd",
-    "decide_after_check",
-    "decide_after_defect",
-    "decide_after_failure",
-    "decide_after_visit",
-]
-
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S: Final = 60

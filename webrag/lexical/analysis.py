@@ -14,8 +14,6 @@ import Stemmer
 
 from webrag.lexical.stopwords import INDEX_STOPWORDS, QUESTION_STOPWORDS
 
-__all__ = ["analyze", "query_terms", "term_weight"]
-
 _WHOLE = "="  # no word contains it, so a whole identifier never equals a stem
 # A term repeated at will weighs up to 2.2 times one that occurs once. At 2, a passage that repeats
 # the parts of `std::vector` three times still came before the one that holds it; at 3 it does not.

@@ -14,18 +14,6 @@ from numpy.typing import NDArray
 
 from webrag.lexical.postings import POSTING
 
-__all__ = [
-    "BLOCK_CHUNKS",
-    "PackedBlock",
-    "PostingBlock",
-    "SlotLayout",
-    "TermSlots",
-    "block_of_rows",
-    "pack_block",
-    "unpack_layout",
-    "unpack_slots",
-]
-
 BLOCK_CHUNKS = 1 << 16
 """Chunks that numbers of two bytes tell apart; a block of more uses numbers of four."""
 

@@ -9,20 +9,6 @@ from numpy.typing import NDArray
 from webrag.lexical.analysis import term_weight
 from webrag.lexical.blocks import PostingBlock
 
-__all__ = [
-    "K1",
-    "B",
-    "ChildScores",
-    "CorpusTotals",
-    "Frequencies",
-    "LexicalScores",
-    "WordScores",
-    "child_key",
-    "inverse_document_frequency",
-    "score_words",
-    "split_key",
-]
-
 K1 = 1.2  # the usual pair; k1 1.5 measured the same, 0.9/0.4 worse on short technical sections
 B = 0.75
 _ORDINAL_BITS = 16

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fuse_ranks", "fuse_scores"]
-
 # The constant of reciprocal rank fusion as published; smaller values trust rank 1 more.
 _RRF_CONSTANT = 60
 

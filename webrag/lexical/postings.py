@@ -14,19 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "MAX_TERMS",
-    "POSTING",
-    "SEGMENT_POSTINGS",
-    "PostingRow",
-    "TooManyPostingsError",
-    "check_chunk_count",
-    "check_term_count",
-    "pack_postings",
-    "segments",
-    "unpack_postings",
-]
-
 POSTING = np.dtype([("ordinal", ">u2"), ("tf", "u1"), ("length", ">u2")])
 """Layout of one posting."""
 

@@ -14,8 +14,6 @@ from itertools import chain
 from webrag.lexical.analysis import analyze
 from webrag.lexical.stopwords import QUESTION_STOPWORDS
 
-__all__ = ["Respelling", "doubtful_words", "respelled", "word_pairs"]
-
 # Shorter words have so many neighbours that the nearest says little.
 _LEAST_LETTERS = 4
 # Each letter has fifty edits; nobody types a longer word wrong in one letter only.

@@ -1,7 +1,5 @@
 """The words BM25 leaves out, on the index side and in questions; it does no tokenising."""
 
-__all__ = ["INDEX_STOPWORDS", "QUESTION_STOPWORDS"]
-
 _COMMON = """
 a an and are as at be been being but by for from had has have having he her hers him his i if
 in into is it its me my of on or our ours she so such than that the their theirs them then

@@ -27,9 +27,6 @@ from webrag.orchestration.request import check_research
 from webrag.retrieval.citations import extract_citation, finest_quote
 from webrag.retrieval.models import CitationSpan
 
-__all__ = ["WebRAGQueryEngine"]
-
-
 _NO_ANSWER: Final = "No answer was found: the pages that were searched seem not to hold one."
 
 

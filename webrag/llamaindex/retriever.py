@@ -23,8 +23,6 @@ from webrag.retrieval.models import RetrievalResult, RetrievedChunk
 from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
 from webrag.retrieval.search import Searcher
 
-__all__ = ["WebRAGRetriever"]
-
 
 class WebRAGRetriever(BaseRetriever):
     """Gives parents of the corpus as nodes, best first, in any LlamaIndex pipeline.

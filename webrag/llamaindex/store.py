@@ -44,14 +44,6 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.postgres.steps import Steps, run_steps, run_steps_sync
 
-__all__ = [
-    "QUERY_MODES",
-    "CorpusVectorStore",
-    "StoreCollection",
-    "check_embeddings",
-    "check_query",
-    "search_options",
-]
 T = TypeVar("T")
 
 

@@ -30,13 +30,6 @@ from webrag.retrieval.conditions import (
     negated,
 )
 
-__all__ = [
-    "filter_condition",
-    "ids_condition",
-    "query_scope",
-    "refuse_unknown_keys",
-]
-
 _Scalar = str | int | float
 
 # Keys that are columns: `c` is the searched table, `d` is documents. Other keys are looked up in

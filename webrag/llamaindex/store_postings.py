@@ -25,8 +25,6 @@ from webrag.lexical.postings import (
 )
 from webrag.postgres.steps import Execute, Steps, computed
 
-__all__ = ["add_postings", "appended", "recount", "remaining", "remove_postings"]
-
 
 def appended(
     last: Iterable[PostingRow], added: Sequence[PostingRow], first: int

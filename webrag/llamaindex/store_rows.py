@@ -45,20 +45,6 @@ from webrag.llamaindex.store_postings import add_postings, recount, remove_posti
 from webrag.postgres.steps import Execute, Steps, computed
 from webrag.retrieval.conditions import Condition, all_of
 
-__all__ = [
-    "AddedPage",
-    "PageEnd",
-    "PlacedNodes",
-    "add_nodes",
-    "clear",
-    "delete_children",
-    "delete_document",
-    "delete_matching",
-    "pages_of_nodes",
-    "place_nodes",
-    "select_nodes",
-]
-
 
 class PageEnd(NamedTuple):
     """Where the stored page ends that nodes are added to; all empty for one that is not stored."""

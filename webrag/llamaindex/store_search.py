@@ -28,8 +28,6 @@ from webrag.retrieval.plans import best_by_words, find_nearest
 from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import CHUNK_KEY, Queries
 
-__all__ = ["LEXICAL_MODES", "SearchOptions", "search", "select_varied"]
-
 
 def select_varied(
     query: NDArray[np.float64], vectors: NDArray[np.float64], limit: int, *, threshold: float

@@ -26,8 +26,6 @@ from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.retrieval.filters import ContentKind
 from webrag.retrieval.reading import PageExcerpt
 
-__all__ = ["WebRAGToolSpec"]
-
 _READ_TOKENS: Final = 4_000
 _LISTED_PAGES: Final = 50
 _MOST_CRAWLED: Final = 500

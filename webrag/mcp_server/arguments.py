@@ -11,7 +11,6 @@ from uuid import UUID
 from webrag.argument_checks import check_text, shown_value
 from webrag.errors import InputError
 
-__all__ = ["Arguments", "described"]
 _Choice = TypeVar("_Choice", bound=str)
 
 _TRUE = ("true", "1", "yes")

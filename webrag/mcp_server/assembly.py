@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from webrag.mcp_server.authorization.gate import Admission
     from webrag.mcp_server.authorization.setup import Access
 
-__all__ = ["AssembledServer", "assemble_server"]
-
 logger = logging.getLogger(__name__)
 
 # English prose has between four and five.

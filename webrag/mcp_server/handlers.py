@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
     from webrag.retrieval.reading import PageExcerpt
 
-__all__ = ["SEARCHES_AT_ONCE", "AskUser", "Handlers"]
-
 logger = logging.getLogger(__name__)
 
 AskUser = Callable[[str], Awaitable[bool | None]]

@@ -12,13 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webrag.settings import Settings
 
-__all__ = [
-    "AllowedNames",
-    "Authority",
-    "HostCheck",
-    "allowed_names",
-    "parse_authority",
-]
 T = TypeVar("T")
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

@@ -33,21 +33,6 @@ from webrag.mcp_server.runtime import RunningCalls
 from webrag.settings import Settings
 from webrag.settings.fields import is_loopback
 
-__all__ = [
-    "HEALTH_PATH",
-    "MAX_BODY_BYTES",
-    "MAX_SESSIONS",
-    "PATH",
-    "ConnectionLimits",
-    "connection_limits",
-    "http_app",
-    "listen",
-    "open_file_limit",
-    "protocol",
-    "serve_http",
-    "uvicorn_config",
-]
-
 
 def listen(host: str, port: int) -> list[socket.socket]:
     """Bound sockets, one for each address of the name; the caller closes them.

@@ -14,8 +14,6 @@ from pydantic import ValidationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["MessageCheck", "refusal"]
-
 
 def refusal(text: bytes) -> JSONRPCError | None:
     """The error to answer with; None for a request, a notification or a response.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from webrag.app import WebRAG
 
-__all__ = ["STATIC_PATHS", "add_page", "add_sign_in"]
-
 # The form for a token needs them, and they say nothing.
 STATIC_PATHS = ("/static/icon.svg", "/static/page.js", "/static/style.css")
 

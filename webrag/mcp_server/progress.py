@@ -5,8 +5,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-__all__ = ["HEARTBEAT_S", "ProgressReporter"]
-
 logger = logging.getLogger(__name__)
 
 # Clients give up after a silence of 10 to 60 s and show the last message until then.

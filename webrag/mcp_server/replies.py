@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     from webrag.app import WebRAG
     from webrag.presentation.brief.models import EvidenceBlock, Quote
 
-__all__ = [
-    "Reply",
-    "brief_reply",
-    "failure_text",
-    "input_error_text",
-    "new_nonce",
-    "timeout_text",
-    "within_budget",
-]
-
 logger = logging.getLogger(__name__)
 
 # Each costs the reader some 60 tokens; the first passages are those worth reading on around.

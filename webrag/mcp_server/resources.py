@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from webrag.app import WebRAG
     from webrag.corpus.texts import PageName, PageText
 
-__all__ = ["PageServer", "add_prompts", "add_resources"]
 T = TypeVar("T")
 
 _MIME_TYPE = "text/plain"

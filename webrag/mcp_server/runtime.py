@@ -14,8 +14,6 @@ from mcp.server.mcpserver import Context as CallContext
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = ["Entry", "LoadMemory", "RunningCalls", "Runtime", "shared_entry"]
-
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 15.0

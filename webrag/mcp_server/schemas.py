@@ -10,21 +10,6 @@ from webrag.orchestration.models import QueryType
 from webrag.presentation.brief.models import DEFAULT_MAX_TOKENS
 from webrag.retrieval.filters import CONTENT_KINDS
 
-__all__ = [
-    "DESCRIPTIONS",
-    "DETAILS",
-    "FORMS",
-    "INSTRUCTIONS",
-    "MAX_CITATIONS",
-    "MAX_FORGET_URLS",
-    "MAX_INGEST_URLS",
-    "OUTPUT_SCHEMAS",
-    "RESEARCH_MODES",
-    "RETRIEVAL_MODES",
-    "SCHEMAS",
-    "TITLES",
-]
-
 RESEARCH_MODES: tuple[Literal["fast", "deep"], ...] = ("fast", "deep")
 RETRIEVAL_MODES: tuple[Literal["chunk", "full_context", "auto"], ...] = (
     "chunk",

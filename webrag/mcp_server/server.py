@@ -19,8 +19,6 @@ from webrag.redaction import RedactingFormatter
 from webrag.settings import Settings
 from webrag.settings.fields import is_loopback
 
-__all__ = ["build_server", "serve", "serve_page"]
-
 logger = logging.getLogger(__name__)
 
 _ENDINGS = ((signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted"))

@@ -21,8 +21,6 @@ from webrag.mcp_server.messages import refusal
 if TYPE_CHECKING:
     import anyio
 
-__all__ = ["serve_stdio"]
-
 _READ_BYTES = 65_536
 
 

@@ -22,7 +22,6 @@ from webrag.mcp_server.replies import Reply, failure_text, input_error_text, tim
 from webrag.mcp_server.runtime import Entry, RunningCalls
 from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, OUTPUT_SCHEMAS, SCHEMAS, TITLES
 
-__all__ = ["ResearchTools", "ask_user"]
 logger = logging.getLogger(__name__)
 
 # A question nobody answers must not outlast what clients wait for a call.

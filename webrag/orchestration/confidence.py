@@ -10,27 +10,6 @@ from llama_index.postprocessor.webrag.wordings import wordings_score
 from webrag.lexical.analysis import analyze, term_weight
 from webrag.orchestration.models import ConfidenceBand, RankedChunk, ScoreProfile
 
-__all__ = [
-    "HIGH",
-    "LOCAL",
-    "LOW",
-    "MEDIUM",
-    "OF_ANOTHER",
-    "PROFILES",
-    "SIMILARITY",
-    "ZEROENTROPY",
-    "band",
-    "below_high",
-    "confidence",
-    "confidence_of",
-    "coverage",
-    "in_hundredths",
-    "is_list_of_links",
-    "log_odds",
-    "profile_for",
-    "quality",
-    "score_of",
-]
 # Shares of questions whose evidence was among the five best passages, 80 questions over four
 # documentation sites, links followed from one page: .88 from .8 on, .64 from .5, .37 from .3, .14
 # below; five of the eight unanswerable questions lie below .3, all below .5.

@@ -8,8 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.retrieval.models import RetrievalConfig
 
-__all__ = ["LINK_SIGNALS", "ExpansionConfig", "OrchestrationConfig", "SiteMapConfig"]
-
 LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
     {
         "title_share": 0.60,

@@ -15,7 +15,6 @@ from webrag.orchestration.models import (
     ScoreProfile,
 )
 
-__all__ = ["RULES", "LoopState", "Rule", "compute_signals", "decide", "recall_gain"]
 _PLATEAU_SCORES: Final = 3
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.workflow import WebRAGWorkflow
 
-__all__ = ["OrchestratorEngine"]
-
 _log = logging.getLogger(__name__)
 
 

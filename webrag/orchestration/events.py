@@ -11,20 +11,6 @@ from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import RunClock, RunState
 from webrag.retrieval.models import RetrievalResult
 
-__all__ = [
-    "SAVED_TYPES",
-    "AssembleWanted",
-    "DecisionEvent",
-    "ExpansionWanted",
-    "JudgementWanted",
-    "Prepared",
-    "ProgressEvent",
-    "RunStarted",
-    "SavedRun",
-    "SearchWanted",
-    "SubQueryRetrieved",
-    "SubQueryWanted",
-]
 _STATE: TypeAdapter[RunState] = TypeAdapter(RunState)
 
 

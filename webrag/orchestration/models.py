@@ -8,24 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 
-__all__ = [
-    "MAX_QUESTION_CHARS",
-    "Action",
-    "ConfidenceBand",
-    "EvaluationSignals",
-    "ExpansionDecision",
-    "ExpansionStep",
-    "NextLink",
-    "OrchestrationResult",
-    "OrchestrationTiming",
-    "ProgressCallback",
-    "QueryAnalysis",
-    "QueryType",
-    "RankedChunk",
-    "ScoreProfile",
-    "SubQueryResult",
-]
-
 Action = Literal["stop", "expand_breadth", "expand_recall", "expand_intent"]
 ConfidenceBand = Literal["high", "medium", "low", "none"]
 QueryType = Literal["factual", "comparison", "how_to", "exploratory"]

@@ -15,8 +15,6 @@ from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
 
-__all__ = ["AnswerOptions", "RunRequest", "check_no_research", "check_research"]
-
 _MAX_SEEDS: Final = 20
 _MAX_PAGES: Final = 25
 

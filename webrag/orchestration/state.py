@@ -25,7 +25,6 @@ from webrag.orchestration.ranking.merger import Merged
 from webrag.orchestration.request import RunRequest
 from webrag.retrieval.filters import SearchFilters
 
-__all__ = ["FAILURES_PER_PAGE", "PageBudget", "PendingStep", "RunClock", "RunState"]
 FAILURES_PER_PAGE: Final = 3
 
 """Fetches that may fail for each page wanted, in a run and in each of its rounds."""

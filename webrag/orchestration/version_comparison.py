@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from webrag.corpus.pages import CorpusReader
     from webrag.orchestration.engine import OrchestratorEngine
 
-__all__ = ["compare_versions", "versioned_name"]
-
 _MOST_PASSAGES: Final = 8
 
 

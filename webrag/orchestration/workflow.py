@@ -23,8 +23,6 @@ from webrag.orchestration.steps.judgement import judge
 from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
 from webrag.orchestration.steps.result import build_result
 
-__all__ = ["WebRAGWorkflow"]
-
 _RUN = "run"
 _PARALLEL_SEARCHES = 4
 

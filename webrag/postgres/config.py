@@ -7,8 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.errors import ConfigurationError
 
-__all__ = ["DatabaseConfig", "check_collection_name"]
-
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")

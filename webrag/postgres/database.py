@@ -23,18 +23,6 @@ from webrag.postgres.config import DatabaseConfig, check_collection_name
 from webrag.postgres.errors import closed_error, is_lost, storage_error, unreachable_error
 from webrag.postgres.server import Server
 
-__all__ = [
-    "LIFT_TIMEOUTS",
-    "LIMIT_SESSION",
-    "AsyncPools",
-    "Database",
-    "configure",
-    "configure_async",
-    "lift_timeouts",
-    "make_sync_pool",
-    "may_be_lost",
-    "session_limits",
-]
 # What the user's own role, database or DSN sets is kept.
 LIMIT_SESSION = """
 select set_config(name, given, false)

@@ -13,15 +13,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from webrag.errors import ConfigurationError, DatabaseUnavailableError, StorageError
 
-__all__ = [
-    "checked_dsn",
-    "closed_error",
-    "is_lost",
-    "start_error",
-    "storage_error",
-    "unreachable_error",
-]
-
 _CONNECT_TIMEOUT_S = 10
 # libpq repeats these when it cannot use them.
 _SHOWN_PARTS = (

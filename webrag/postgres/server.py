@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from webrag.postgres.embedded.server import EmbeddedPostgres
 
-__all__ = ["Server", "ServerInfo", "prepare_server"]
 _OLDEST_POSTGRES = 15
 
 _OLDEST_PGVECTOR = (0, 8)

@@ -12,22 +12,6 @@ from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
 
 from webrag.concurrency import in_background
 
-__all__ = [
-    "Begin",
-    "Compute",
-    "Copy",
-    "Execute",
-    "Rows",
-    "Steps",
-    "Together",
-    "alone",
-    "begin_snapshot",
-    "computed",
-    "run_steps",
-    "run_steps_sync",
-    "together",
-]
-
 T = TypeVar("T")
 
 Rows = list[tuple[Any, ...]]

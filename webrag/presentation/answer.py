@@ -18,18 +18,6 @@ from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, one_line
 
-__all__ = [
-    "AnswerDocument",
-    "CitationDocument",
-    "answer_document",
-    "format_answer",
-    "format_brief_details",
-    "format_details",
-    "format_part",
-    "format_rest",
-    "in_words",
-]
-
 _ENDINGS: dict[FinalReason, str] = {
     "confidence_high": "high: the sources very likely say so",
     "confidence_medium_caveated": "medium: check it in the sources",

@@ -14,8 +14,6 @@ from webrag.presentation.reports import (
 from webrag.presentation.untrusted import one_line
 from webrag.retrieval.citation_checks import VERBATIM, CitationCheck
 
-__all__ = ["format_job", "format_jobs", "format_schedules", "format_span"]
-
 
 def format_jobs(jobs: Sequence[Job]) -> str:
     """One line for each job."""

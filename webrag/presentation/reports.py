@@ -25,27 +25,6 @@ if TYPE_CHECKING:
     from webrag.corpus.texts import PageText, PassageText
     from webrag.retrieval.reading import PageExcerpt
 
-__all__ = [
-    "OUTCOMES",
-    "SHOWN_CHARS",
-    "STATUS_PAGES",
-    "counted",
-    "ending",
-    "format_excerpt",
-    "format_forget",
-    "format_ingest",
-    "format_passage",
-    "format_reindexing",
-    "format_site",
-    "format_sites",
-    "format_status",
-    "format_unfinished_site",
-    "format_verification",
-    "page_uri",
-    "pages_with",
-    "passage_uri",
-]
-
 
 def counted(number: int, noun: str) -> str:
     """`1 page`, `2 pages`, `1,200 pages`; the noun must take a plain s."""

@@ -21,17 +21,6 @@ from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievedChunk
 from webrag.retrieval.quotes import Encode
 
-__all__ = [
-    "ResultDocument",
-    "ResultLink",
-    "ResultPassage",
-    "ResultQuotation",
-    "best_passages",
-    "format_result",
-    "narrowed",
-    "result_document",
-]
-
 # Fewer the weaker the evidence is: what hardly answers is not worth the reading.
 _SHOWN = {"high": 6, "medium": 5, "low": 4, "none": 1}
 

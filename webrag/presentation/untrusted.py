@@ -6,16 +6,6 @@ from typing import Any
 
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 
-__all__ = [
-    "DEFUSING_PREFIX",
-    "clean_block",
-    "clean_json",
-    "defuse",
-    "frame_notice",
-    "framed",
-    "holds_forged_line",
-    "one_line",
-]
 DEFUSING_PREFIX = "(page text) "
 
 _SECTIONS = (

@@ -12,8 +12,6 @@ from webrag.retrieval.version_changes import (
     VersionPassage,
 )
 
-__all__ = ["format_comparison"]
-
 _MAX_CHARS: Final = 600
 _TITLES: Final[Mapping[ChangeKind, str]] = {
     "reworded": "Reworded",

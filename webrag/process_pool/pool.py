@@ -22,8 +22,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from webrag.concurrency import settled
 from webrag.process_pool.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
 
-__all__ = ["Job", "WorkFailedError", "WorkerPool", "token_tables"]
-
 _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")

@@ -15,8 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["DONE", "FAILED", "LENGTH", "PREPARE", "READY", "RETIRING", "WORK", "main"]
-
 LENGTH = struct.Struct(">I")
 READY = b"\x00ready"
 # First byte of a request, whose second one is the job's number; a piece of work's seconds follow.

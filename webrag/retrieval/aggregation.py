@@ -10,16 +10,6 @@ from llama_index.postprocessor.webrag.wordings import wordings_score
 
 from webrag.retrieval.models import RetrievedChunk, WordingScores
 
-__all__ = [
-    "Candidate",
-    "ParentHit",
-    "drop_repeated_texts",
-    "fit_budget",
-    "group_by_parent",
-    "in_reading_order",
-    "select_surface",
-]
-
 T = TypeVar("T")
 
 

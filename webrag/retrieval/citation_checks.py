@@ -10,17 +10,6 @@ from webrag.argument_checks import check_text
 from webrag.errors import InputError
 from webrag.ingestion.addresses import page_address
 
-__all__ = [
-    "MAX_QUOTE_CHARS",
-    "VERBATIM",
-    "Citation",
-    "CitationCheck",
-    "Finding",
-    "FindingState",
-    "check_citation",
-    "quoted_place",
-]
-
 MAX_QUOTE_CHARS = 10_000
 
 FindingState = Literal[

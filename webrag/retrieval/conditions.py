@@ -11,21 +11,6 @@ from typing import Any
 
 from webrag.retrieval.filters import CONTENT_KINDS, SearchFilters
 
-__all__ = [
-    "ALWAYS",
-    "EVERYTHING",
-    "NEVER",
-    "Condition",
-    "Scope",
-    "all_of",
-    "any_of",
-    "is_among",
-    "negated",
-    "of_editions",
-    "of_sites",
-    "there",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Condition:

@@ -25,12 +25,6 @@ from webrag.retrieval.conditions import (
 )
 from webrag.retrieval.filters import SearchFilters
 
-__all__ = [
-    "VersionChoice",
-    "choose_versions",
-    "read_near",
-]
-
 _MOST_NAMED: Final = 12
 
 

@@ -10,8 +10,6 @@ from webrag.argument_checks import check_text, checked_moment, shown_moment, sho
 from webrag.errors import InputError
 from webrag.ingestion.addresses import DOCUMENTS, FILES, canonical_url, page_address, site_of
 
-__all__ = ["CONTENT_KINDS", "NO_FILTERS", "ContentKind", "SearchFilters"]
-
 ContentKind = Literal["table", "code", "math", "definition_list", "admonition", "steps"]
 
 CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)

@@ -11,8 +11,6 @@ from typing import Final
 
 from webrag.retrieval.markup import read_blocks
 
-__all__ = ["asks_for_code", "listing_factor", "longest_piece"]
-
 # Where a page shows a number before the next line, the stored text has exactly one blank.
 _LINE_NUMBER: Final = re.compile(r"(?<! ) \r?\n")
 _FENCE: Final = re.compile(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)

@@ -11,8 +11,6 @@ from typing import Any, Literal
 import pyromark
 from llama_index.node_parser.webrag.blocks import read_events
 
-__all__ = ["CELL_BAR", "Block", "Piece", "plain_span", "plain_text", "read_blocks"]
-
 CELL_BAR = re.compile(r"(?<!\\)\|")
 """The bars around and between cells; a bar inside a cell has a backslash before it."""
 

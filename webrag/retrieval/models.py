@@ -10,20 +10,6 @@ from webrag.corpus.models import ParentChunk
 from webrag.ingestion.addresses import place_in_file
 from webrag.ingestion.models import Anchor
 
-__all__ = [
-    "TERM_STATISTICS",
-    "ChildMatch",
-    "CitationSpan",
-    "CorpusStats",
-    "RetrievalConfig",
-    "RetrievalResult",
-    "RetrievedChunk",
-    "TermStatistics",
-    "TimingInfo",
-    "Wording",
-    "WordingScores",
-]
-
 TermStatistics = Literal["corpus", "filtered"]
 
 TERM_STATISTICS: tuple[TermStatistics, ...] = get_args(TermStatistics)

@@ -30,17 +30,6 @@ from webrag.retrieval.models import RetrievalConfig, TermStatistics, WordingScor
 from webrag.retrieval.postings import postings_of, read_blocks, totals_of
 from webrag.retrieval.statements import CHUNK_KEY, PARENT_COLUMNS, Queries
 
-__all__ = [
-    "Asked",
-    "Found",
-    "best_by_words",
-    "find_chunks",
-    "find_nearest",
-    "parents_of",
-    "read_totals",
-    "read_whole",
-]
-
 # Looked up per wanted child, four times as many each round: nearly always one round, and never
 # many where a kind of content is rare.
 _FIRST_LOOK = 4

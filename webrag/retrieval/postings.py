@@ -20,8 +20,6 @@ from webrag.lexical.bm25 import CorpusTotals
 from webrag.postgres.steps import Execute, Rows, Steps, together
 from webrag.retrieval.statements import Queries
 
-__all__ = ["Blocks", "KnownLayouts", "postings_of", "read_blocks", "read_postings", "totals_of"]
-
 _NOTHING = CorpusTotals()
 
 

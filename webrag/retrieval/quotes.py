@@ -16,18 +16,6 @@ from webrag.ingestion.sentences import sentence_ends
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.retrieval.markup import Block, read_blocks
 
-__all__ = [
-    "Encode",
-    "Quotation",
-    "asked_weights",
-    "best_apart",
-    "best_quotes",
-    "finest_quote",
-    "header_row",
-    "quotable_units",
-    "term_coverage",
-]
-
 Span = tuple[int, int]
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 """Vectors of unit length, one for each text."""

@@ -20,16 +20,6 @@ from webrag.postgres.database import Database
 from webrag.retrieval.markup import plain_text
 from webrag.retrieval.verification import find_quote
 
-__all__ = [
-    "Heading",
-    "PageExcerpt",
-    "ReadingPlace",
-    "cut_to_tokens",
-    "excerpt_at",
-    "headings_of",
-    "read_stored",
-]
-
 TokenCounter = Callable[[str], int]
 
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")

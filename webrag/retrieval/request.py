@@ -16,8 +16,6 @@ from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import TERM_STATISTICS, RetrievalConfig, TermStatistics
 from webrag.retrieval.statements import Queries
 
-__all__ = ["RETRIEVAL_MODES", "RetrievalMode", "RetrievalRequest", "SearchText", "check_request"]
-
 RetrievalMode = Literal["chunk", "full_context", "auto"]
 
 RETRIEVAL_MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)

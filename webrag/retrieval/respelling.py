@@ -10,15 +10,6 @@ from webrag.lexical.spelling import Respelling, doubtful_words, word_pairs
 from webrag.postgres.steps import Steps, alone
 from webrag.retrieval.statements import Queries
 
-__all__ = [
-    "Doubts",
-    "IsCommon",
-    "find_compounds",
-    "find_doubts",
-    "find_spellings",
-    "respellings",
-]
-
 IsCommon = Callable[[str], bool]
 """Tells whether a word, in lower case, is a common one of the language; may block."""
 

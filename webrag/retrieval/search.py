@@ -59,8 +59,6 @@ from webrag.retrieval.respelling import (
 )
 from webrag.retrieval.statements import Queries
 
-__all__ = ["Searcher", "matched_result", "whole_result"]
-
 
 def whole_result(found: Found, request: RetrievalRequest) -> RetrievalResult:
     """Every parent that was read, in reading order; nothing is scored, so all score 1.0."""

@@ -15,9 +15,6 @@ from webrag.lexical.postings import POSTING
 from webrag.postgres.steps import Execute
 from webrag.retrieval.conditions import EVERYTHING, Scope, there
 
-__all__ = ["CHUNK_KEY", "PARENT_COLUMNS", "Queries"]
-
-
 CHUNK_KEY = "c.document, c.ordinal"
 """Columns that name a chunk: its page and its place in it."""
 

@@ -32,12 +32,6 @@ from webrag.retrieval.citation_checks import (
     quoted_place,
 )
 
-__all__ = [
-    "MatchState",
-    "QuoteMatch",
-    "Verifier",
-    "find_quote",
-]
 MatchState = Literal["exact", "moved", "reformatted", "changed", "absent"]
 
 # Two sentences about one thing share about half of their words; a corrected one shares more.

@@ -10,17 +10,6 @@ from pydantic import BaseModel, ConfigDict
 from webrag.retrieval.citations import passage_link, plain_text
 from webrag.retrieval.verification import QuoteMatch, find_quote
 
-__all__ = [
-    "ChangeKind",
-    "VersionChange",
-    "VersionComparison",
-    "VersionPassage",
-    "WordChange",
-    "blocks_of",
-    "changed_passages",
-    "word_changes",
-]
-
 ChangeKind = Literal["added", "removed", "reworded"]
 WordChange = tuple[Literal["same", "removed", "added"], str]
 

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["COMBINATIONS", "Combination", "LocalModel", "settings_of"]
-
 
 @dataclass(frozen=True)
 class LocalModel:

@@ -9,8 +9,6 @@ from pydantic.fields import FieldInfo
 from webrag.settings.fields import mask_url
 from webrag.settings.variables import Variables, extra_of, is_secret, nearest
 
-__all__ = ["allowed_text", "explain"]
-
 _MAX_SHOWN = 80
 
 

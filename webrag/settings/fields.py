@@ -12,38 +12,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 if TYPE_CHECKING:
     from pydantic.config import JsonDict
 
-__all__ = [
-    "DIRECTORIES_TEXT",
-    "HOSTS_TEXT",
-    "HTTP_URL_TEXT",
-    "KEY_TEXT",
-    "LEVELS_TEXT",
-    "MASK",
-    "SECURE_URL_TEXT",
-    "AbsolutePath",
-    "CommaList",
-    "DirectoryList",
-    "HostList",
-    "HttpUrl",
-    "LogLevel",
-    "LoginHeaders",
-    "OriginList",
-    "PostgresUrl",
-    "ProxyUrl",
-    "Seconds",
-    "SecondsOrNever",
-    "Secret",
-    "SecureUrl",
-    "Share",
-    "Weights",
-    "checked_hosts",
-    "checked_http_url",
-    "hidden_parts",
-    "is_loopback",
-    "mask_url",
-    "setting",
-]
-
 DIRECTORIES_TEXT = "comma-separated absolute paths of folders, other than `/`"
 HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
 HTTP_URL_TEXT = "an http:// or https:// URL without a user name or password"

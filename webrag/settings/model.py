@@ -34,9 +34,6 @@ from webrag.settings.variables import ORIGINS, Variables, VariablesSource
 if TYPE_CHECKING:
     from webrag.ingestion.logins.session import Login
 
-__all__ = ["Settings", "load_settings"]
-
-
 # pydantic-settings asks a class method for its sources; this tells it which file to read.
 _VARIABLES: ContextVar[Variables] = ContextVar("webrag_variables")
 # Shown with what is secret in them masked.

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-__all__ = ["forces_terminal", "has_display", "lent"]
-
 _FORCED = ("FORCE_COLOR", "TTY_COMPATIBLE")
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 _lending = threading.Lock()

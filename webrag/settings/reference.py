@@ -8,8 +8,6 @@ from webrag.settings.explain import allowed_text
 from webrag.settings.model import Settings
 from webrag.settings.variables import ORIGINS, extra_of, is_secret, variable_names
 
-__all__ = ["SettingReference", "configuration_page", "env_example", "sections"]
-
 _INTRODUCTION = """\
 # Configuration
 

@@ -45,14 +45,6 @@ from webrag.settings.fields import (
 )
 from webrag.settings.variables import user_folder
 
-__all__ = [
-    "LOCAL_EMBEDDING_MODEL",
-    "LOCAL_RERANKER_MODEL",
-    "OPENAI_EMBEDDING_MODEL",
-    "OPENAI_URL",
-    "Values",
-]
-
 LOCAL_EMBEDDING_MODEL = "BAAI/bge-small-en-v1.5"
 LOCAL_RERANKER_MODEL = "Xenova/ms-marco-MiniLM-L-6-v2"
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"

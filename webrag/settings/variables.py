@@ -19,8 +19,6 @@ from typing_extensions import override
 from webrag.errors import ConfigurationError
 from webrag.settings.fields import MASK, mask_url
 
-__all__ = ["ORIGINS", "Found", "Variables", "VariablesSource", "user_folder", "variable_names"]
-
 _LOG = logging.getLogger(__name__)
 _PREFIX = "WEBRAG_"
 _FILE_VARIABLE = "WEBRAG_ENV_FILE"

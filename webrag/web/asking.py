@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from webrag.answering.models import AnswerCitation, AnswerEvent, ManagerResult
 
-__all__ = ["Asked", "ask_routes", "follow_ups", "parse_asked"]
-
 _RECENT = 8
 _PING_S = 15
 

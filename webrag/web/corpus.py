@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from webrag.corpus.models import AcquiredPage, CorpusStatus
     from webrag.crawling.report import CrawlProgress, SiteReport
 
-__all__ = ["corpus_routes"]
-
 _PAGES_SHOWN = 50
 _JOBS_SHOWN = 8
 _MOST_FAILURES = 50

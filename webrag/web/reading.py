@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from webrag.corpus.texts import PageImage, PageText
     from webrag.web.runs import WatchedRun
 
-__all__ = ["ChangedWords", "changed_words", "marks_of", "read_routes"]
-
 _VERIFY_S = 30.0
 _ENDINGS = ".,;:!?\u3002"
 

@@ -16,8 +16,6 @@ from webrag.crawling.report import MOST_PAGES, USUAL_PAGES
 from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import clean_block, one_line
 
-__all__ = ["FRAGMENT_HEADER", "HEADERS", "Templates", "content_policy"]
-
 FRAGMENT_HEADER: Final = "x-webrag-fragment"
 """Sent by the script, which wants the inner part of a page only."""
 

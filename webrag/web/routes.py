@@ -10,8 +10,6 @@ from webrag.web.corpus import corpus_routes
 from webrag.web.reading import read_routes
 from webrag.web.site import Site
 
-__all__ = ["page_routes"]
-
 
 def page_routes(site: Site) -> list[BaseRoute]:
     """Everything people see in a browser, below `/`."""

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from webrag.errors import InputError, WebRAGError
 
-__all__ = ["RunState", "Runs", "WatchedRun"]
-
 logger = logging.getLogger(__name__)
 
 RunState = Literal["running", "done", "stopped", "failed"]

@@ -15,8 +15,6 @@ from webrag.errors import AccessDeniedError, WebRAGError
 from webrag.web.rendering import Templates
 from webrag.web.site import came_from_here
 
-__all__ = ["SIGN_IN_PATH", "SignIn"]
-
 SIGN_IN_PATH: Final = "/sign-in"
 
 _COOKIE: Final = "webrag-session"

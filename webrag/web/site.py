@@ -18,16 +18,6 @@ from webrag.web.runs import Runs, WatchedRun
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-__all__ = [
-    "COLLECTION_COOKIE",
-    "Enter",
-    "NotKeptError",
-    "Site",
-    "came_from_here",
-    "may_run",
-    "status_of",
-]
-
 Enter: TypeAlias = Callable[[Request, str], AbstractAsyncContextManager["WebRAG"]]
 """Lets a request in to the memory it works on, given the tool that does the same over MCP.
 

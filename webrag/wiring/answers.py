@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from webrag.retrieval.search import Searcher
     from webrag.settings import Settings
 
-__all__ = ["make_manager"]
-
 
 def make_manager(
     settings: "Settings",

@@ -71,8 +71,6 @@ if TYPE_CHECKING:
     from webrag.retrieval.search import Searcher
     from webrag.retrieval.verification import Verifier
 
-__all__ = ["Parts", "assemble"]
-
 _EXTRACTION_WORKERS = 2
 T = TypeVar("T")
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from webrag.settings import Settings
 
-__all__ = ["load_cross_encoder"]
-
 _log = logging.getLogger(__name__)
 
 

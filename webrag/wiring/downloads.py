@@ -11,8 +11,6 @@ from webrag.wiring.rerankers import local_scorer
 if TYPE_CHECKING:
     from webrag.settings import Settings
 
-__all__ = ["download_models"]
-
 
 def download_models(name: str, settings: "Settings") -> None:
     """Load the models of a combination, which downloads what is not on this machine.

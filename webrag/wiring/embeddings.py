@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from webrag.settings import Settings
 
-__all__ = ["as_llamaindex", "choose_embedding", "load_embedder"]
-
 _SERVED_PROVIDERS = frozenset({"openai", "openai_compatible"})
 
 

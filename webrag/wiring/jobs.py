@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from webrag.settings import Settings
     from webrag.wiring.assembly import Parts
 
-__all__ = ["make_worker", "open_queue", "require_workers"]
-
 
 def require_workers() -> None:
     """Refuse what cannot work.

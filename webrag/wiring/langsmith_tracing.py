@@ -9,8 +9,6 @@ from langsmith.run_helpers import tracing_context
 from llama_index.postprocessor.webrag.service_calls import session_proxies
 from requests import Session  # noqa: TID251 - langsmith takes no other client
 
-__all__ = ["LangSmithTracer"]
-
 _KINDS: Final[dict[str, Literal["retriever", "llm"]]] = {
     "retrieve": "retriever",
     "synthesize": "llm",

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
 
     from webrag.settings import Settings
 
-__all__ = ["choose_answer_llm", "choose_orchestration_llm"]
-
 _TIMEOUT_S = 30.0
 
 

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
     from webrag.settings import Settings
 
-__all__ = [
-    "LOCAL_PROVIDERS",
-    "SharedChange",
-    "choose_local",
-    "locate",
-    "quiet_fastembed",
-    "quiet_loggers",
-    "quiet_reading",
-]
 _TALKATIVE = ("huggingface_hub", "sentence_transformers", "transformers")
 
 

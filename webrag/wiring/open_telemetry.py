@@ -14,8 +14,6 @@ from opentelemetry.trace import Span, Status, StatusCode, TracerProvider
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-__all__ = ["collector_provider", "listening_spans"]
-
 _STEP: Final = "traced_step"
 
 

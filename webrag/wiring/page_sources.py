@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     )
     from webrag.settings import Settings
 
-__all__ = [
-    "LOGINS_FOLDER",
-    "BuiltinSource",
-    "PageSourceChoice",
-    "choose_logins",
-    "choose_page_source",
-    "choose_renderer",
-    "find_browser_for_login",
-]
-
 LOGINS_FOLDER = "logins"
 """Below `WEBRAG_DATA_DIR`."""
 

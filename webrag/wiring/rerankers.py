@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from webrag.orchestration.models import ScoreProfile
     from webrag.settings import Settings
 
-__all__ = [
-    "as_postprocessor",
-    "choose_fallback",
-    "choose_reranker",
-    "local_scorer",
-    "map_scorer",
-]
-
 _log = logging.getLogger(__name__)
 
 # In the order in which `auto` looks for their keys.

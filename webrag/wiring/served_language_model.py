@@ -19,8 +19,6 @@ from typing_extensions import override
 
 from webrag.ingestion.http.status import retry_after_s
 
-__all__ = ["ServedLanguageModel"]
-
 # Many times what any reply holds that is read: 60,000 characters.
 _MAX_ANSWER_BYTES: Final = 4_000_000
 _RETRIED: Final = frozenset({408, 409, 429})

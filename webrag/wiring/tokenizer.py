@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from webrag.settings import Settings
 
-__all__ = ["Tokenize", "choose_tokenizer", "portable_tokenizer"]
-
 Tokenize = Callable[[str], Sequence[Any]]
 """Text to tokens."""
 

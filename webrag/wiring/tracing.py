@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from webrag.settings import Settings
     from webrag.wiring.langsmith_tracing import LangSmithTracer
 
-__all__ = ["choose_tracer"]
-
 
 def choose_tracer(settings: "Settings", stack: AsyncExitStack) -> "Tracer | None":
     """Set up what `WEBRAG_TRACING` names; the stack flushes and undoes it.

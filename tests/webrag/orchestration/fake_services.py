@@ -14,8 +14,6 @@ from typing import Any
 
 from tests.loopback import QuietHandler, serving
 
-__all__ = ["FakeServices", "running_services"]
-
 _SERVICES = {
     "/v1/chat/completions": "chat",
     "/v1/embeddings": "embeddings",

@@ -23,8 +23,6 @@ from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.wiring.served_language_model import ServedLanguageModel
 
-__all__ = ["FAULTS", "KEY", "PROVIDERS", "REFUSED", "echoes", "faulty_server"]
-
 KEY = "sk-canary-A7b/9Zq+4Lm2=Rt6Yh8Wx3"
 REFUSED = "refused connection"
 # Port 9 discards, where it is open at all.

@@ -12,8 +12,6 @@ from typing import Final
 
 from webrag.lexical.stopwords import INDEX_STOPWORDS, QUESTION_STOPWORDS
 
-__all__ = ["incoherence"]
-
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _TOKEN: Final = re.compile(r"\S+")
 # Whatever mixes letters with digits or punctuation is likely a name: E0502, x86_64, --no-ff, a::b.

@@ -14,8 +14,6 @@ from webrag.answering.units import Unit
 from webrag.lexical.analysis import analyze
 from webrag.lexical.stopwords import QUESTION_STOPWORDS
 
-__all__ = ["Disagreement", "find_conflicts"]
-
 _MIN_COVERAGE: Final = 0.3
 _MAX: Final = 3
 _MIN_TERMS: Final = 3

@@ -3,8 +3,6 @@
 import re
 from typing import Final, Literal
 
-__all__ = ["AnswerKind", "answer_kind", "asked_parts", "is_of_kind"]
-
 AnswerKind = Literal["default", "value", "list", "steps", "condition", "other"]
 
 _STEPS: Final = re.compile(

@@ -9,8 +9,6 @@ from webrag.answering.addressing import addresses_reader
 from webrag.ingestion.characters import bare
 from webrag.retrieval.markup import read_blocks
 
-__all__ = ["UnquotableSpan", "holds_secret", "is_instruction", "unquotable_spans"]
-
 _INSTRUCTIONS: Final = re.compile(
     "|".join(
         (

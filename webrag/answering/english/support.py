@@ -9,19 +9,6 @@ from typing import Final
 from webrag.ingestion.sentences import sentences
 from webrag.lexical.analysis import analyze, query_terms
 
-__all__ = [
-    "clauses",
-    "denies",
-    "identifiers",
-    "is_bound",
-    "is_negated",
-    "is_supported",
-    "keeps_qualifiers",
-    "keeps_units",
-    "nearest_clauses",
-    "numbers",
-    "terms_of",
-]
 _CLAUSE: Final = re.compile(
     r"(?<=[.!?;:])\s++|,\s++|(?<!\s)\s++(?:[-\u2013\u2014]\s++|(?=(?:and|but|while|whereas"
     r"|although|though|or)\b))|\n+"

@@ -26,21 +26,6 @@ from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import pack_postings
 from webrag.postgres.database import Database, lift_timeouts
 
-__all__ = [
-    "LOADING",
-    "Check",
-    "CorpusCheck",
-    "PageFaults",
-    "absent_check",
-    "check_corpus",
-    "check_pages",
-    "model_check",
-    "obstacle_check",
-    "page_checks",
-    "row_checks",
-    "schema_check",
-    "tables_check",
-]
 _PAGES_AT_ONCE = 16
 
 _IDS = "select id from {documents} order by random() limit %s"

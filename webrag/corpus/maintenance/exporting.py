@@ -21,8 +21,6 @@ from webrag.corpus.schema import read_embedding, table
 from webrag.errors import InputError
 from webrag.postgres.database import Database, lift_timeouts
 
-__all__ = ["ExportReport", "export_corpus"]
-
 _PAGES_AT_ONCE = 8  # a page and its HTML may have megabytes
 
 _COUNTS = """

@@ -13,8 +13,6 @@ from webrag.corpus.writer import clear_attempts, lock_pages
 from webrag.postgres.database import Database
 from webrag.postgres.steps import run_steps
 
-__all__ = ["ForgetReport", "forget_page", "stored_urls", "urls_to_forget"]
-
 
 class ForgetReport(BaseModel):
     """What was forgotten.

@@ -18,8 +18,6 @@ from webrag.corpus.maintenance.portable import (
 from webrag.corpus.pages import Corpus
 from webrag.errors import DatabaseUnavailableError, ProviderError, WebRAGError
 
-__all__ = ["ImportReport", "import_corpus"]
-
 _LINES_AT_ONCE = 8
 _CHARS_AT_ONCE = 4_000_000
 # One transaction for 96 pages loads a tenth faster than three for 32; large pages come in fewer.

@@ -22,18 +22,6 @@ from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHAR
 from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
 from webrag.ingestion.versions import MAX_NAME_CHARS, Edition
 
-__all__ = [
-    "FORMAT_VERSION",
-    "PortableAnchor",
-    "PortableHeader",
-    "PortableLink",
-    "PortablePage",
-    "open_for_reading",
-    "open_for_writing",
-    "read_header",
-    "read_pages",
-]
-
 FORMAT_VERSION = 1
 _FORMAT = "webrag-corpus"
 # Bytes; the greatest page that is fetched, as text and as HTML, with its quotation marks escaped.

@@ -25,24 +25,6 @@ from webrag.embedding.embedder import Embedder
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
 from webrag.postgres.database import Database, lift_timeouts
 
-__all__ = [
-    "PendingChunk",
-    "ReindexReport",
-    "chunk_ranges",
-    "count_chunks",
-    "index_next",
-    "insert_vectors",
-    "is_reembedding",
-    "known_vectors",
-    "pending_chunks",
-    "prepare_next",
-    "prepare_reembedding",
-    "reembed",
-    "reembed_range",
-    "remove_stale",
-    "switch",
-    "unfinished_model",
-]
 _Connection = AsyncConnection[Any]
 
 _META_KEY = "reindexing"

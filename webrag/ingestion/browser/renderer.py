@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from webrag.ingestion.http.client import Answer
 
-__all__ = ["BrowserRenderer", "PartSource"]
-
 _log = logging.getLogger(__name__)
 
 # A proxy at which nobody answers: what is not handed to our own client goes nowhere, loopback

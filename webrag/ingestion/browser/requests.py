@@ -5,8 +5,6 @@ from typing import Final
 
 from ada_url import URL
 
-__all__ = ["MAX_REQUESTS", "Request", "refusal"]
-
 MAX_REQUESTS: Final = 300
 """Files one page may ask for; large applications come in 200 pieces."""
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from webrag.errors import PageGoneError, RefusedAddressError, UnusablePageError
 from webrag.ingestion.addresses import file_path
 
-__all__ = ["FileAccess"]
-
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = getattr(os, "O_DIRECTORY", 0)

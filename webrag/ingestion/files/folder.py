@@ -13,8 +13,6 @@ from webrag.ingestion.formats.kinds import why_left_out
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["FolderListing", "list_files"]
-
 _MAX_FILES = 20_000
 _MAX_DEPTH = 40
 _NOT_READ = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})

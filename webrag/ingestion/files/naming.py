@@ -13,8 +13,6 @@ from webrag.ingestion.addresses import file_path, file_url, has_scheme, is_file,
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
 
-__all__ = ["NamedSources", "check_named", "expand_named", "named_address", "named_urls"]
-
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
 
 

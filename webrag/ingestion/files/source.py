@@ -14,8 +14,6 @@ from webrag.ingestion.http.decode import UnreadableContent, decode, page_kind
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
 from webrag.ingestion.versions import MANIFESTS, Manifest, read_manifest
 
-__all__ = ["FileSource"]
-
 # A network drive that does not answer keeps its thread.
 _DISK = Threads("webrag-files", 4)
 _MAX_MANIFEST = 1_000_000

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 from webrag.errors import InputError
 from webrag.ingestion.files.folder import list_files
 
-__all__ = ["FileState", "changed_files", "changes_between", "states_of"]
-
 # An editor writes a file in several steps, a checkout many files.
 _QUIET_MS: Final = 200
 _LONGEST_MS: Final = 2_000

@@ -21,7 +21,6 @@ from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
 from webrag.ingestion.models import MappedLink
 from webrag.redaction import Redactor, remember_secrets
 
-__all__ = ["BatchRun", "FirecrawlClient", "mapped_links", "scraped_page"]
 _MAX_FIELD_CHARS = 1_000
 
 

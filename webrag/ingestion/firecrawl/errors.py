@@ -10,8 +10,6 @@ from webrag.ingestion.characters import collapse, normalize_characters
 from webrag.ingestion.http.status import retry_after_s
 from webrag.redaction import redacted_failure
 
-__all__ = ["Failure", "clean_text", "failure_of", "silence"]
-
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 _MAX_SAID = 200
 _REFUSED_KEY_PAUSE_S = 300.0

@@ -5,8 +5,6 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from webrag.ingestion.models import FetchConfig
 
-__all__ = ["FIRECRAWL_CLOUD_URL", "FirecrawlConfig", "ScrapedPage"]
-
 FIRECRAWL_CLOUD_URL = "https://api.firecrawl.dev"
 
 

@@ -17,8 +17,6 @@ from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.guard import Resolver, resolve
 from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
 
-__all__ = ["FirecrawlPageReader"]
-
 _T = TypeVar("_T")
 _DEFAULTS = FirecrawlConfig()
 # For LlamaIndex's prompts and embeddings; the node parser copies what it needs by itself.

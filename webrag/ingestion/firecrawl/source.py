@@ -23,7 +23,6 @@ from webrag.ingestion.http.status import status_failure
 from webrag.ingestion.models import FetchedPage, MappedLink, Validators
 from webrag.ingestion.notes import note, rate_limited, received
 
-__all__ = ["FirecrawlSource", "page_content"]
 # A page drawn by scripts is nearly empty as it was sent; what was drawn is in the other forms.
 _LEAST_SHARE = 0.5
 

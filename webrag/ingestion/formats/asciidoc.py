@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from webrag.ingestion.formats.fences import fenced
 
-__all__ = ["AsciiDoc", "read_asciidoc"]
-
 _ATTRIBUTE = re.compile(r":(!?[\w-]{1,100}+)!?:(?:[ \t]++(.*))?\Z")
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]{1,100}+(\S.*)\Z")
 # The older form: a title with as long a line of one of these below it.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from webrag.ingestion.formats.fences import fenced
 from webrag.ingestion.models import Anchor
 
-__all__ = ["CodeText", "blocks_of", "read_code"]
-
 # Longer blocks are cut at what is declared inside them: a class at its methods.
 _LONG_LINES = 60
 # Shorter ones join the next: a heading for every import would tell nothing apart.

@@ -8,8 +8,6 @@ holds; without that its text would be code, or its signs text.
 import re
 from collections.abc import Iterator
 
-__all__ = ["without_containers"]
-
 _FENCE = re.compile(r"[ ]{0,3}(`{3,100}+|~{3,100}+)([^`]{0,300}+)\Z")
 _INDENTED = re.compile(
     r'(?:!!!|\?\?\?\+?)[ \t]{1,20}+([\w-]{1,50}+)[^"]{0,100}+(?:"([^"]{0,300}+)")?\s{0,20}+\Z'

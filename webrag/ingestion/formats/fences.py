@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["fenced"]
-
 
 def fenced(text: str, language: str = "") -> str:
     """A block of code that holds the text, in a fence longer than any run of backticks in it."""

@@ -4,8 +4,6 @@ import re
 from pathlib import PurePath
 from typing import Final, Literal
 
-__all__ = ["FileKind", "code_language", "kind_of_name", "why_left_out"]
-
 FileKind = Literal[
     "html", "markdown", "text", "pdf", "rst", "asciidoc", "notebook", "code", "mail", "office"
 ]

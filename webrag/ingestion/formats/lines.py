@@ -7,8 +7,6 @@ from itertools import accumulate
 
 from webrag.ingestion.models import Anchor
 
-__all__ = ["line_anchors"]
-
 _NOT_WORDS = re.compile(r"[\W_]+")
 # Where links lead, and the roles of words: in the source, and in no stored text.
 _UNSEEN = re.compile(

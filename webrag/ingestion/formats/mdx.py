@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["without_components"]
-
 _FENCE = re.compile(r"^([ \t]*(?:`{3,}|~{3,}))", re.MULTILINE)
 _MODULE = re.compile(r"(?:^(?:import|export)[ \t][^\n]*\n(?:[ \t}\])][^\n]*\n)*)", re.MULTILINE)
 _COMMENT = re.compile(r"\{/\*(?:[^*]|\*(?!/)){0,2000}+\*/\}")

@@ -6,8 +6,6 @@ from typing import Any
 
 from webrag.ingestion.formats.fences import fenced
 
-__all__ = ["markdown_from_notebook"]
-
 _OUTPUT_CHARS = 2_000
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

@@ -12,8 +12,6 @@ from functools import cache
 
 from webrag.errors import UnusablePageError
 
-__all__ = ["Mail", "markdown_from_office", "read_mail"]
-
 # What the converter writes above each slide.
 _SLIDE = re.compile(r"<!-- Slide number: \d{1,9} -->")
 _LINE_END = re.compile(r"(?<=[^\n|])\n(?=[^\n|#!<])")

@@ -11,8 +11,6 @@ from docutils.core import publish_doctree, publish_from_doctree
 from docutils.parsers.rst import Directive, directives, roles
 from docutils.statemachine import StringList
 
-__all__ = ["RstDocument", "read_rst"]
-
 _SETTINGS: dict[str, Any] = {
     "_disable_config": True,
     "file_insertion_enabled": False,

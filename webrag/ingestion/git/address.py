@@ -7,8 +7,6 @@ from urllib.parse import quote, unquote
 
 from webrag.errors import InputError
 
-__all__ = ["GitFile", "is_git", "parse_git", "web_link"]
-
 _PREFIXES: Final = ("git+https://", "git+http://")
 _REPOSITORY: Final = re.compile(
     r"git\+(?P<scheme>https?)://(?P<host>[A-Za-z0-9.-]+(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?)"

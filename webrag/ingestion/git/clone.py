@@ -31,8 +31,6 @@ from webrag.ingestion.notes import note
 if TYPE_CHECKING:
     from webrag.ingestion.http.guard import AddressCheck, Resolver
 
-__all__ = ["GitClones", "listed_commit"]
-
 _SAID_CHARS: Final = 300
 _WATCHED_S: Final = 0.2
 _LEFT_S: Final = 3600.0  # nobody clones for so long

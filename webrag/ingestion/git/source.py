@@ -17,8 +17,6 @@ from webrag.ingestion.git.address import GitFile, parse_git
 from webrag.ingestion.git.clone import GitClones
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
 
-__all__ = ["GitSource", "RepositoryFiles"]
-
 
 @dataclass(frozen=True)
 class RepositoryFiles:

@@ -10,8 +10,6 @@ from selectolax.lexbor import LexborNode
 from webrag.ingestion.html.marks import LINE_NUMBER
 from webrag.ingestion.html.tree import ancestors, attribute, drop, select
 
-__all__ = ["rewrite_code"]
-
 _LINE_NUMBERS = (
     ".linenos, .linenodiv, .lineno, .linenumber, .line-numbers-rows, .hljs-ln-numbers, .lnt,"
     " .react-syntax-highlighter-line-number, td.gutter, td.blob-num, .rouge-gutter, pre .ln,"

@@ -4,7 +4,6 @@ from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.html.tree import ancestors, attribute, drop, select
 
-__all__ = ["latex_source", "spell_out_formulas", "spelled_out", "unveil_formulas"]
 _TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex")
 
 _MAX_NESTING = 60

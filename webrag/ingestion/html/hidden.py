@@ -35,8 +35,6 @@ from webrag.ingestion.html.css.values import (
 )
 from webrag.ingestion.html.tree import attribute, drop, inline_text, select
 
-__all__ = ["remove_unseen", "text_length"]
-
 Tokens = Sequence[Any]
 
 # Below these nobody reads a text; what is above stays, however hard it is to read.

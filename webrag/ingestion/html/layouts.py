@@ -12,8 +12,6 @@ from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.html.tree import attribute, drop, element, inline_text, select
 
-__all__ = ["rewrite_layouts"]
-
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _MOST_COLUMNS = 12
 _TOC_TITLE: Final = re.compile(r"(?:table of )?contents:?|on this page:?", re.IGNORECASE)

@@ -12,7 +12,6 @@ from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from webrag.ingestion.characters import collapse, normalize_characters, storable
 from webrag.ingestion.html.marks import BACKSLASH, LINE_NUMBER, QUOTE, TERM_END, TERM_START
 
-__all__ = ["PageFacts", "fact_of", "html_from_markdown", "marked_markdown", "page_html"]
 _OPTIONS = ConversionOptions(
     heading_style="atx",
     list_indent_type="spaces",

@@ -10,21 +10,6 @@ from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.html.tree import BLOCK_TAGS
 
-__all__ = [
-    "BACKSLASH",
-    "HEADING",
-    "LINE_NUMBER",
-    "MAX_LINKS",
-    "QUOTE",
-    "TERM_END",
-    "TERM_START",
-    "Span",
-    "link_marks",
-    "mark_end",
-    "mark_start",
-    "read_marks",
-]
-
 # Stands for a backslash of the page while the converter's own escapes are told from it.
 BACKSLASH = "\ue010"
 TERM_END = "\ue005"

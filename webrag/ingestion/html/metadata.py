@@ -20,7 +20,6 @@ from webrag.ingestion.html.tree import attribute, inline_text
 from webrag.ingestion.html.version_marks import marked_version
 from webrag.ingestion.models import Alternate
 
-__all__ = ["PageDates", "PageMetadata", "read_dates", "read_metadata"]
 _PUBLISHED = (
     *("article:published_time", "datepublished", "dc.date", "dcterms.created", "dc.date.issued"),
     *("date", "pubdate", "publish-date", "citation_publication_date", "parsely-pub-date"),

@@ -14,7 +14,6 @@ from webrag.ingestion.html.tree import BLOCK_TAGS, ancestors, attribute, inline_
 from webrag.ingestion.models import OutgoingLink
 from webrag.ingestion.sentences import sentence_ends
 
-__all__ = ["FoundLink", "Passages", "collect_links", "mark_links", "outgoing_links", "shortened"]
 _MAX_SENTENCE_CHARS = 300
 
 _LINE_MARKER = re.compile(r"^[\s>]*(?:[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,9}[.)]\s+|#{1,6}\s+|\|\s*)?")

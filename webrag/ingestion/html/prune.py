@@ -10,7 +10,6 @@ from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.html.hidden import remove_unseen, text_length
 from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, select
 
-__all__ = ["main_content", "presentable", "remove_chrome", "remove_hidden", "remove_machinery"]
 _MACHINERY = [
     *("script", "style", "template", "noscript", "svg", "iframe", "object", "embed", "canvas"),
     *("audio", "video", "select", "datalist", "textarea", "dialog", "link", "meta", "base"),

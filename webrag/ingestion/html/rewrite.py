@@ -17,14 +17,6 @@ from webrag.ingestion.html.tree import (
     select,
 )
 
-__all__ = [
-    "remove_controls",
-    "rewrite_admonitions",
-    "rewrite_structure",
-    "unwrap_layout_tables",
-    "unwrap_table",
-]
-
 
 def unwrap_layout_tables(root: LexborNode) -> None:
     """Replace tables that only place blocks on the page by these blocks."""

@@ -5,21 +5,6 @@ from collections.abc import Iterable, Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, create_tag
 
-__all__ = [
-    "BLOCK_TAGS",
-    "MAX_ATTRIBUTES",
-    "MAX_DEPTH",
-    "MarkupBomb",
-    "ancestors",
-    "attribute",
-    "check_markup",
-    "drop",
-    "element",
-    "inline_text",
-    "parse",
-    "replace_with_contents",
-    "select",
-]
 BLOCK_TAGS = frozenset(
     """address article aside blockquote body center dd details dialog div dl dt fieldset figcaption
     figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section summary table tbody

@@ -9,8 +9,6 @@ from selectolax.lexbor import LexborHTMLParser
 from webrag.ingestion.html.tree import inline_text
 from webrag.ingestion.versions import plain_version
 
-__all__ = ["marked_version"]
-
 _MAX_CHARS: Final = 2_000
 _WORD: Final = r"[vV]?(\d[\w.+-]{0,40})"
 _METAS: Final = ("docusaurus_version", "docsearch:version")

@@ -20,15 +20,6 @@ from webrag.ingestion.http.status import status_failure
 from webrag.ingestion.models import Alternate, FetchedPage
 from webrag.ingestion.quality import wall_of_answer, wall_of_redirect
 
-__all__ = [
-    "BUSY",
-    "fetched_page",
-    "next_address",
-    "raise_for_status",
-    "robots_answer",
-    "validator",
-]
-
 BUSY = frozenset({429, 503})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_VALIDATOR_CHARS = 500

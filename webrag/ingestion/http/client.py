@@ -22,8 +22,6 @@ from webrag.ingestion.http.guard import (
 )
 from webrag.ingestion.notes import received
 
-__all__ = ["Answer", "BrokenConnectionError", "Caps", "WebClient"]
-
 # What the HTTP client unpacks piece by piece with every installation; others it would pass on
 # packed, or unpack with whatever library happens to be there.
 _CODINGS = frozenset({"gzip", "deflate"})

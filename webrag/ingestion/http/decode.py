@@ -4,15 +4,6 @@ import codecs
 import re
 from typing import Final, Literal, TypeAlias
 
-__all__ = [
-    "PageKind",
-    "UnreadableContent",
-    "charset_of_header",
-    "decode",
-    "page_kind",
-    "python_codec",
-    "readable",
-]
 _LABELS: Final = {
     "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
     "cp866": "866 cp866 csibm866 ibm866",

@@ -32,7 +32,6 @@ from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Valid
 from webrag.ingestion.precedence import is_patient
 from webrag.ingestion.quality import wall_of_answer
 
-__all__ = ["MAX_CRAWL_DELAY_S", "HostGate", "HttpFetcher", "SharedManners"]
 # A robots.txt may ask for minutes; a question answered by a person waiting cannot grant that.
 MAX_CRAWL_DELAY_S = 10.0
 

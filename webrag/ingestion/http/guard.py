@@ -12,16 +12,6 @@ from ada_url import URL
 
 from webrag.errors import FetchError, RefusedAddressError
 
-__all__ = [
-    "AddressCheck",
-    "AddressRefused",
-    "AllowList",
-    "GuardedBackend",
-    "NameNotFound",
-    "Resolver",
-    "is_public",
-    "resolve",
-]
 Address: TypeAlias = IPv4Address | IPv6Address
 
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]

@@ -13,8 +13,6 @@ from protego import Protego
 
 from webrag.concurrency import in_background
 
-__all__ = ["FAILURE_KEPT_S", "KEPT_S", "RobotsAnswer", "RobotsCache", "RobotsRules"]
-
 KEPT_S = 3_600.0
 # A site in trouble is asked again soon; a working one at most once per hour.
 FAILURE_KEPT_S = 60.0

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 from webrag.errors import FetchError, PageGoneError
 
-__all__ = ["retry_after_s", "status_failure"]
-
 _GONE = frozenset({404, 410})
 _CLOSED = frozenset({401, 403, 407, 451})
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)

@@ -15,18 +15,6 @@ from typing_extensions import override
 
 from webrag.errors import InputError, UnusablePageError
 
-__all__ = [
-    "Cookie",
-    "Login",
-    "Logins",
-    "checked_header",
-    "checked_host",
-    "cookies_for",
-    "login_expired",
-    "read_cookie_file",
-    "read_headers",
-]
-
 _MAX_FILE_BYTES: Final = 5_000_000
 _LEAST_SECRET: Final = 16
 _FIELDS: Final = ("domain", "subdomains", "path", "secure", "expires", "name", "value")

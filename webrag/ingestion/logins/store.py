@@ -18,8 +18,6 @@ from webrag.errors import StorageError
 from webrag.ingestion.logins.session import Cookie, Login
 from webrag.redaction import remember_secrets
 
-__all__ = ["KeyPlace", "LoginStore"]
-
 _log = logging.getLogger(__name__)
 
 KeyPlace = Literal["keyring", "file"]

@@ -13,8 +13,6 @@ from webrag.ingestion.logins.session import Cookie, cookies_for
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page, Playwright
 
-__all__ = ["sign_in"]
-
 _POLL_S: Final = 0.5
 
 

@@ -12,16 +12,6 @@ import pypdfium2 as pdfium
 
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 
-__all__ = [
-    "Block",
-    "Line",
-    "blocks_of",
-    "largest_lines",
-    "page_lines",
-    "without_leaders",
-    "without_running_lines",
-]
-
 # How the library writes a hyphen that only breaks a word at the end of a line.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\u00ad")
 _BULLET = re.compile(

@@ -25,7 +25,6 @@ from webrag.ingestion.pdf.layout import (
     without_running_lines,
 )
 
-__all__ = ["PdfText", "annotated_links", "read_pdf"]
 _MAX_LINKS = 5_000
 
 _MAX_ANCHOR_CHARS = 300

@@ -16,16 +16,6 @@ from webrag.ingestion.site_maps.listing import (
 )
 from webrag.ingestion.site_maps.literals import read_data, read_json
 
-__all__ = [
-    "read_docusaurus",
-    "read_json_list",
-    "read_llms",
-    "read_mdbook",
-    "read_mkdocs",
-    "read_vitepress",
-    "vitepress_next",
-]
-
 _MAX_ENTRIES: Final = 200_000
 _ADDRESS_KEYS: Final = ("url", "relUrl", "permalink", "relpermalink", "uri", "href", "link", "path")
 _FULL_TEXT_KEYS: Final = ("content", "text", "body", "contents")

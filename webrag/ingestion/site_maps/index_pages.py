@@ -9,8 +9,6 @@ from webrag.ingestion.characters import collapse
 from webrag.ingestion.html.tree import MarkupBomb, ancestors, attribute, check_markup, parse
 from webrag.ingestion.site_maps.listing import Listing, MapRefusedError, SiteListing, line
 
-__all__ = ["parsed_page", "read_index_page"]
-
 _MAX_LINKS: Final = 100_000
 _ENTRY_TAGS: Final = frozenset({"dt", "li", "tr", "p", "dd"})
 _LIST_TAGS: Final = frozenset({"dl", "ul", "ol", "table"})

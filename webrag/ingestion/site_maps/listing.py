@@ -11,21 +11,6 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, storable
 
-__all__ = [
-    "MAX_PAGES",
-    "ListedPage",
-    "Listing",
-    "MapContent",
-    "MapRefusedError",
-    "Section",
-    "SiteListing",
-    "line",
-    "list_of",
-    "plain",
-    "table_of",
-    "text_of",
-]
-
 MapContent: TypeAlias = Literal["names", "words", "texts"]
 
 MAX_PAGES: Final = 50_000

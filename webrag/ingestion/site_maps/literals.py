@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from webrag.ingestion.site_maps.listing import MapRefusedError
 
-__all__ = ["read_data", "read_json"]
-
 # What is not closed reaches to the end: trying it again at every quote would take quadratic time.
 _STRING: Final = re.compile(
     r"(\"(?:[^\"\\]++|\\.)*+(?:\"|\\?\Z)|'(?:[^'\\]++|\\.)*+(?:'|\\?\Z)"

@@ -17,8 +17,6 @@ from webrag.ingestion.characters import collapse
 from webrag.ingestion.html.tree import attribute, select
 from webrag.ingestion.models import MapMark
 
-__all__ = ["find_marks"]
-
 _MAX_MARKS: Final = 3
 _MAX_ELEMENTS: Final = 400
 _MAX_INLINE_CHARS: Final = 4_000

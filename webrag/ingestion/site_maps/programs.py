@@ -15,15 +15,6 @@ from webrag.ingestion.site_maps.listing import (
 )
 from webrag.ingestion.site_maps.literals import read_data
 
-__all__ = [
-    "doxygen_files",
-    "doxygen_trees",
-    "read_doxygen_search",
-    "read_doxygen_tree",
-    "read_javadoc",
-    "read_rustdoc",
-]
-
 _MAX_ITEMS: Final = 300_000
 _MAX_RUST_ITEMS: Final = 25_000
 

@@ -40,8 +40,6 @@ from webrag.ingestion.site_maps.programs import (
 from webrag.ingestion.site_maps.sitemap import read_sitemap
 from webrag.ingestion.site_maps.sphinx import read_inventory, read_search_index
 
-__all__ = ["NamedMaps", "Reading", "Wanted", "read_map"]
-
 Files = Mapping[str, bytes]
 # Each is a request; beyond these the further branches are found by links.
 _MAX_DOXYGEN_FILES: Final = 10

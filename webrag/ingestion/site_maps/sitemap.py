@@ -14,8 +14,6 @@ from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.site_maps.listing import Listing, SiteListing
 
-__all__ = ["MAX_LISTED", "MAX_TEXT_BYTES", "Sitemap", "parse_sitemap", "read_sitemap"]
-
 _log = logging.getLogger(__name__)
 
 # The protocol allows 50 MB a file; the pages beyond these are found by their links.

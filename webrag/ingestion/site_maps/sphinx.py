@@ -19,8 +19,6 @@ from webrag.ingestion.site_maps.listing import (
 )
 from webrag.ingestion.site_maps.literals import read_data
 
-__all__ = ["read_inventory", "read_search_index"]
-
 _MAX_STEMS: Final = 500_000
 _MAX_OCCURRENCES: Final = 5_000_000
 _MAX_STEM_CHARS: Final = 64

@@ -11,22 +11,6 @@ from mcp.server.auth.provider import AccessToken
 
 from webrag.errors import AccessDeniedError
 
-__all__ = [
-    "CALLER",
-    "FORGET",
-    "READ",
-    "SCOPES",
-    "WRITE",
-    "Caller",
-    "InvalidTokenError",
-    "TokenCheck",
-    "UncheckedTokenError",
-    "collection_name",
-    "collection_of_claims",
-    "missing_scopes",
-    "needed_scopes",
-]
-
 CALLER = "webrag.caller"
 """Where the ASGI scope of a request that was let in has its caller."""
 

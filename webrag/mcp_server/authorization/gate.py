@@ -27,8 +27,6 @@ from webrag.mcp_server.authorization.callers import (
     needed_scopes,
 )
 
-__all__ = ["UNCHECKED", "Admission", "Gate", "metadata_route"]
-
 logger = logging.getLogger(__name__)
 
 _RETRY_AFTER_S = 5

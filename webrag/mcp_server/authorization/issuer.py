@@ -17,8 +17,6 @@ import httpx2
 
 from webrag.mcp_server.authorization.callers import UncheckedTokenError
 
-__all__ = ["IntrospectionEndpoint", "KeySet"]
-
 logger = logging.getLogger(__name__)
 
 _DEADLINE_S = 5.0

@@ -12,8 +12,6 @@ from datetime import UTC, date, datetime, timedelta
 from webrag.errors import AccessDeniedError
 from webrag.ingestion.metering import PageMeter
 
-__all__ = ["CallLimits", "UsageLedger"]
-
 _MINUTE = timedelta(seconds=60)
 
 

@@ -11,8 +11,6 @@ from webrag.concurrency import settled
 from webrag.errors import AccessDeniedError
 from webrag.mcp_server.runtime import LoadMemory, Runtime
 
-__all__ = ["Memories"]
-
 logger = logging.getLogger(__name__)
 
 # Shorter than the patience of every client.

@@ -18,8 +18,6 @@ from webrag.mcp_server.authorization.callers import (
 )
 from webrag.mcp_server.authorization.issuer import IntrospectionEndpoint, KeySet
 
-__all__ = ["ALGORITHMS", "ClaimReader", "IntrospectedTokens", "SignedTokens"]
-
 # Only algorithms with a public key, each with the kind of key it needs. With HS256 a public key
 # would be the secret.
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")

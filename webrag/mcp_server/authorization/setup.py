@@ -25,8 +25,6 @@ from webrag.mcp_server.authorization.static_tokens import StaticTokens, read_tok
 from webrag.mcp_server.runtime import LoadMemory, Runtime
 from webrag.settings import Settings
 
-__all__ = ["Access", "CallerEntry", "authorize", "caller_of"]
-
 logger = logging.getLogger(__name__)
 
 _EVERYBODY = "everybody"

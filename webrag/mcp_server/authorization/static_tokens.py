@@ -13,8 +13,6 @@ from typing_extensions import override
 from webrag.errors import ConfigurationError
 from webrag.mcp_server.authorization.callers import SCOPES, Caller, TokenCheck, collection_name
 
-__all__ = ["StaticToken", "StaticTokens", "parse_tokens", "read_tokens"]
-
 _SHORTEST = 16
 _MOST_BYTES = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]{1,100}")

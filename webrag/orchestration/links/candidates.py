@@ -6,8 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.ingestion.addresses import site_of
 
-__all__ = ["ExpansionOutcome", "Frontier", "ScoredCandidate"]
-
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")

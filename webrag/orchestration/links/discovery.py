@@ -11,7 +11,6 @@ from webrag.corpus.mapped_links import MappedLinks
 from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.models import SiteMapper
 
-__all__ = ["LinkDiscovery"]
 _log = logging.getLogger(__name__)
 
 # Each costs a credit and some seconds, and the pages of a site are listed alike.

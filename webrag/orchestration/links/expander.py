@@ -38,7 +38,6 @@ from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
 from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 
-__all__ = ["MAX_LINK_SOURCES", "FetchRound", "LinkExpander"]
 _log = logging.getLogger(__name__)
 
 _TOO_MANY_REQUESTS: Final = 429

@@ -13,20 +13,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import is_generic_anchor
 
-__all__ = [
-    "LinkScope",
-    "anchor_of",
-    "next_to_try",
-    "path_date",
-    "path_words",
-    "penalty",
-    "shared_path",
-    "silent_sites",
-    "skip_reason",
-    "weakest_followed",
-    "worth_now",
-]
-
 _NOT_PAGE_ENDINGS: Final = """
 7z aac apk avi avif bin bmp bz2 css csv deb dmg doc docx eot epub exe gif gz ico iso jar jpeg
 jpg js json map mkv mov mp3 mp4 mpeg msi odp ods odt ogg otf patch pdf png ppt pptx ps rar rpm rss

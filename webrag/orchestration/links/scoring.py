@@ -20,13 +20,6 @@ from webrag.orchestration.links.rules import (
     shared_path,
 )
 
-__all__ = [
-    "LinkQuestion",
-    "TokenEncoder",
-    "score_links",
-    "similarities",
-]
-
 
 class TokenEncoder(Protocol):
     """Gives vectors of single tokens; the bundled embedding is one."""

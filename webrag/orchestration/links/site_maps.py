@@ -27,14 +27,6 @@ from webrag.orchestration.config import SiteMapConfig
 from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
-__all__ = [
-    "DeclaredSitemaps",
-    "FetchFile",
-    "KnownMap",
-    "MapPages",
-    "SiteMaps",
-    "rank_maps",
-]
 _log = logging.getLogger(__name__)
 
 _JOB: Final = Job("webrag.corpus.map_worker:make_mapper")

@@ -21,15 +21,6 @@ from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM, ChatMessage
 
-__all__ = [
-    "AnalysisRequest",
-    "ModelAnswer",
-    "QueryAnalyzer",
-    "ask_model",
-    "known_wordings",
-    "names_content",
-    "with_constraints",
-]
 _PROVIDER: Final = "language model"
 
 _MAX_SUB_QUERY_CHARS: Final = 1_000

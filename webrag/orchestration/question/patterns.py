@@ -10,8 +10,6 @@ from typing import Final
 from webrag.lexical.stopwords import QUESTION_STOPWORDS
 from webrag.orchestration.models import QueryType
 
-__all__ = ["classify", "content_words", "decompose", "is_denial"]
-
 # The patterns are for texts whose white space is single spaces: `\s+` beside a part that takes
 # spaces too has as many readings as there are spaces.
 _AUX: Final = (

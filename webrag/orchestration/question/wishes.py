@@ -19,8 +19,6 @@ from webrag.orchestration.question.patterns import is_denial
 from webrag.retrieval.filters import ContentKind, SearchFilters
 from webrag.retrieval.models import RetrievedChunk
 
-__all__ = ["Wish", "fulfilled", "read_wishes", "without_effect"]
-
 Ranking = tuple[RankedChunk, ...]
 
 # How far a wish lifts a passage: past one that scores 15% more. Chosen, not measured; with twice as

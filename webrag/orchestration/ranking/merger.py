@@ -7,16 +7,6 @@ from llama_index.postprocessor.webrag.selection import choose_distinct, shingles
 
 from webrag.orchestration.models import RankedChunk, SubQueryResult
 
-__all__ = [
-    "Merged",
-    "documents_in",
-    "drop_redundant",
-    "merge",
-    "trim_to_budget",
-    "union",
-    "widened",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Merged:

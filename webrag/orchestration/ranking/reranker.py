@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import NodeWithScore, TextNode
 
-__all__ = [
-    "ChunkReranker",
-    "PassageScorer",
-    "child_nodes",
-    "prose_first",
-    "rank_parts",
-]
-
 _log = logging.getLogger(__name__)
 
 # What a passage is embedded or reranked with; the rest of the metadata is for local features.

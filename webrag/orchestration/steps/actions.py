@@ -12,8 +12,6 @@ from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import PendingStep
 from webrag.orchestration.steps.research import Report, ResearchRun
 
-__all__ = ["act"]
-
 # Each wording costs a retrieval and a ranking in every later round.
 _MAX_EXTRA_QUERIES: Final = 4
 

@@ -27,8 +27,6 @@ from webrag.orchestration.models import (
 from webrag.orchestration.state import PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
 
-__all__ = ["judge", "links_ahead", "question_weights", "wording_weights"]
-
 _log = logging.getLogger(__name__)
 
 # Least growth of the best score that counts as evidence gained by rephrasing or wider recall.

@@ -33,7 +33,6 @@ from webrag.retrieval.search import Searcher
 if TYPE_CHECKING:
     from webrag.orchestration.links.expander import LinkExpander
 
-__all__ = ["Report", "ResearchRun", "RunComponents", "Seeds", "acquire_seeds"]
 _log = logging.getLogger(__name__)
 
 # Cosine by which a retrieval for more recall lowers the floor.

@@ -20,7 +20,6 @@ from webrag.retrieval.listings import longest_piece
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
-__all__ = ["build_result", "neighbours"]
 _MOST_NEXT_LINKS: Final = 8
 # On nine sites it kept two of three links that lead to evidence, and one of five others, before
 # the share of a name counted. Where nothing scores as high, half of the best is enough.

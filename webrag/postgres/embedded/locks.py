@@ -14,8 +14,6 @@ from pathlib import Path
 
 from webrag.errors import DatabaseUnavailableError
 
-__all__ = ["exclusive_lock", "open_lock_file", "shared_lock", "try_exclusive_lock"]
-
 _LONGEST_PAUSE_S = 0.1
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from webrag.errors import DatabaseUnavailableError
 
-__all__ = ["open_private_log", "why_not_private"]
-
 
 def why_not_private(folder: Path, owners: Collection[int]) -> str | None:
     """Why others could put something into the folder; None when they cannot.

@@ -18,8 +18,6 @@ from webrag.errors import DatabaseUnavailableError
 from webrag.postgres.embedded.cluster import PostgresCluster
 from webrag.postgres.embedded.locks import exclusive_lock, shared_lock, try_exclusive_lock
 
-__all__ = ["EmbeddedPostgres"]
-
 
 class EmbeddedPostgres:
     """One client of the server in `<data_dir>/postgres`; safe to use from several threads.

@@ -14,16 +14,6 @@ from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.markup import CELL_BAR
 from webrag.retrieval.quotes import Encode, Quotation, asked_weights, best_quotes
 
-__all__ = [
-    "candidate_blocks",
-    "cited",
-    "columns_at",
-    "finds_nothing",
-    "focus_form",
-    "relevant_blocks",
-    "source_numbers",
-    "without_forged_lines",
-]
 _ROW = re.compile(r"[ \t>]*\|")
 
 _RULE = re.compile(r"[ \t>]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\Z")

@@ -7,8 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.retrieval.models import CitationSpan, RetrievalConfig
 
-__all__ = ["DEFAULT_MAX_TOKENS", "BriefConfig", "EvidenceBlock", "Quote"]
-
 # What documentation servers that models like answer with is about as long.
 DEFAULT_MAX_TOKENS = 4_000
 

@@ -15,23 +15,6 @@ from webrag.presentation.untrusted import clean_block, one_line
 from webrag.retrieval.models import RetrievedChunk
 from webrag.retrieval.quotes import best_apart
 
-__all__ = [
-    "also_searched",
-    "as_of_note",
-    "brief_stats",
-    "citation_entries",
-    "cited_quotes",
-    "evidence_entry",
-    "evidence_notice",
-    "follow_ups",
-    "guide",
-    "image_lines",
-    "left_out_lines",
-    "next_links",
-    "source_entry",
-    "sources",
-    "stats",
-]
 # Longest titles and headings seen on documentation sites are near 120 characters.
 _TITLE_CHARS = 160
 

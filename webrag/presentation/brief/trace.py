@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 from webrag.orchestration.models import EvaluationSignals, ExpansionStep, OrchestrationResult
 from webrag.presentation.untrusted import one_line
 
-__all__ = ["expansion_trace"]
-
 _ACTIONS = {
     "expand_recall": "searched again with a larger budget",
     "expand_intent": "searched again with other words",

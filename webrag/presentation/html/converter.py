@@ -12,21 +12,6 @@ from webrag.ingestion.html.code import rewrite_code
 from webrag.ingestion.html.tree import BLOCK_TAGS, attribute
 from webrag.presentation.html.formulas import math_to_latex
 
-__all__ = [
-    "ImageReference",
-    "ReadableText",
-    "callout_label",
-    "callout_sign",
-    "code_language",
-    "definition_parts",
-    "holds_blocks",
-    "html_to_text",
-    "image_source",
-    "is_footnote",
-    "is_hidden",
-    "table_to_text",
-    "tex_script",
-]
 _WARNINGS = ("warning", "caution", "danger", "attention", "error")
 
 _NOTES = ("note", "tip", "hint", "important", "info", "seealso", "success", "example")

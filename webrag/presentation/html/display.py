@@ -15,7 +15,6 @@ from webrag.presentation.html.stored_page import Mark, passage_html
 from webrag.presentation.reports import OUTCOMES, counted, ending, format_site, format_status
 from webrag.presentation.untrusted import clean_block, one_line
 
-__all__ = ["ingest_html", "register_displays", "result_html", "site_html", "status_html"]
 _BAND_COLOURS = {"high": "#2e7d32", "medium": "#b26a00", "low": "#b3541e", "none": "#9e2a2b"}
 
 _OPEN_PASSAGES = 2

@@ -6,8 +6,6 @@ from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.html.formulas import latex_source
 
-__all__ = ["math_to_latex"]
-
 _OPERATORS = {
     "∑": r"\sum",
     "∏": r"\prod",

@@ -19,8 +19,6 @@ from webrag.retrieval.markup import CELL_BAR
 if TYPE_CHECKING:
     from webrag.corpus.texts import PageImage
 
-__all__ = ["Heading", "Mark", "PageHTML", "empty_table_head", "page_html", "passage_html"]
-
 # Only these names ever stand behind an angle bracket; values of the parser never do.
 _TAGS: Final = {
     "Paragraph": "p",

@@ -14,8 +14,6 @@ from pyromark import Options
 
 from .outline import BreakCost, Heading, Image, LineTable, Mark, Outline, TextRun
 
-__all__ = ["PAGE_OPTIONS", "parse_outline", "read_events"]
-
 PAGE_OPTIONS: Final = (
     Options.ENABLE_TABLES
     | Options.ENABLE_MATH

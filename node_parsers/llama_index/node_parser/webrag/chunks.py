@@ -15,17 +15,6 @@ from .outline import Heading
 from .rich_content import RichContent
 from .segmentation import Piece, Segmenter, TokenCounter, trim
 
-__all__ = [
-    "MAX_HEADING_CHARS",
-    "MAX_NODES",
-    "MAX_PATH_CHARS",
-    "MAX_TEXT_CHARS",
-    "Chunk",
-    "ChunkSizes",
-    "DocumentTooLargeError",
-    "cut_chunks",
-]
-
 MAX_HEADING_CHARS: Final = 500
 """Characters of a heading that its chunks are told; 33,557 in manuals had 358 at most."""
 

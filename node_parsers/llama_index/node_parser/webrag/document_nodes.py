@@ -23,8 +23,6 @@ from llama_index.core.schema import (
 from . import metadata as keys
 from .chunks import Chunk, ChunkSizes, cut_chunks
 
-__all__ = ["DocumentNodes", "NodeOptions", "cut_document"]
-
 _NAMESPACE: Final = uuid.UUID("6f1f2d0e-5f0b-5b8c-9a55-3d6f0b0b7a10")
 
 

@@ -15,8 +15,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from .metadata import Flag
 
-__all__ = ["HtmlImage", "HtmlPage", "text_key"]
-
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 _INLINE: Final = re.compile(
     r"a|abbr|acronym|b|bd[io]|big|br|cite|code|data|del|dfn|em|font|i|img|ins|kbd|label|mark|q|rp|rt"

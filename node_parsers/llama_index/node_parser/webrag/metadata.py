@@ -2,23 +2,6 @@
 
 from typing import Final, Literal
 
-__all__ = [
-    "CHUNK_INDEX",
-    "CHUNK_LEVEL",
-    "FLAG_KEYS",
-    "HEADING",
-    "HEADING_PATH",
-    "HTML",
-    "IMAGES",
-    "IMAGE_TEXT",
-    "LINE",
-    "LOSSY_FLAGS",
-    "SECTION",
-    "TOKEN_END",
-    "TOKEN_START",
-    "Flag",
-]
-
 Flag = Literal[
     "has_table", "has_code", "has_math", "has_definition_list", "has_admonition", "has_steps"
 ]

@@ -10,8 +10,6 @@ from typing import Final
 
 from .metadata import Flag
 
-__all__ = ["BreakCost", "Heading", "Image", "LineTable", "Mark", "Outline", "TextRun", "Unit"]
-
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 # Terms of definition lists and pseudo headings end up as short lines that are no sentence.
 _LABEL: Final = re.compile(

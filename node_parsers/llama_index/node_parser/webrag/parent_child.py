@@ -14,9 +14,6 @@ from typing_extensions import override
 from .chunks import Chunk, ChunkSizes
 from .document_nodes import DocumentNodes, NodeOptions
 
-__all__ = ["ParentChildNodeParser"]
-
-
 _SIZES = ChunkSizes()
 
 

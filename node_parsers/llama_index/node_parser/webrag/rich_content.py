@@ -15,8 +15,6 @@ from .html_page import HtmlImage, HtmlPage, text_key
 from .metadata import FLAG_KEYS, LOSSY_FLAGS, Flag
 from .outline import Image, Outline, TextRun
 
-__all__ = ["Intervals", "RichContent", "Stretch"]
-
 # HTML may hold an image in a stretch that has no text of its own; file names are no description.
 _FILE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif")
 # Longer words about an image describe no picture, and every one of them is embedded.

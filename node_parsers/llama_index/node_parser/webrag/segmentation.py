@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from .outline import BreakCost
 
-__all__ = ["Piece", "Segmenter", "TokenCounter", "trim"]
-
 Tokenizer = Callable[[str], Sequence[Any]]
 
 # Look-behinds keep runs of one character from being scanned once per character.

@@ -22,8 +22,6 @@ from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_i
 from llama_index.postprocessor.webrag.service_calls import run_blocking
 from typing_extensions import override
 
-__all__ = ["AdjacentContext"]
-
 _SIDES: Final = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
 
 # Asks for nodes by id, is sent those that exist, and returns the neighbours in order.

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["CircuitBreaker"]
-
 _Reason = TypeVar("_Reason")
 
 

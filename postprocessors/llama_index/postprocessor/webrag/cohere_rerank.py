@@ -11,8 +11,6 @@ from llama_index.postprocessor.webrag.remote_rerank import RemoteRerank
 from llama_index.postprocessor.webrag.rerank_service import Send
 from typing_extensions import override
 
-__all__ = ["CohereRerank"]
-
 
 class CohereRerank(RemoteRerank, stock.CohereRerank):  # type: ignore[misc] # top_n may be None
     """Orders nodes by Cohere's relevance: LlamaIndex's class over Cohere's asynchronous client.

@@ -12,8 +12,6 @@ from llama_index.postprocessor.webrag.rerank_features import Known, Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording, bundle_wordings, wordings_score
 from typing_extensions import override
 
-__all__ = ["CrossEncoderRerank"]
-
 
 class CrossEncoderRerank(BaseNodePostprocessor):
     """Orders nodes by a cross-encoder's logistic score, in [0, 1], within its scorer's time.

@@ -13,8 +13,6 @@ from llama_index.postprocessor.webrag.rerank_errors import RerankTimeoutError
 from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording, wordings_score
 
-__all__ = ["CrossEncoderScorer", "PairScorer", "seconds_per_pair"]
-
 PairScorer = Callable[[str, Sequence[str]], Sequence[float]]
 
 # Fewer than a reader looks at are no ranking.

@@ -10,8 +10,6 @@ from llama_index.postprocessor.webrag.node_copies import rescored, score_of
 from llama_index.postprocessor.webrag.selection import depth_weight
 from typing_extensions import override
 
-__all__ = ["DepthDecay"]
-
 
 class DepthDecay(BaseNodePostprocessor):
     """Multiplies each score by `max(1 - depth * rate, floor)` and sorts by the product.

@@ -6,8 +6,6 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.postprocessor.webrag.remote_rerank import RemoteRerank
 from typing_extensions import override
 
-__all__ = ["JinaRerank"]
-
 
 class JinaRerank(RemoteRerank):
     """Orders nodes by Jina's relevance.

@@ -30,8 +30,6 @@ from llama_index.postprocessor.webrag.wordings import (
 from numpy.typing import NDArray
 from typing_extensions import override
 
-__all__ = ["LocalRerank"]
-
 
 class LocalRerank(BaseNodePostprocessor):
     """Orders nodes by how well they answer the question.

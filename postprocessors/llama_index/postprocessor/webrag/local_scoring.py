@@ -24,8 +24,6 @@ from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
-__all__ = ["LocalScorer", "calibrated", "weighted_sum"]
-
 _Analyze = Callable[[str], Sequence[str]]
 
 

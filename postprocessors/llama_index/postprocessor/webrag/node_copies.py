@@ -5,8 +5,6 @@ from typing import Any
 
 from llama_index.core.schema import BaseNode, NodeWithScore
 
-__all__ = ["rescored", "score_of"]
-
 
 def rescored(
     node: BaseNode, score: float | None, added: Mapping[str, Any] | None = None

@@ -3,8 +3,6 @@
 from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.postprocessor.webrag.rerank_features import Passage
 
-__all__ = ["passage_of"]
-
 
 def passage_of(node: BaseNode, *, title_key: str, heading_path_key: str) -> Passage:
     """Text, title and headings of a node; nothing of a question is known.

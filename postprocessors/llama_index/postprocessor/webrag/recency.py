@@ -12,8 +12,6 @@ from llama_index.postprocessor.webrag.node_copies import rescored, score_of
 from llama_index.postprocessor.webrag.selection import age_s
 from typing_extensions import override
 
-__all__ = ["RecencyBoost", "parse_date"]
-
 _DAY_S: Final = 86_400.0
 
 

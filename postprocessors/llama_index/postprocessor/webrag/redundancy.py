@@ -7,8 +7,6 @@ from llama_index.postprocessor.webrag.node_copies import rescored, score_of
 from llama_index.postprocessor.webrag.selection import choose_distinct, shingles
 from typing_extensions import override
 
-__all__ = ["RedundancyFilter"]
-
 
 class RedundancyFilter(BaseNodePostprocessor):
     """Maximal marginal relevance with the Jaccard similarity of word 3-shingles.

@@ -23,8 +23,6 @@ from llama_index.postprocessor.webrag.rerank_service import Call, RerankService,
 from llama_index.postprocessor.webrag.service_calls import run_blocking
 from typing_extensions import override
 
-__all__ = ["RemoteRerank", "Scored", "read_results"]
-
 # Providers count a fixed number of bytes per pair beside its two texts.
 _BYTES_PER_PAIR: Final = 150
 _ROUNDING: Final = 1e-6

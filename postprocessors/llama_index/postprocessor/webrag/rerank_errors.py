@@ -1,15 +1,5 @@
 """The ways in which a reranking service fails, as one small tree; it decides nothing."""
 
-__all__ = [
-    "RerankCircuitOpenError",
-    "RerankError",
-    "RerankInputError",
-    "RerankRefusedError",
-    "RerankResponseError",
-    "RerankTimeoutError",
-    "RerankUnavailableError",
-]
-
 
 class RerankError(Exception):
     """A reranking service gave no scores; catch it to go on with the order you have.

@@ -22,21 +22,6 @@ from llama_index.postprocessor.webrag.token_vectors import (
 )
 from numpy.typing import NDArray
 
-__all__ = [
-    "FEATURES",
-    "FeatureExtractor",
-    "Known",
-    "Passage",
-    "Question",
-    "TermHits",
-    "bigram_share",
-    "coverage",
-    "find_hits",
-    "sentence_windows",
-    "simple_question_terms",
-    "simple_terms",
-]
-
 FEATURES = (
     "coverage",
     "similarity",

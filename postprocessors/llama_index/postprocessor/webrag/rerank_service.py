@@ -30,8 +30,6 @@ from llama_index.postprocessor.webrag.rerank_errors import (
 from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
 from typing_extensions import override
 
-__all__ = ["Call", "RerankService", "Send", "retry_after_s"]
-
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")

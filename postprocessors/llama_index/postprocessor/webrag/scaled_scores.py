@@ -10,8 +10,6 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.node_copies import rescored
 from typing_extensions import override
 
-__all__ = ["ScaledScores"]
-
 
 class ScaledScores(BaseNodePostprocessor):
     """Runs a reranker and maps its scores to [0, 1], for whatever compares them with thresholds.

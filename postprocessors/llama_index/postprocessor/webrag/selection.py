@@ -8,20 +8,6 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-__all__ = [
-    "Shingles",
-    "age_s",
-    "age_years",
-    "choose_distinct",
-    "depth_weight",
-    "fill_budget",
-    "is_repetition",
-    "jaccard",
-    "neighbours_in_order",
-    "shingles",
-    "within_budget",
-]
-
 _WORD = re.compile(r"\w+")
 _SHINGLE_WORDS = 3
 _YEAR_S = 365.25 * 86_400

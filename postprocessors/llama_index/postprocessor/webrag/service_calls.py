@@ -13,18 +13,6 @@ from typing import Any, Final, TypeVar
 import httpx
 import tenacity
 
-__all__ = [
-    "ENVIRONMENT",
-    "MAX_ANSWER_BYTES",
-    "AnswerTooLargeError",
-    "RetryPolicy",
-    "client_options",
-    "limited_client",
-    "run_blocking",
-    "session_proxies",
-    "size_failure",
-]
-
 T = TypeVar("T")
 C = TypeVar("C", httpx.Client, httpx.AsyncClient)
 

@@ -11,8 +11,6 @@ from llama_index.postprocessor.webrag.node_copies import rescored
 from llama_index.postprocessor.webrag.selection import within_budget
 from typing_extensions import override
 
-__all__ = ["TokenBudget"]
-
 
 class TokenBudget(BaseNodePostprocessor):
     """Keeps the longest run of nodes, from the first, whose tokens stay within the budget.

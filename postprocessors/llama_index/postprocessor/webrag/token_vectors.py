@@ -8,18 +8,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BatchTokenEncoder",
-    "TokenEncoder",
-    "TokenVocabulary",
-    "best_cosines",
-    "distinct_tokens",
-    "dot_products",
-    "emphasised",
-    "normalised",
-    "weighted_tokens",
-]
-
 Matrix = NDArray[np.float32]
 
 # BLAS wakes other threads for larger products. For such small ones that gains nothing, and on a

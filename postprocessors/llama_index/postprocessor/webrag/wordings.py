@@ -8,19 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from llama_index.core.schema import QueryBundle
 
-__all__ = [
-    "HELD_WITHIN",
-    "MAX_WORDINGS",
-    "MAX_WORDING_CHARS",
-    "QUESTION_WEIGHT",
-    "AskedWording",
-    "best_wording",
-    "bundle_wordings",
-    "fitted_wordings",
-    "held_scores",
-    "wordings_score",
-]
-
 QUESTION_WEIGHT: Final = 2.0
 """How many times as much as another wording the question itself counts."""
 

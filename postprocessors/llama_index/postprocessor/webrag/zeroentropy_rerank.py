@@ -9,8 +9,6 @@ from llama_index.postprocessor.webrag.rerank_service import Send
 from typing_extensions import override
 from zeroentropy import AsyncZeroEntropy
 
-__all__ = ["ZeroEntropyRerank"]
-
 
 class ZeroEntropyRerank(RemoteRerank):
     """Orders nodes by ZeroEntropy's calibrated relevance: .8 means relevant in 80 % of cases.

@@ -6,8 +6,6 @@ from typing import Any, Final
 from webrag.ingestion.html.css.sheets import Declaration
 from webrag.ingestion.html.css.values import Length, Units, length_of, parts, substituted
 
-__all__ = ["Declared", "font_size", "resolved"]
-
 Tokens = Sequence[Any]
 
 Declared = dict[str, list[Any]]

@@ -11,8 +11,6 @@ from selectolax.lexbor import LexborNode, SelectolaxError
 
 from webrag.ingestion.html.tree import MarkupBomb
 
-__all__ = ["Compound", "Elements", "Selector", "read_selectors"]
-
 Tokens = Sequence[Any]
 
 # States of the page that a reader's pointer makes; at rest nothing is in them.

@@ -16,8 +16,6 @@ from webrag.ingestion.html.css.selectors import Selector, read_selectors
 from webrag.ingestion.html.css.values import VIEWPORT, Length, Units, length_of, parts
 from webrag.ingestion.html.tree import MarkupBomb, ancestors, attribute
 
-__all__ = ["MAX_SHEET_CHARS", "Declaration", "Rule", "Sheets", "declarations_of", "read_sheets"]
-
 Tokens = Sequence[Any]
 
 # A megabyte takes the parser about two seconds; pictures and fonts written into it do not count.

@@ -8,17 +8,6 @@ from typing import Any, Final
 
 from tinycss2.color5 import parse_color
 
-__all__ = [
-    "Color",
-    "Length",
-    "Units",
-    "color_of",
-    "length_of",
-    "numbers_of",
-    "parts",
-    "substituted",
-]
-
 Tokens = Sequence[Any]
 
 VIEWPORT: Final = (1280.0, 800.0)
