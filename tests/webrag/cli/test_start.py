@@ -15,7 +15,7 @@ Run = Callable[..., Result]
 
 HEAVY = {
     "httpcore2", "httpx", "httpx2", "llama_index.core", "mcp", "nltk", "openai", "pandas",
-    "pathspec", "rich", "sqlalchemy", "tiktoken", "transformers",
+    "rich", "sqlalchemy", "tiktoken", "transformers",
 }  # fmt: skip
 PAGE = """<html><head><title>Kettle</title></head><body><main><h1>Kettle</h1>
 <p>Clean the filter of the kettle every three weeks with citric acid.</p></main></body></html>"""

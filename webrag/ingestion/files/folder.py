@@ -1,24 +1,19 @@
 """Lists the files of a folder that are worth reading; reads none but `.gitignore`."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from webrag.ingestion.files.gitignore import IgnoreRules
 from webrag.ingestion.formats.kinds import why_left_out
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 _MAX_FILES = 20_000
 _MAX_DEPTH = 40
 _NOT_READ = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+# Of all that count for one name, which is compared with each of their bytes.
 _IGNORE_BYTES = 100_000
-# A pattern is matched by going back and forth, as often as its stars can share out a name.
-_TOO_MANY_STARS = re.compile(r"(?:\*[^/*]+){3}\*|(?:\*\*/.*){4}")
 
 
 @dataclass(frozen=True)
@@ -36,14 +31,15 @@ class FolderListing:
 
 @dataclass(frozen=True)
 class _Rules:
-    """The `.gitignore` of a folder."""
+    """The `.gitignore` of a folder, and its length in bytes."""
 
     folder: Path
-    spec: "GitIgnoreSpec"
+    rules: IgnoreRules
+    length: int
 
     def judge(self, path: Path, *, is_folder: bool) -> bool | None:
-        name = path.relative_to(self.folder).as_posix()
-        return self.spec.check_file(f"{name}/" if is_folder else name).include
+        name = os.fsencode(path.relative_to(self.folder))
+        return self.rules.judge(name, is_folder=is_folder)
 
 
 def list_files(root: Path, *, max_bytes: int) -> FolderListing:
@@ -58,7 +54,7 @@ def list_files(root: Path, *, max_bytes: int) -> FolderListing:
         max_bytes: Of a file.
     """
     left_out: Counter[str] = Counter()
-    files = list(_walk(root, _rules_above(root), max_bytes, left_out, 0))
+    files = list(_walk(root, _rules_above(root, left_out), max_bytes, left_out, 0))
     if len(files) > _MAX_FILES:
         left_out["more than are read of one folder"] += len(files) - _MAX_FILES
     return FolderListing(tuple(files[:_MAX_FILES]), dict(left_out))
@@ -72,7 +68,7 @@ def _walk(
     except OSError:
         left_out["folders that cannot be opened"] += 1
         return
-    rules = [*_rules_of(folder), *rules]
+    rules = [*_rules_of(folder, rules, left_out), *rules]
     for entry in entries:
         path = Path(entry.path)
         if entry.is_symlink():
@@ -126,31 +122,29 @@ def _is_ignored(path: Path, rules: list[_Rules], *, is_folder: bool) -> bool:
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
-def _rules_above(root: Path) -> list[_Rules]:
+def _rules_above(root: Path, left_out: Counter[str]) -> list[_Rules]:
     """Those of the repository that the folder is in; none when it is in no repository."""
     above: list[_Rules] = []
     for folder in (root, *root.parents):
         if folder != root:
-            above += _rules_of(folder)
+            above += _rules_of(folder, above, left_out)
         if (folder / ".git").exists():
             return above
     return []
 
 
-def _rules_of(folder: Path) -> list[_Rules]:
+def _rules_of(folder: Path, others: list[_Rules], left_out: Counter[str]) -> list[_Rules]:
+    """The rules of one folder, as far as `others` leave room for them."""
     file = folder / ".gitignore"
     if file.is_symlink() or not file.is_file():
         return []
+    room = _IGNORE_BYTES - sum(each.length for each in others)
     try:
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            text = lines.read(_IGNORE_BYTES)
+        with file.open("rb") as opened:
+            text = opened.read(room + 1)
     except OSError:
         return []
-    # Imported where it is used: most commands list no folder.
-    from pathspec import GitIgnoreSpec
-
-    usable = [line for line in text.splitlines() if not _TOO_MANY_STARS.search(line)]
-    try:
-        return [_Rules(folder, GitIgnoreSpec.from_lines(usable))]
-    except ValueError:
-        return []
+    if len(text) > room:
+        left_out["`.gitignore` not read to its end"] += 1
+        text = text[: text.rfind(b"\n", 0, room) + 1]
+    return [_Rules(folder, IgnoreRules(text), len(text))]

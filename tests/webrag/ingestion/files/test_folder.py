@@ -69,8 +69,20 @@ def test_each_reason_has_its_count(tmp_path: Path) -> None:
     }
 
 
-def test_a_pattern_that_would_take_forever_is_passed_over(tmp_path: Path) -> None:
-    written(tmp_path, _dot_gitignore="a*a*a*a*a*a*a*a*a*a*a*a*a*a*b\n", b_dot_md="b")
-    written(tmp_path, **{f"{'a' * 200}_dot_md": "a"})
+def test_a_row_of_stars_is_matched_as_one(tmp_path: Path) -> None:
+    written(tmp_path, _dot_gitignore="a**********b\na*a*a*a*a*a*a*a*a*a*a*a*a*a*b\n")
+    (tmp_path / f"{'a' * 60}.md").write_text("a")
+    (tmp_path / f"{'a' * 60}b").write_text("b")
 
-    assert names(tmp_path) == [f"{'a' * 200}.md", "b.md"]
+    assert names(tmp_path) == [f"{'a' * 60}.md"]
+
+
+def test_what_is_not_read_of_a_gitignore_is_counted(tmp_path: Path) -> None:
+    written(tmp_path, _dot_gitignore=f"*.md\n{'a' * 90}\n{'b' * 99_990}", b_dot_md="b")
+    written(tmp_path, a___dot_gitignore=f"*.md\n{'c' * 99_990}\n!*.md\n", a__b_dot_md="b")
+
+    assert list_files(tmp_path, max_bytes=100).left_out == {
+        "named by .gitignore": 2,
+        "`.gitignore` not read to its end": 2,
+        "hidden": 2,
+    }

@@ -1,0 +1,111 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.growth import grows_as_its_input
+from webrag.ingestion.files.gitignore import IgnoreRules
+
+_PARTS = (
+    *("a", "b", "é", ".", " ", "-", "#", "!", "/", "?", "*", "**", "***", "**/", "/**", "\t", "\r"),
+    *("[ab]", "[!a]", "[^b]", "[a-c]", "[b-a]", "[]a]", "[a/b]", "[[:alpha:]]", "[[:digit:]a]"),
+    *("\\", "\\*", "\\/", "[a\\]b]", "[", "]", "[:", ":]", "[[:a:]]"),
+)
+_LINES = st.lists(st.lists(st.sampled_from(_PARTS), max_size=8).map("".join), max_size=4)
+_SEGMENT = st.text("aabbcé[]-. :\\*#!", min_size=1, max_size=5).filter(lambda text: text.strip("."))
+_NAMES = st.lists(st.lists(_SEGMENT, min_size=1, max_size=4).map("/".join), min_size=1, max_size=30)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("repository")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    return folder
+
+
+def verdicts_of_git(repository: Path, text: bytes, names: list[str]) -> list[bool | None]:
+    (repository / ".gitignore").write_bytes(text)
+    command = ["git", "-C", str(repository), "check-ignore", "--no-index", "--stdin", "-znv"]
+    asked = "".join(f"./{name}\0" for name in names).encode()
+    # Its status is 1 where no name is ignored.
+    done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, check=False)
+    fields = done.stdout.split(b"\0")[:-1]
+    assert len(fields) == 4 * len(names)
+    return [
+        not pattern.startswith(b"!") if source else None
+        for source, pattern in zip(fields[::4], fields[2::4], strict=True)
+    ]
+
+
+def verdict(rules: IgnoreRules, name: str) -> bool | None:
+    """As of a walk, which does not enter a folder that is ignored."""
+    parts = name.split("/")
+    folders = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+    if any(rules.judge(folder.encode(), is_folder=True) for folder in folders):
+        return True
+    return rules.judge(name.encode(), is_folder=False)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(lines=_LINES, names=_NAMES)
+def test_names_are_ignored_as_git_ignores_them(
+    repository: Path, lines: list[str], names: list[str]
+) -> None:
+    text = "\n".join(lines).encode()
+
+    found = [verdict(IgnoreRules(text), name) for name in names]
+
+    assert found == verdicts_of_git(repository, text, names)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "ignored"),
+    [
+        ("a**********b", "a" * 60, None),
+        ("a**********b", "a" * 60 + "b", True),
+        ("*****b", "b" * 60 + "a", None),
+        ("**a**a**a**b", "a" * 60 + "b", True),
+        ("**?**?**?**?b", "a" * 60, None),
+        ("!a**********b", "ab", False),
+        ("/a**********b", "x/ab", None),
+        ("a**********b/", "ab", None),
+        ("*[!b]*[!b]*[!b]*[!b]*[!b]*b", "a" * 60, None),
+        ("a/**/**/**/**/**/**/b", "a/" * 30 + "b", True),
+        ("a/**/**/**/**/**/**/c", "a/" * 30 + "b", None),
+    ],
+)
+def test_rows_of_wildcards_are_matched(line: str, name: str, ignored: bool | None) -> None:
+    assert IgnoreRules(line.encode()).judge(name.encode(), is_folder=False) is ignored
+
+
+def test_a_line_that_fits_no_name_leaves_the_others() -> None:
+    rules = IgnoreRules(b"!\na[\n[[:no:]]\n\\\n/\n*.txt\n")
+
+    assert rules.judge(b"a.txt", is_folder=False) is True
+
+
+def test_a_name_that_is_no_text_is_matched_byte_by_byte() -> None:
+    assert IgnoreRules(b"a?b").judge(b"a\xffb", is_folder=False) is True
+
+
+@pytest.mark.parametrize(
+    "part", ["*", "**a", "*a", "**?", "*[!b]", "?", "a", "**/", "**/a/", "[", "[[:", "\\*", "**a\n"]
+)
+def test_reading_and_matching_grow_as_the_lines_do(part: str) -> None:
+    def work(size: int) -> None:
+        IgnoreRules((part * size).encode() + b"b").judge(b"a" * 60, is_folder=False)
+
+    assert grows_as_its_input(work, int, 10_000)
+
+
+@pytest.mark.parametrize(
+    "line", ["a" + "*" * 10 + "b", "**a" * 9, "**?" * 9, "*[!b]" * 9, "**/a/b"]
+)
+def test_matching_grows_as_the_name_does(line: str) -> None:
+    rules = IgnoreRules(line.encode())
+
+    assert grows_as_its_input(
+        lambda name: rules.judge(name, is_folder=False), b"a/".__mul__, 50_000
+    )
