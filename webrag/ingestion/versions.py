@@ -204,6 +204,13 @@ def _last_name(folder: str) -> str:
 MANIFESTS: Final = ("pyproject.toml", "package.json", "Cargo.toml", "composer.json", "pubspec.yaml")
 """Names of the files at a package's root that name it and its version."""
 
+MAX_MANIFEST_BYTES: Final = 200_000
+"""Of such a file; those of the largest packages have a tenth of it."""
+
+# A dotted key. Reading one of TOML takes the square of its length.
+_LONG_KEY: Final = re.compile(
+    r"""(?<![\w\\-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){20}"""
+)
 _YAML_FIELD: Final = re.compile(r"^(name|version):[ \t]*+([^\s#]++)", re.MULTILINE)
 
 
@@ -231,6 +238,8 @@ def _manifest_fields(name: str, text: str) -> dict[str, Any]:
     if name.endswith(".toml"):
         import tomllib
 
+        if _LONG_KEY.search(text):
+            return {}
         data = tomllib.loads(text)
         tables = [data.get("project"), data.get("package"), _at(data, "tool", "poetry")]
         return next((each for each in tables if isinstance(each, dict)), {})

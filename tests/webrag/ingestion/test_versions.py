@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.growth import grows_as_its_input
 from webrag.errors import InputError
 from webrag.ingestion.versions import (
     MAX_NAME_CHARS,
@@ -140,6 +141,38 @@ def test_packages_say_their_version(name: str, text: str, expected: tuple[str, s
     found = read_manifest(name, text)
 
     assert (None if found is None else (found.name, found.version)) == expected
+
+
+@pytest.mark.parametrize(
+    ("begin", "part", "end"),
+    [
+        ("[", "a.", "a]"),
+        ("[", '"a" . ', "a]"),
+        ("[", r'"\"".', "a]"),
+        ("[", r'"\\".', "a]"),
+        ("", "'a'.", "a = 1"),
+        ("x = {", "a.", "a = 1}"),
+        (r'x = "', r"\"", '"'),
+        ("", "a.b.c.d.e.f = 1\n", ""),
+        ("", "[[a.b.c.d.e.f]]\n", ""),
+        ("x = ", "[", ""),
+        ("x = [", "{a = 1},", "]"),
+        ("", "a", ""),
+        ("", '"', ""),
+    ],
+)
+def test_reading_a_package_grows_as_its_text_does(begin: str, part: str, end: str) -> None:
+    def work(size: int) -> None:
+        read_manifest("pyproject.toml", begin + part * (size // len(part)) + end)
+
+    assert grows_as_its_input(work, int, 50_000)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, '{"a":' * 40_000, '{"version": 1' + "0" * 5_000 + "}"]
+)
+def test_a_package_that_cannot_be_read_says_no_version(text: str) -> None:
+    assert read_manifest("package.json", text) is None
 
 
 @pytest.mark.parametrize(

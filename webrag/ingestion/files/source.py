@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from webrag.concurrency import Threads
@@ -12,11 +14,11 @@ from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.formats.kinds import FileKind, kind_of_name
 from webrag.ingestion.http.decode import UnreadableContent, decode, page_kind
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
-from webrag.ingestion.versions import MANIFESTS, Manifest, read_manifest
+from webrag.ingestion.versions import MANIFESTS, MAX_MANIFEST_BYTES, Manifest, read_manifest
 
 # A network drive that does not answer keeps its thread.
 _DISK = Threads("webrag-files", 4)
-_MAX_MANIFEST = 1_000_000
+_REMEMBERED_MANIFESTS = 256
 _MOST_FOLDERS = 8
 _BYTES_KINDS = frozenset({"pdf", "mail", "office"})
 
@@ -45,6 +47,8 @@ class FileSource:
         self._access = access
         self._max_bytes = max_bytes
         self._max_document_bytes = max_document_bytes
+        # Every file below a package asks for the package's.
+        self._read_once = lru_cache(maxsize=_REMEMBERED_MANIFESTS)(self._read_manifest)
 
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
@@ -98,17 +102,22 @@ class FileSource:
     def _manifest(self, path: Path) -> Manifest | None:
         """What the nearest package above a file says of itself, as far as it may be read."""
         for found in self._manifests_above(path):
-            try:
-                body, _ = self._access.read(
-                    file_url(found), self._access.resolve(file_url(found)), at_most=_MAX_MANIFEST
-                )
-            except FetchError:
-                continue
-            folder = file_url(found.parent).rstrip("/")
-            manifest = read_manifest(found.name, decode(body), folder)
-            if manifest is not None:
-                return manifest
+            with suppress(FetchError, OSError):
+                target = self._access.resolve(file_url(found))
+                manifest = self._read_once(found, target, _etag(target.stat(), None))
+                if manifest is not None:
+                    return manifest
         return None
+
+    def _read_manifest(self, named: Path, target: Path, _etag: str) -> Manifest | None:
+        """One version of a package's metadata.
+
+        Args:
+            named: Its file, in the folder that it is about.
+            target: The same file, symbolic links resolved.
+        """
+        body, _ = self._access.read(file_url(named), target, at_most=MAX_MANIFEST_BYTES)
+        return read_manifest(named.name, decode(body), file_url(named.parent).rstrip("/"))
 
     def _manifests_above(self, path: Path) -> Iterator[Path]:
         for folder in path.parents[:_MOST_FOLDERS]:

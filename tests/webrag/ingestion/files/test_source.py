@@ -1,4 +1,5 @@
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,47 @@ async def test_link_within_the_folder_gives_the_file_it_leads_to(tmp_path: Path)
         file_url(tmp_path / "b.md"),
         file_url(tmp_path / "a.md"),
     )
+
+
+class CountingAccess(FileAccess):
+    """Counts how often each file is read."""
+
+    def __init__(self, *allowed: Path) -> None:
+        super().__init__(allowed)
+        self.reads: Counter[str] = Counter()
+
+    def read(self, url: str, path: Path, *, at_most: int) -> tuple[bytes, os.stat_result]:
+        self.reads[path.name] += 1
+        return super().read(url, path, at_most=at_most)
+
+
+async def test_a_package_is_read_once_for_all_files_below_it(tmp_path: Path) -> None:
+    access = CountingAccess(tmp_path)
+    source = FileSource(access)
+    package = tmp_path / "pyproject.toml"
+    package.write_text('[project]\nname = "kiln"\nversion = "1.2"')
+    files = [tmp_path / f"docs{number % 3}" / f"{number}.md" for number in range(9)]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("Words")
+
+    manifests = [(await source.fetch(file_url(file))).manifest for file in files]
+
+    assert {each and each.version for each in manifests} == {"1.2"}
+    assert access.reads["pyproject.toml"] == 1
+
+    package.write_text('[project]\nname = "kiln"\nversion = "1.10"')
+    page = await source.fetch(file_url(files[0]))
+
+    assert page.manifest
+    assert page.manifest.version == "1.10"
+
+
+async def test_a_package_of_endless_text_says_nothing_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"version": "1.2"}' + " " * 200_000)
+    (tmp_path / "a.md").write_text("Words")
+
+    page = await read(tmp_path / "a.md")
+
+    assert isinstance(page, FetchedPage)
+    assert page.manifest is None
