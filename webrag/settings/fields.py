@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
+from webrag.ingestion.http.hosts import host_and_port
+
 if TYPE_CHECKING:
     from pydantic.config import JsonDict
 
@@ -46,10 +48,6 @@ _HARMLESS = frozenset(
     }
 )  # fmt: skip
 
-_HOST = re.compile(
-    r"(?:\[[0-9a-f:.]+\]|[^\s/:@\[\]?#,]+)(?::[0-9]{1,5})?\Z", re.IGNORECASE | re.ASCII
-)
-_MAX_PORT = 65_535
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -104,18 +102,17 @@ def setting(
 
 
 def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
-    """The hosts in lower case, each once.
+    """The hosts in lower case, each once, IPv6 addresses in brackets.
 
     Raises:
         ValueError: One of them is not `host` or `host:port`.
     """
-    for host in hosts:
-        if not _HOST.match(host):
-            raise ValueError(f"{host!r} is not a host")
-        port = re.search(r":([0-9]+)\Z", host.rpartition("]")[2] or host)
-        if port and not 1 <= int(port[1]) <= _MAX_PORT:
-            raise ValueError(f"{host!r} names an impossible port")
-    return tuple(dict.fromkeys(host.lower() for host in hosts))
+    found: dict[str, None] = {}
+    for entry in hosts:
+        host, port = host_and_port(entry.lower())
+        shown = f"[{host}]" if ":" in host else host
+        found[shown if port is None else f"{shown}:{port}"] = None
+    return tuple(found)
 
 
 def mask_url(text: str) -> str:

@@ -1,4 +1,5 @@
 # ruff: noqa: E501 - the table below has one line per setting
+import re
 from pathlib import Path
 from typing import Any
 
@@ -356,9 +357,17 @@ def test_more_hosts_can_be_allowed() -> None:
     assert settings.origin("allow_hosts") == "argument"
 
 
-def test_allowing_something_else_than_a_host_is_refused(defaults: Settings) -> None:
-    with pytest.raises(ConfigurationError, match=r"^'http://a\.example' is not a host"):
-        defaults.allowing(["http://a.example"])
+@pytest.mark.parametrize("host", ["http://a.example", "a.example:", "a.example:080", "*", "[::1]:"])
+def test_allowing_something_else_than_a_host_is_refused(defaults: Settings, host: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{re.escape(repr(host))} is not a host"):
+        defaults.allowing([host])
+
+
+def test_an_ipv6_address_can_be_allowed_without_brackets(defaults: Settings) -> None:
+    assert defaults.allowing(["FD00:0::1", "[fd00::1]", "[fd00::2]:80"]).allow_hosts == (
+        "[fd00::1]",
+        "[fd00::2]:80",
+    )
 
 
 def test_default_configurations_are_those_of_the_layers(defaults: Settings) -> None:

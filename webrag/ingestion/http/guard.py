@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import httpcore2
 from ada_url import URL
 
-from webrag.errors import FetchError, RefusedAddressError
+from webrag.errors import ConfigurationError, FetchError, RefusedAddressError
+from webrag.ingestion.http.hosts import host_and_port
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
@@ -105,24 +106,24 @@ class AllowList:
     """Hosts the operator has opened although they are private or use an unusual port."""
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._entries = frozenset(_host_and_port(entry) for entry in entries if entry.strip())
+        """Read the entries.
+
+        Raises:
+            ConfigurationError: One of them is neither `host` nor `host:port`.
+        """
+        try:
+            named = [host_and_port(entry.strip()) for entry in entries if entry.strip()]
+        except ValueError as error:
+            raise ConfigurationError(
+                f"Of the hosts to allow, {error}; give entries such as intranet.example or"
+                " intranet.example:8080."
+            ) from None
+        self._entries = frozenset((_plain_host(host), port) for host, port in named)
 
     def covers(self, host: str, port: int) -> bool:
         """Tell whether `host` or `host:port` is on the list; an IPv6 host may be in brackets."""
         name = _plain_host(host)
-        return not self._entries.isdisjoint({(name, None), (name, str(port))})
-
-
-def _host_and_port(entry: str) -> tuple[str, str | None]:
-    """The two parts of an entry; without brackets, all of an IPv6 address is its host."""
-    text = entry.strip()
-    if text.startswith("["):
-        host, _, port = text[1:].partition("]")
-        return _plain_host(host), port.removeprefix(":") or None
-    if text.count(":") > 1:
-        return _plain_host(text), None
-    host, _, port = text.partition(":")
-    return _plain_host(host), port or None
+        return not self._entries.isdisjoint({(name, None), (name, port)})
 
 
 def _plain_host(host: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import httpcore2
 import pytest
 
-from webrag.errors import FetchError, InputError
+from webrag.errors import ConfigurationError, FetchError, InputError
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.http.guard import AddressRefused, AllowList, GuardedBackend, is_public
 from webrag.ingestion.models import FetchConfig, FetchedPage
@@ -158,6 +158,22 @@ def test_public_is_judged_on_the_address_inside(address: str, public: bool) -> N
 )
 def test_allow_list_matches_whole_hosts(entry: str, host: str, port: int, covered: bool) -> None:
     assert AllowList([entry]).covers(host, port) is covered
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *"""intranet.test: intranet.test:0 intranet.test:00080 intranet.test:65536
+        intranet.test:99999 intranet.test:80:80 intranet.test:http :80 : [::1]: [::1]:0
+        [::1]80 [::1 [] [zz] [1.2.3.4] user@intranet.test user:word@intranet.test:80
+        http://intranet.test intranet.test/ a?b a#b * *.test . .. a,b fe80::1%eth0
+        ::1:99999""".split(),  # noqa: SIM905
+        *("a b", "a\n:80", "a\x00", "a:٨٠"),
+    ],
+)
+def test_what_is_no_host_opens_nothing(entry: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"give entries such as intranet\.example"):
+        AllowList([entry])
 
 
 async def test_allowed_host_may_be_private() -> None:
