@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.growth import grows_as_its_input
 from webrag.crawling.scope import CrawlScope, PathPattern, folder_of
 from webrag.errors import InputError
 
@@ -134,3 +135,14 @@ def test_start_page_known_under_two_addresses_gives_two_folders() -> None:
 )
 def test_folder_of_a_page(url: str, folder: str) -> None:
     assert folder_of(url) == folder
+
+
+@pytest.mark.parametrize("part", ["*a", "?*", "*[!b]", "[!a]*", "*/", "**/a/", "["])
+@pytest.mark.parametrize("name", ["a", "a/"])
+def test_matching_grows_as_the_address_does(part: str, name: str) -> None:
+    pattern = PathPattern.parse(f"/{part * (480 // len(part))}b", option="exclude")
+
+    def work(size: int) -> None:
+        pattern.matches(f"https://a.test/{name * size}")
+
+    assert grows_as_its_input(work, int, 1_000)
