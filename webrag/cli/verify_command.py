@@ -1,6 +1,7 @@
 """`webrag verify`: whether quotations are verbatim, as stored and as the page is now."""
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +89,10 @@ def _given(url: str, quote: str, chars: str | None) -> "Citation":
 
     if chars is None:
         return Citation(url=url, quote=quote)
-    start, _, end = chars.partition("-")
-    if not (start.isdecimal() and end.isdecimal()):
-        raise InputError(f"--chars is {chars!r}; give two offsets, such as 395-440.")
-    return Citation(url=url, quote=quote, char_start=int(start), char_end=int(end))
+    offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", chars)
+    if offsets is None:
+        raise InputError(f"--chars is {chars[:80]!r}; give two offsets, such as 395-440.")
+    return Citation(url=url, quote=quote, char_start=int(offsets[1]), char_end=int(offsets[2]))
 
 
 def _read(file: Path) -> "list[Citation]":
@@ -102,7 +103,7 @@ def _read(file: Path) -> "list[Citation]":
     try:
         with click.open_file(str(file), encoding="utf-8") as opened:
             value: Any = json.load(opened)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read as JSON: {error}") from None
     try:
         return TypeAdapter(list[Citation]).validate_python(value)

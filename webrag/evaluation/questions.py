@@ -121,7 +121,7 @@ class _Phrasings(_Lenient):
 
 def _lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The {name} file {path} cannot be read: {error}.") from error
     yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
@@ -129,9 +129,12 @@ def _lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
 
 def _parse(kind: type[_Model], line: str, where: str, hint: str) -> _Model:
     try:
-        return kind.model_validate(json.loads(line))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where} is not JSON: {error.msg}.", hint=hint) from error
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise InputError(f"{where} is not JSON: {reason}.", hint=hint) from error
+    try:
+        return kind.model_validate(value)
     except ValidationError as error:
         raise InputError(f"{where}: {_told(error.errors()[0])}", hint=hint) from error
 

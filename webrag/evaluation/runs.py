@@ -85,7 +85,7 @@ def read_run(path: Path) -> dict[str, RunRecord]:
         InputError: The file cannot be read, or a line is not a record.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The run file {path} cannot be read: {error}.") from error
     records = {}

@@ -26,7 +26,7 @@ def parse_date(text: str) -> datetime | None:
     except ValueError:
         try:
             moment = email.utils.parsedate_to_datetime(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     return _plausible(moment)
 

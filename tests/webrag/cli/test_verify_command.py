@@ -43,7 +43,11 @@ def test_invented_quotation_ends_with_code_1(
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("nonsense", "cannot be read as JSON"), ('[{"url": "https://a.example/"}]', "0.quote")],
+    [
+        ("nonsense", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        ('[{"url": "https://a.example/"}]', "0.quote"),
+    ],
 )
 def test_unusable_file_is_explained(webrag: Run, tmp_path: Path, content: str, words: str) -> None:
     file = tmp_path / "citations.json"
@@ -53,6 +57,14 @@ def test_unusable_file_is_explained(webrag: Run, tmp_path: Path, content: str, w
 
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+@pytest.mark.parametrize("chars", ["1", "1-", "-1-2", "a-b", "1-2-3", "²-³", f"1-{'9' * 5_000}"])
+def test_offsets_that_are_none_are_explained(webrag: Run, chars: str) -> None:
+    result = webrag("verify", "https://a.example/", "A quotation.", f"--chars={chars}")
+
+    assert result.exit_code == 2
+    assert "give two offsets, such as 395-440" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [(), ("https://a.example/",)])

@@ -381,6 +381,62 @@ async def test_line_beyond_the_limits_is_left_out_and_the_others_go_on(
     assert re.search(said, report.failed[2])
 
 
+MANY = 10**30
+DATES = (
+    *("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "0000-01-01T00:00:00Z", "2024-01-01"),
+    *("0001-01-01T00:00:00+14:00", MANY, float("nan"), {}),
+)
+UNUSABLE: list[tuple[str, Any]] = [
+    *(("status", value) for value in (MANY, 2**31, -1, 1.5, None, "many", float("nan"), [])),
+    *((f"{name}_at", date) for name in ("fetched", "published", "gone") for date in DATES),
+    *(("depth", value) for value in (MANY, -1, None)),
+    *((name, value) for name in ("anchors", "links", "aliases") for value in (None, 7, [None])),
+    ("anchors", [{"char_start": MANY, "fragment": "x"}]),
+    ("links", [{"url": "https://a.test/", "char_start": 2**63}]),
+    ("language", {"a": []}),
+]
+NO_PAGES = (b"[" * 100_000, b"7", b"null", b"NaN", b'{"url": 1' + b"0" * 5_000 + b"}", b"\xff\xfe")
+
+
+async def test_lines_of_wrong_values_are_left_out_each_with_a_sentence(
+    into: Any, tmp_path: Path
+) -> None:
+    lines = [line(**{name: value}) for name, value in UNUSABLE]
+
+    report = await into(portable_file(tmp_path / "x.jsonl", *lines, *NO_PAGES, line(OTHER)))
+
+    assert report.indexed == 1
+    assert list(report.failed) == list(range(2, 2 + len(UNUSABLE) + len(NO_PAGES)))
+    for (name, value), said in zip(UNUSABLE, report.failed.values(), strict=False):
+        assert re.match(rf"{name}(\.|: ).*\.$", said), (value, said)
+
+
+async def test_noncharacters_distant_years_and_dead_links_are_stored_as_they_are(
+    into: Any, second: Database, tmp_path: Path
+) -> None:
+    markdown = "# A\ufffe\n\nWords \uffff and \U0001fffe, \ufdd0.\n"
+    addresses = ("x", "javascript:1", "http://[", "\ufffe", "", "file:///a", "https://a.test/")
+    page = line(
+        markdown=markdown,
+        title="\ufffe",
+        html="<p>\uffff",
+        published_at="1000-01-01T00:00:00Z",
+        modified_at="8999-12-31T23:59:59-14:00",
+        links=[{"url": address, "anchor_text": "\uffff"} for address in addresses],
+    )
+
+    report = await into(portable_file(tmp_path / "x.jsonl", page, line(OTHER, "Another.")))
+
+    assert (report.indexed, report.failed) == (2, {})
+    stored = await rows(second, "markdown, title, published_at, modified_at", "documents", "url")
+    assert stored[0] == (
+        markdown,
+        "\ufffe",
+        datetime(1000, 1, 1, tzinfo=UTC),
+        datetime(9000, 1, 1, 13, 59, 59, tzinfo=UTC),
+    )
+
+
 @pytest.mark.parametrize(
     "hostile",
     [

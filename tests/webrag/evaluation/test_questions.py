@@ -24,6 +24,12 @@ def test_limit_keeps_the_first_questions(tmp_path: Path) -> None:
     assert [question.id for question in load_questions(path, limit=1)] == ["b"]
 
 
+def test_a_line_separator_within_a_question_ends_no_line(tmp_path: Path) -> None:
+    path = write(tmp_path, '{"id": "b", "query": "x\u2028y"}\r\n')
+
+    assert load_questions(path)[0].query == "x\u2028y"
+
+
 def test_unknown_fields_are_ignored(tmp_path: Path) -> None:
     path = write(tmp_path, '{"id": "b", "query": "x", "hops": 3}\n')
 
@@ -35,6 +41,8 @@ def test_unknown_fields_are_ignored(tmp_path: Path) -> None:
     [
         pytest.param("", "holds no question", id="empty-file"),
         pytest.param("{", "line 1 is not JSON", id="not-json"),
+        pytest.param("[" * 100_000, "line 1 is not JSON", id="nested"),
+        pytest.param('{"id": 1' + "0" * 5_000 + "}", "line 1 is not JSON", id="digits"),
         pytest.param('{"id": "a"}', "the field 'query' is missing", id="missing-query"),
         pytest.param("[]", "the line is not a JSON object", id="no-object"),
         pytest.param('{"id": 1, "query": "x"}', "'id' must be text", id="number-as-id"),

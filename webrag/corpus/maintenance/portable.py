@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, cast
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import MAX_URL_CHARS, content_hash, page_address
@@ -41,8 +41,18 @@ _MAX_NAMES = 100_000
 _MAX_HEADER_CHARS = 8_192
 _LONGEST_HEADER = 1_000_000
 _GZIP_LEVEL = 6
+_FIRST_YEAR, _LAST_YEAR = 1000, 8999
 
 
+def _in_calendar(moment: datetime) -> datetime:
+    # Readers of the database turn it into the time of any zone, or into one of before or after.
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise ValueError(f"the year must be from {_FIRST_YEAR} to {_LAST_YEAR}")
+    return moment
+
+
+_Moment = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
+_Number = Annotated[int, Field(ge=0, lt=2**31)]  # columns of type integer take no more
 _Url = Annotated[str, Field(max_length=MAX_URL_CHARS)]
 _Header = Annotated[str, Field(max_length=_MAX_HEADER_CHARS)]
 _Edition = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
@@ -69,7 +79,7 @@ class PortableHeader(_Line):
     collection: str
     embedding_model: str | None = None
     embedding_dimensions: int | None = None
-    documents: int = Field(ge=0)
+    documents: _Number
     links: int = Field(default=0, ge=0)
     exported_at: AwareDatetime
 
@@ -82,14 +92,14 @@ class PortableLink(_Line):
     sentence: _Name = ""
     heading: _Name | None = None
     rel: tuple[_Name, ...] = Field(default=(), max_length=_MAX_NAMES)
-    char_start: int | None = Field(default=None, ge=0)
-    char_end: int | None = Field(default=None, ge=0)
+    char_start: _Number | None = None
+    char_end: _Number | None = None
 
 
 class PortableAnchor(_Line):
     """Where a page of a PDF begins; fields as in `Anchor`."""
 
-    char_start: int = Field(ge=0, lt=2**31)
+    char_start: _Number
     fragment: _Name
 
 
@@ -117,18 +127,18 @@ class PortablePage(_Line):
     title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
     language: _Name | None = None
-    published_at: AwareDatetime | None = None
-    modified_at: AwareDatetime | None = None
-    fetched_at: AwareDatetime
-    depth: int = Field(ge=0, lt=2**31)
+    published_at: _Moment | None = None
+    modified_at: _Moment | None = None
+    fetched_at: _Moment
+    depth: _Number
     markdown: str = Field(max_length=_MAX_CHARS)
     html: str = Field(default="", max_length=_MAX_HTML_CHARS)
     content_hash: _Name
     etag: _Header | None = None
     last_modified: _Header | None = None
-    status: int = 200
+    status: _Number = 200
     source: _Name
-    gone_at: AwareDatetime | None = None
+    gone_at: _Moment | None = None
     version: _Edition | None = None
     library: _Edition | None = None
     edition: _Edition | None = None

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+from webrag.ingestion.characters import storable
 from webrag.ingestion.formats.fences import fenced
 
 _OUTPUT_CHARS = 2_000
@@ -26,13 +27,14 @@ def markdown_from_notebook(source: str) -> str:
         raise ValueError("it is no notebook")  # noqa: TRY004 - as what is no JSON
     cells = notebook.get("cells")
     if not isinstance(cells, list):
-        sheets = notebook.get("worksheets") or [{}]
-        cells = sheets[0].get("cells") if isinstance(sheets[0], dict) else None
+        match notebook.get("worksheets"):
+            case [{"cells": cells}, *_]:
+                pass
     if not isinstance(cells, list):
         raise ValueError("it has no cells")  # noqa: TRY004 - as what is no JSON
     language = _language(notebook)
     parts = [part for cell in cells if isinstance(cell, dict) for part in _cell(cell, language)]
-    return "\n\n".join(parts)
+    return storable("\n\n".join(parts))
 
 
 def _cell(cell: dict[str, Any], language: str) -> list[str]:
@@ -41,7 +43,8 @@ def _cell(cell: dict[str, Any], language: str) -> list[str]:
         case "markdown":
             return [text]
         case "heading":
-            return [f"{'#' * min(int(cell.get('level', 1)), 6)} {text}"]
+            level = cell.get("level")
+            return [f"{'#' * min(max(level, 1), 6) if isinstance(level, int) else '#'} {text}"]
         case "code":
             outputs = cell.get("outputs")
             printed = [_output(each) for each in outputs] if isinstance(outputs, list) else []

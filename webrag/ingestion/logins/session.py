@@ -31,6 +31,11 @@ _NOT_GIVEN: Final = frozenset(
 )
 
 
+_SECONDS: Final = re.compile("[0-9]+")
+# The last day that the calendar can say.
+_LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
+
 @dataclass(frozen=True)
 class Cookie:
     """A cookie as a browser keeps it; its `repr` shows no value.
@@ -221,7 +226,9 @@ def read_cookie_file(path: Path) -> tuple[Cookie, ...]:
     lines = content.decode("utf-8", errors="replace").splitlines()
     cookies = (line.removeprefix("#HttpOnly_") for line in lines)
     fields = [line.split("\t") for line in cookies if line.strip() and not line.startswith("#")]
-    if not fields or any(len(each) != len(_FIELDS) or not each[4].isdigit() for each in fields):
+    if not fields or any(
+        len(each) != len(_FIELDS) or not _SECONDS.fullmatch(each[4]) for each in fields
+    ):
         raise InputError(
             f"The file {path} is not a cookies.txt in Netscape's format: lines of"
             f" {len(_FIELDS)} fields between tabs ({', '.join(_FIELDS)})."
@@ -233,7 +240,7 @@ def _cookie(fields: Sequence[str]) -> Cookie:
     domain, below, path, secure, expires, name, value = fields
     if below.upper() == "TRUE":
         domain = f".{domain.lstrip('.')}"
-    ends = float(expires) or None
+    ends = min(float(expires), _LATEST) or None
     return Cookie(name, value, domain, path, ends, secure.upper() == "TRUE")
 
 
@@ -245,7 +252,7 @@ def read_headers(text: str) -> tuple[Login, ...]:
     """
     try:
         given = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
         raise ValueError("is not a JSON object of hosts")  # noqa: TRY004 - settings catch it

@@ -1,6 +1,7 @@
 """Each kind of file, from its source to the document that is stored."""
 
 import json
+import math
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -282,12 +283,50 @@ def test_title_of_plain_text_may_stand_between_rows_of_signs() -> None:
     assert stored("a.txt", "~~~~~~\nKettle\n~~~~~~\n\nIt boils.", kind="text").title == "Kettle"
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"cells": 1}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", "7", "null", "{", '{"cells": 1}', '{"cells": null}', "[" * 100_000),
+        *(
+            f'{{"worksheets": {value}}}'
+            for value in ("7", '"x"', "{}", "[]", "[7]", '[{"cells": 7}]')
+        ),
+        '{"cells": [{"cell_type": "heading", "level": 1' + "0" * 5_000 + "}]}",
+    ],
+)
 def test_broken_notebook_is_named_damaged(text: str) -> None:
     with pytest.raises(UnusablePageError) as refused:
         stored("a.ipynb", text, kind="notebook")
 
     assert refused.value.kind == "damaged"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *(None, 7, "x", [], {}, {"cell_type": ["code"]}, {"cell_type": "code", "outputs": 7}),
+        *(
+            {"cell_type": "heading", "level": level}
+            for level in (None, "x", [1], math.inf, 10**400)
+        ),
+        {"cell_type": "code", "source": [1, None], "outputs": [None, 7, {"data": []}]},
+        {"cell_type": "code", "outputs": [{"output_type": "error", "ename": 7, "evalue": None}]},
+    ],
+)
+def test_an_odd_cell_keeps_the_others(odd: object) -> None:
+    cells = [odd, {"cell_type": "markdown", "source": "It boils."}]
+
+    document = stored("a.ipynb", json.dumps({"cells": cells, "metadata": []}), kind="notebook")
+
+    assert document.markdown.endswith("It boils.")
+
+
+def test_half_a_surrogate_pair_of_a_notebook_is_replaced() -> None:
+    cells = [{"cell_type": "markdown", "source": "It \ud800 boils\uffff."}]
+
+    document = stored("a.ipynb", json.dumps({"cells": cells}), kind="notebook")
+
+    assert document.markdown == "It ? boils\uffff."
 
 
 def test_code_is_cut_at_its_declarations_and_leads_to_its_lines() -> None:

@@ -56,7 +56,25 @@ def test_dates_come_from_meta_tags_and_linked_data() -> None:
     assert linked.modified_at == datetime(2023, 7, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2024-13-01", "0001-01-01", "9999-01-01", "12"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "soon",
+            "2024-13-01",
+            "0001-01-01",
+            "0000",
+            "9999-01-01",
+            "10000-01-01",
+            "12",
+            "1" * 5_000,
+        ),
+        *("9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "2024-01-01T00:00:00+99:99"),
+        *("Fri, 31 Dec 9999 23:59:59 -2400", "Fri, 31 Dec 99999999999 23:59:59 GMT"),
+        *("99999999999999999999 Jan 1 00:00:00", f"1 Jan {'9' * 5_000} 00:00:00"),
+    ],
+)
 def test_implausible_dates_are_none(text: str) -> None:
     assert parse_date(text) is None
 

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,27 @@ def test_file_that_is_no_cookie_file_is_refused_without_a_word_of_it(tmp_path: P
         read_cookie_file(file)
 
     assert "the-secret-value" not in f"{caught.value!r}{caught.value.__cause__!r}"
+
+
+@pytest.mark.parametrize("end", ["9" * 15, "9" * 400])
+def test_a_cookie_that_ends_beyond_the_calendar_is_kept(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "cookies.txt"
+    file.write_text(NETSCAPE.replace("4102444800", end))
+
+    cookies = cookies_for("wiki.example", read_cookie_file(file))
+    login = Login("wiki.example", tuple(each for each in cookies if each.name == "session"))
+
+    assert login.expires_at == datetime(9999, 12, 31, tzinfo=UTC)
+    assert Logins([login]).headers_for("https://wiki.example/") == {"Cookie": "session=abc def"}
+
+
+@pytest.mark.parametrize("end", ["²", "-1", "1e400", "nan", ""])
+def test_a_cookie_without_a_number_for_its_end_is_refused(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "cookies.txt"
+    file.write_text(NETSCAPE.replace("4102444800", end))
+
+    with pytest.raises(InputError, match="is not a cookies"):
+        read_cookie_file(file)
 
 
 def test_missing_cookie_file_is_named(tmp_path: Path) -> None:
