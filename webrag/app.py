@@ -62,7 +62,7 @@ from webrag.errors import (
     PageGoneError,
     WebRAGError,
 )
-from webrag.ingestion.addresses import canonical_url, file_path, is_file, page_address
+from webrag.ingestion.addresses import canonical_url, file_path, file_url, is_file, page_address
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, check_named, expand_named, named_urls
 from webrag.ingestion.git.address import is_git
@@ -739,10 +739,13 @@ class WebRAG:
         # Looked at first, so that what changes while they are read is read once more.
         before = await asyncio.to_thread(states_of, roots, max_bytes=limit)
         yield await self.ingest(addresses, version=version, on_page=on_page)
+        label = "" if version is None else checked_version(version)
         batches = changed_files(roots, max_bytes=limit, before=before)
         async with aclosing(batches):
             async for changed in batches:
-                yield await self.ingest(changed, version=version, on_page=on_page)
+                # Not named again: in the place of a file there may be a link by now.
+                urls = [file_url(path) for path in changed]
+                yield await self._ingested(urls, version=label, on_page=on_page)
 
     async def add_documents(self, documents: "Sequence[Document]") -> IngestReport:
         """Index LlamaIndex documents, as pages that nobody has to be asked for.

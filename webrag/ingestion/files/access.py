@@ -1,9 +1,10 @@
 """Which files of this machine may be read, and by what way; nothing else opens one."""
 
+import errno
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from webrag.errors import PageGoneError, RefusedAddressError, UnusablePageError
@@ -12,6 +13,7 @@ from webrag.ingestion.addresses import file_path
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = getattr(os, "O_DIRECTORY", 0)
+_HAS_DESCRIPTORS = bool(_NO_LINK) and os.open in os.supports_dir_fd
 
 
 class FileAccess:
@@ -73,7 +75,7 @@ class FileAccess:
             UnusablePageError: It is no file, or longer than `at_most` bytes.
         """
         try:
-            with os.fdopen(self._opened(path), "rb") as file:
+            with os.fdopen(_opened(path), "rb") as file:
                 facts = os.fstat(file.fileno())
                 if not stat.S_ISREG(facts.st_mode):
                     raise UnusablePageError(f"{path} is not a file.", url=url, kind="not_text")
@@ -91,17 +93,6 @@ class FileAccess:
                 f"{path} cannot be read ({error.strerror or type(error).__name__}).", url=url
             ) from error
 
-    def _opened(self, path: Path) -> int:
-        if not _NO_LINK or os.open not in os.supports_dir_fd:
-            return os.open(path, _OPEN)
-        with ExitStack() as stack:
-            folder = os.open(path.anchor, _OPEN | _FOLDER)
-            stack.callback(os.close, folder)
-            for part in path.parts[1:-1]:
-                folder = os.open(part, _OPEN | _FOLDER | _NO_LINK, dir_fd=folder)
-                stack.callback(os.close, folder)
-            return os.open(path.name or ".", _OPEN | _NO_LINK, dir_fd=folder)
-
     def _refused(self, url: str) -> RefusedAddressError:
         if self._takes_names:
             said = "it is not below a file or folder that was named"
@@ -110,3 +101,58 @@ class FileAccess:
             said = "here only files below the folders of WEBRAG_ALLOW_DIRS are read"
             hint = "Whoever runs this server can add its folder to WEBRAG_ALLOW_DIRS."
         return RefusedAddressError(f"{url} is refused: {said}.", url=url, hint=hint)
+
+
+@contextmanager
+def opened_folder(path: Path, above: int | None = None) -> Iterator[int | None]:
+    """Keep a folder open for what is opened in it, no link followed on the way.
+
+    Args:
+        path: Absolute.
+        above: The folder that it lies in, as this gave it; None to walk the whole path.
+
+    Yields:
+        Its descriptor; None where the system opens no folders, and paths have to do.
+
+    Raises:
+        OSError: There is no such folder, or a link in its place.
+    """
+    if not _HAS_DESCRIPTORS:
+        yield None
+        return
+    folder = _opened(path, _FOLDER, above)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def opened_file(path: Path, above: int | None) -> int:
+    """A regular file of an open folder, as a descriptor; neither link nor pipe is followed.
+
+    Args:
+        path: Absolute.
+        above: The folder that it lies in, as `opened_folder` gave it.
+
+    Raises:
+        OSError: There is no such file.
+    """
+    file = _opened(path, 0, above)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    raise FileNotFoundError(errno.ENOENT, "no regular file", str(path))
+
+
+def _opened(path: Path, flags: int = 0, above: int | None = None) -> int:
+    if not _HAS_DESCRIPTORS:
+        return os.open(path, _OPEN | flags)
+    if above is not None:
+        return os.open(path.name, _OPEN | _NO_LINK | flags, dir_fd=above)
+    with ExitStack() as stack:
+        folder = os.open(path.anchor, _OPEN | _FOLDER)
+        stack.callback(os.close, folder)
+        for part in path.parts[1:-1]:
+            folder = os.open(part, _OPEN | _FOLDER | _NO_LINK, dir_fd=folder)
+            stack.callback(os.close, folder)
+        return os.open(path.name or ".", _OPEN | _NO_LINK | flags, dir_fd=folder)

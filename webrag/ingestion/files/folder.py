@@ -3,9 +3,11 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from webrag.ingestion.files.access import opened_file, opened_folder
 from webrag.ingestion.files.gitignore import IgnoreRules
 from webrag.ingestion.formats.kinds import why_left_out
 
@@ -61,28 +63,37 @@ def list_files(root: Path, *, max_bytes: int) -> FolderListing:
 
 
 def _walk(
-    folder: Path, rules: list[_Rules], max_bytes: int, left_out: Counter[str], depth: int
+    folder: Path,
+    rules: list[_Rules],
+    max_bytes: int,
+    left_out: Counter[str],
+    depth: int,
+    above: int | None = None,
 ) -> Iterator[Path]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        left_out["folders that cannot be opened"] += 1
-        return
-    rules = [*_rules_of(folder, rules, left_out), *rules]
-    for entry in entries:
-        path = Path(entry.path)
-        if entry.is_symlink():
-            left_out["symbolic links"] += 1
-        elif entry.is_dir():
-            reason = _why_not_entered(path, rules, depth)
-            if reason is None:
-                yield from _walk(path, rules, max_bytes, left_out, depth + 1)
-            elif reason:
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(opened_folder(folder, above))
+            entries = sorted(
+                os.scandir(folder if opened is None else opened), key=lambda entry: entry.name
+            )
+        except OSError:
+            left_out["folders that cannot be opened"] += 1
+            return
+        rules = [*_rules_of(folder, opened, rules, left_out), *rules]
+        for entry in entries:
+            path = folder / entry.name
+            if entry.is_symlink():
+                left_out["symbolic links"] += 1
+            elif entry.is_dir(follow_symlinks=False):
+                reason = _why_not_entered(path, rules, depth)
+                if reason is None:
+                    yield from _walk(path, rules, max_bytes, left_out, depth + 1, opened)
+                elif reason:
+                    left_out[reason] += 1
+            elif reason := _why_not_read(entry, path, rules, max_bytes):
                 left_out[reason] += 1
-        elif reason := _why_not_read(entry, path, rules, max_bytes):
-            left_out[reason] += 1
-        else:
-            yield path
+            else:
+                yield path
 
 
 def _why_not_entered(path: Path, rules: list[_Rules], depth: int) -> str | None:
@@ -127,21 +138,21 @@ def _rules_above(root: Path, left_out: Counter[str]) -> list[_Rules]:
     above: list[_Rules] = []
     for folder in (root, *root.parents):
         if folder != root:
-            above += _rules_of(folder, above, left_out)
+            with suppress(OSError), opened_folder(folder) as opened:
+                above += _rules_of(folder, opened, above, left_out)
         if (folder / ".git").exists():
             return above
     return []
 
 
-def _rules_of(folder: Path, others: list[_Rules], left_out: Counter[str]) -> list[_Rules]:
+def _rules_of(
+    folder: Path, opened: int | None, others: list[_Rules], left_out: Counter[str]
+) -> list[_Rules]:
     """The rules of one folder, as far as `others` leave room for them."""
-    file = folder / ".gitignore"
-    if file.is_symlink() or not file.is_file():
-        return []
     room = _IGNORE_BYTES - sum(each.length for each in others)
     try:
-        with file.open("rb") as opened:
-            text = opened.read(room + 1)
+        with open(opened_file(folder / ".gitignore", opened), "rb") as lines:  # noqa: PTH123
+            text = lines.read(room + 1)
     except OSError:
         return []
     if len(text) > room:

@@ -73,7 +73,7 @@ def states_of(roots: Sequence[Path], *, max_bytes: int) -> dict[Path, FileState]
         listed = list_files(root, max_bytes=max_bytes).files if root.is_dir() else (root,)
         for path in listed:
             try:
-                status = path.stat()
+                status = path.lstat()
             except OSError:
                 continue  # it went while the folder was listed
             files[path] = FileState(status.st_mtime_ns, status.st_size)

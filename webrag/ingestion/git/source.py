@@ -136,6 +136,7 @@ class GitSource:
 
 
 def _listed(asked: GitFile, clone: Path, max_bytes: int) -> RepositoryFiles:
+    clone = clone.resolve()
     named = clone / asked.name
     if named.is_file() and not named.is_symlink():
         return RepositoryFiles((_within(asked, clone, named),))

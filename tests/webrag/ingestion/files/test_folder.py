@@ -1,4 +1,8 @@
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from webrag.ingestion.files.folder import list_files
 
@@ -86,3 +90,63 @@ def test_what_is_not_read_of_a_gitignore_is_counted(tmp_path: Path) -> None:
         "`.gitignore` not read to its end": 2,
         "hidden": 2,
     }
+
+
+@pytest.fixture
+def exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Path], None]:
+    """Exchanges a place for a link at the worst moment: listed already, and not yet opened."""
+    scandir = os.scandir
+
+    def exchange(place: Path, target: Path) -> None:
+        def scanned(folder: int | Path) -> Iterator[os.DirEntry[str]]:
+            entries = list(scandir(folder))
+            if place.name in {entry.name for entry in entries} and not place.is_symlink():
+                place.rename(tmp_path / "aside")
+                place.symlink_to(target)
+            return iter(entries)
+
+        monkeypatch.setattr(os, "scandir", scanned)
+
+    return exchange
+
+
+def test_folder_exchanged_for_a_link_while_it_is_listed_is_not_entered(
+    tmp_path: Path, exchanged: Callable[[Path, Path], None]
+) -> None:
+    outside = written(tmp_path / "outside", secret_dot_md="a")
+    inside = written(tmp_path / "inside", b__c_dot_md="c", d_dot_md="d")
+    exchanged(inside / "b", outside)
+
+    assert names(inside) == ["d.md"]
+
+
+def test_rules_exchanged_for_a_link_are_not_read(
+    tmp_path: Path, exchanged: Callable[[Path, Path], None]
+) -> None:
+    outside = written(tmp_path / "outside", rules="d.md\n")
+    inside = written(tmp_path / "inside", part__d_dot_md="d", part___dot_gitignore="")
+    exchanged(inside / "part" / ".gitignore", outside / "rules")
+
+    assert names(inside) == ["part/d.md"]
+
+
+def test_rules_in_a_pipe_are_not_waited_for(tmp_path: Path) -> None:
+    written(tmp_path, d_dot_md="d")
+    os.mkfifo(tmp_path / ".gitignore")
+
+    assert names(tmp_path) == ["d.md"]
+
+
+def test_folder_that_became_a_link_since_it_was_named_is_not_listed(tmp_path: Path) -> None:
+    inside = written(tmp_path / "inside", d_dot_md="d").resolve()
+    inside.rename(tmp_path / "aside")
+    inside.symlink_to(tmp_path / "aside")
+
+    assert list_files(inside, max_bytes=100).left_out == {"folders that cannot be opened": 1}
+
+
+def test_other_name_of_a_file_lies_in_the_folder_too(tmp_path: Path) -> None:
+    written(tmp_path, outside__a_dot_md="a", inside__b_dot_md="b")
+    (tmp_path / "inside" / "c.md").hardlink_to(tmp_path / "outside" / "a.md")
+
+    assert names(tmp_path / "inside") == ["b.md", "c.md"]
