@@ -6,18 +6,18 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from webrag.concurrency import settled
 from webrag.errors import (
     FetchError,
     InputError,
@@ -27,14 +27,26 @@ from webrag.errors import (
 )
 from webrag.ingestion.git.address import GitFile
 from webrag.ingestion.notes import note
+from webrag.ingestion.process_limits import end_group, under_limits
 
 if TYPE_CHECKING:
     from webrag.ingestion.http.guard import AddressCheck, Resolver
 
+_T = TypeVar("_T")
+
 _SAID_CHARS: Final = 300
+_SAID_BYTES: Final = 10_000
+_MAX_REFS: Final = 100_000
+# Longer paths cannot be written: 4,096 bytes, of which git writes each as up to four.
+_LINE_BYTES: Final = 20_000
 _WATCHED_S: Final = 0.2
 _LEFT_S: Final = 3600.0  # nobody clones for so long
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+# Files are written byte for byte: attributes can make them a dozen times as long.
+_ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding\n"
+_TOO_LONG_SIGNAL: Final = 25  # SIGXFSZ, which Windows does not know
+_TOO_LONG: Final = re.compile(rf"died of signal {_TOO_LONG_SIGNAL}\b|File too large")
+_NO_MEMORY: Final = re.compile(r"(?i)out of memory|cannot allocate memory|mmap failed")
 # In the order in which git itself looks for what a short name stands for.
 _FULL_NAMES: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
 _SETTINGS: Final = {
@@ -52,6 +64,10 @@ _SETTINGS: Final = {
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
     "fetch.recurseSubmodules": "false",
+    # One file of objects, whose size the system limits, and large ones not held in memory.
+    "fetch.unpackLimit": "1",
+    "pack.threads": "1",
+    "core.bigFileThreshold": "16m",
     "submodule.recurse": "false",
     "gc.auto": "0",
     "maintenance.auto": "false",
@@ -81,6 +97,8 @@ class GitClones:
             plain http.
         keep_s: Age from which a clone is checked with its host; None for never.
         max_bytes: Of a clone, its history included.
+        max_files: Of a clone, its folders included.
+        max_memory: Bytes that one process of git may have.
         timeout_s: For one.
         resolver: Gives the addresses of a host; None for the system's.
     """
@@ -92,6 +110,8 @@ class GitClones:
         allowed_hosts: Iterable[str] = (),
         keep_s: float | None = 0.0,
         max_bytes: int = 300_000_000,
+        max_files: int = 100_000,
+        max_memory: int = 1_000_000_000,
         timeout_s: float = 180.0,
         resolver: "Resolver | None" = None,
     ) -> None:
@@ -99,6 +119,8 @@ class GitClones:
         self._allowed = frozenset(allowed_hosts)
         self._keep_s = keep_s
         self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._max_memory = max_memory
         self._timeout_s = timeout_s
         self._resolver = resolver
         self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
@@ -200,22 +222,32 @@ class GitClones:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _commit_at_host(self, file: GitFile, pinned: str) -> str | None:
+        def commit(output: IO[bytes]) -> str | None:
+            return listed_commit(_lines(file, output, _MAX_REFS, "refs"), file.ref)
+
+        asked = ["ls-remote", "--quiet", "--", file.repository, file.ref, f"{file.ref}^{{}}"]
         async with self._scratch() as folder:
-            said = folder / "refs"
-            asked = ["ls-remote", "--quiet", "--", file.repository, file.ref, f"{file.ref}^{{}}"]
-            with await asyncio.to_thread(said.open, "wb") as output:
-                await self._run(file, folder, asked, pinned, output=output.fileno())
-            text = await asyncio.to_thread(said.read_text, encoding="utf-8", errors="replace")
-            return listed_commit(text, file.ref)
+            return await self._run(file, folder, asked, pinned, commit)
 
     async def _clone(self, file: GitFile, folder: Path, pinned: str) -> None:
-        git = [f"--git-dir={folder / '.git'}", f"--work-tree={folder}"]
-        await self._run(file, folder, ["init", "--quiet", "--template=", str(folder)], pinned)
-        fetch = [*git, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
-        await self._run(file, folder, [*fetch, "--", file.repository, file.ref], pinned)
+        own = folder / ".git"
+        git = [f"--git-dir={own}", f"--work-tree={folder}"]
         await self._run(
-            file, folder, [*git, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"], pinned
+            file, folder, ["init", "--quiet", "--template=", str(folder)], pinned, _silent
         )
+        await asyncio.to_thread(_write_attributes, own)
+        fetch = [*git, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
+        await self._run(file, folder, [*fetch, "--", file.repository, file.ref], pinned, _silent)
+        left = self._max_bytes - await asyncio.to_thread(_size, own)
+
+        def check(output: IO[bytes]) -> None:
+            if _bytes_listed(_lines(file, output, self._max_files, "files and folders")) > left:
+                raise self._too_large(file)
+
+        listing = [*git, "ls-tree", "-r", "-t", "--long", "FETCH_HEAD"]
+        await self._run(file, folder, listing, pinned, check)
+        checkout = [*git, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"]
+        await self._run(file, folder, checkout, pinned, _silent)
 
     async def _run(
         self,
@@ -223,53 +255,74 @@ class GitClones:
         folder: Path,
         arguments: Sequence[str],
         pinned: str,
-        *,
-        output: int = subprocess.DEVNULL,
-    ) -> None:
+        read: Callable[[IO[bytes]], _T],
+    ) -> _T:
         settings = {**_SETTINGS, f"protocol.{file.scheme}.allow": "always"}
         settings["http.curloptResolve"] = pinned
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         program = await asyncio.to_thread(shutil.which, "git")
-        try:
+        if program is None:
+            raise SourceUnavailableError(
+                "git is not installed.", url=file.url, hint="Install git, and try again."
+            )
+        command = under_limits(
+            [program, *options, *arguments],
+            memory=self._max_memory,
+            file_bytes=self._max_bytes,
+            seconds=self._timeout_s,
+        )
+        with await asyncio.to_thread(_temporary_file, self._folder) as said:
             # Not by asyncio, whose selecting loops start no processes on Windows.
             process = subprocess.Popen(  # noqa: ASYNC220, S603 - as quick as asyncio's
-                [program or "git", *options, *arguments],
+                command,
                 cwd=folder,
                 env=_environment(folder),
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
                 start_new_session=True,
             )
-        except FileNotFoundError as error:
-            raise SourceUnavailableError(
-                "git is not installed.", url=file.url, hint="Install git, and try again."
-            ) from error
-        _, said = await self._watched(process, file, folder)
-        if process.returncode:
-            raise _failure(file, said.decode("utf-8", errors="replace"))
+            result = await self._watched(process, file, folder, read)
+            if process.returncode:
+                raise self._failure(file, process.returncode, await asyncio.to_thread(_end, said))
+            return result
 
     async def _watched(
-        self, process: subprocess.Popen[bytes], file: GitFile, folder: Path
-    ) -> tuple[bytes, bytes]:
+        self,
+        process: subprocess.Popen[bytes],
+        file: GitFile,
+        folder: Path,
+        read: Callable[[IO[bytes]], _T],
+    ) -> _T:
         """Wait for the end, and raise when the clone grows too large; nothing is left running."""
-        done = asyncio.create_task(asyncio.to_thread(process.communicate))
+        done = asyncio.create_task(asyncio.to_thread(_result, process, read))
         try:
-            while True:
+            while not done.done():
                 await asyncio.wait([done], timeout=_WATCHED_S)
-                size = await asyncio.to_thread(_size, folder)
-                if size > self._max_bytes:
-                    raise FetchError(
-                        f"{file.repository} has more than {self._max_bytes:,} bytes, the most that"
-                        " is cloned.",
-                        url=file.url,
-                    )
-                if done.done():
-                    return done.result()
+                if await asyncio.to_thread(_size, folder / ".git") > self._max_bytes:
+                    raise self._too_large(file)
+            return done.result()
         finally:
-            if not done.done():
-                _kill(process)
-                await asyncio.wait([done])
+            # git asks by a helper, which would go on without it.
+            end_group(process)
+            await settled([done])
+
+    def _too_large(self, file: GitFile) -> FetchError:
+        return FetchError(
+            f"{file.repository} has more than {self._max_bytes:,} bytes, the most that is cloned.",
+            url=file.url,
+        )
+
+    def _failure(self, file: GitFile, status: int, said: str) -> FetchError:
+        if status == -_TOO_LONG_SIGNAL or _TOO_LONG.search(said):
+            return self._too_large(file)
+        if _NO_MEMORY.search(said):
+            return FetchError(
+                f"{file.repository} could not be cloned: git would need more than"
+                f" {self._max_memory:,} bytes of memory.",
+                url=file.url,
+            )
+        return _failure(file, said or f"git ended with status {status}.")
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -286,13 +339,58 @@ def _environment(home: Path) -> dict[str, str]:
     }
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if sys.platform == "win32":
-        process.kill()
-        return
-    # git asks by a helper, which would go on without it.
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, 9)
+def _write_attributes(own: Path) -> None:
+    (own / "info").mkdir(exist_ok=True)
+    (own / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+
+
+def _temporary_file(folder: Path) -> IO[bytes]:
+    return tempfile.TemporaryFile(dir=folder)
+
+
+def _result(process: subprocess.Popen[bytes], read: Callable[[IO[bytes]], _T]) -> _T:
+    assert process.stdout is not None
+    try:
+        with process.stdout as output:
+            return read(output)
+    except FetchError:
+        end_group(process)
+        raise
+    finally:
+        process.wait()
+
+
+def _silent(output: IO[bytes]) -> None:
+    """Wait for the end of a command that prints nothing."""
+    output.read()
+
+
+def _end(said: IO[bytes]) -> str:
+    said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID_BYTES))
+    return said.read().decode("utf-8", errors="replace")
+
+
+def _lines(file: GitFile, output: IO[bytes], most: int, what: str) -> Iterator[str]:
+    """What git lists, line by line.
+
+    Raises:
+        FetchError: There are too many, or one is too long.
+    """
+    for count, line in enumerate(iter(partial(output.readline, _LINE_BYTES), b"")):
+        said = f"more than {most:,} {what}" if count == most else ""
+        if len(line) == _LINE_BYTES:
+            said = f"{what} with names of more than {_LINE_BYTES:,} bytes"
+        if said:
+            raise FetchError(
+                f"{file.repository} has {said}, the most that is cloned.", url=file.url
+            )
+        if line.endswith(b"\n"):  # or it ended in the middle, which its status tells
+            yield line.decode("utf-8", errors="replace")[:-1]
+
+
+def _bytes_listed(lines: Iterable[str]) -> int:
+    sizes = (line.split(maxsplit=4)[3] for line in lines)
+    return sum(int(size) for size in sizes if size != "-")
 
 
 def _size(folder: Path) -> int:
@@ -339,17 +437,18 @@ def _swap(fresh: Path, place: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def listed_commit(listing: str, ref: str) -> str | None:
+def listed_commit(listing: Iterable[str], ref: str) -> str | None:
     """The commit that a ref stands for; None when there is no such ref.
 
     Args:
-        listing: What `git ls-remote` printed.
+        listing: The lines that `git ls-remote` prints.
         ref: A branch or tag, as short as users write it.
     """
+    names = {form.format(ref) + peeled for form in _FULL_NAMES for peeled in ("", "^{}")}
     commits: dict[str, str] = {}
-    for line in listing.splitlines():
+    for line in listing:
         commit, _, name = line.partition("\t")
-        if _COMMIT.fullmatch(commit):
+        if name in names and _COMMIT.fullmatch(commit):
             commits[name] = commit
     for form in _FULL_NAMES:
         name = form.format(ref)

@@ -21,4 +21,4 @@ def test_commit_of_a_ref_is_found_as_git_finds_it(ref: str, commit: str | None) 
         f"{ONE}\trefs/heads/v1\n{TWO}\trefs/tags/v1\n{THREE}\trefs/tags/v1^{{}}\n"
     )
 
-    assert listed_commit(listing, ref) == commit
+    assert listed_commit(listing.splitlines(), ref) == commit

@@ -1,0 +1,57 @@
+"""Limits for programs of others that work on what strangers made, and their end."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_MEMORY: Final = re.compile(r"^(NSpgid|RssAnon|RssShmem):\s+(\d+)", re.MULTILINE)
+
+
+def under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: float) -> list[str]:
+    """A command with limits that the system keeps for it and each process it starts.
+
+    They are set by a shell that then becomes the program: code of ours between fork and exec might
+    wait for a lock that another thread held. Windows has no such limits, macOS none of memory.
+
+    Args:
+        command: Absolute path of a program, and its arguments.
+        memory: Bytes of address space of one process.
+        file_bytes: Of each file that is written.
+        seconds: Processor time of one process.
+    """
+    if sys.platform == "win32":
+        return command
+    limits = {"c": 0, "v": memory // 1024, "f": -(-file_bytes // 512), "t": int(seconds) + 1}
+    lower = "".join(f"ulimit -{name} {value} 2>/dev/null; " for name, value in limits.items())
+    return ["/bin/sh", "-c", f'{lower}exec "$@"', "sh", *command]
+
+
+def end_group(leader: subprocess.Popen[bytes] | int) -> None:
+    """Kill a process and those it started; it was made the leader of a group of its own."""
+    if sys.platform == "win32":
+        if isinstance(leader, subprocess.Popen):
+            leader.kill()
+        return
+    with suppress(ProcessLookupError, PermissionError):  # all of them have ended
+        os.killpg(leader if isinstance(leader, int) else leader.pid, signal.SIGKILL)
+
+
+def memory_of_group(leader: int) -> dict[int, int]:
+    """Bytes that each process of a group holds of its own or shares with the others.
+
+    Files that are mapped, such as the program itself, do not count. Empty where the system does
+    not tell; Linux tells it of every process, whoever may look into it.
+    """
+    held: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):  # it has ended since it was listed
+            facts = {name: int(value) for name, value in _MEMORY.findall(path.read_text())}
+            if facts.get("NSpgid") == leader:
+                kilobytes = facts.get("RssAnon", 0) + facts.get("RssShmem", 0)
+                held[int(path.parent.name)] = 1024 * kilobytes
+    return held
