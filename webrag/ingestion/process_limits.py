@@ -41,17 +41,31 @@ def end_group(leader: subprocess.Popen[bytes] | int) -> None:
         os.killpg(leader if isinstance(leader, int) else leader.pid, signal.SIGKILL)
 
 
-def memory_of_group(leader: int) -> dict[int, int]:
+def end_process(process: int) -> None:
+    """Kill one process, if it has not ended meanwhile."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(process, signal.SIGKILL)
+
+
+def memory_of_group(process: int) -> dict[int, int]:
     """Bytes that each process of a group holds of its own or shares with the others.
 
-    Files that are mapped, such as the program itself, do not count. Empty where the system does
-    not tell; Linux tells it of every process, whoever may look into it.
+    Files that are mapped, such as the program itself, do not count. Linux tells it of every
+    process, whoever may look into it; elsewhere this is empty.
+
+    Args:
+        process: Any of the group, which is not that of the caller.
     """
     held: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/status"):
-        with suppress(OSError):  # it has ended since it was listed
-            facts = {name: int(value) for name, value in _MEMORY.findall(path.read_text())}
-            if facts.get("NSpgid") == leader:
-                kilobytes = facts.get("RssAnon", 0) + facts.get("RssShmem", 0)
-                held[int(path.parent.name)] = 1024 * kilobytes
+    if sys.platform != "linux":
+        return held
+    with suppress(ProcessLookupError):
+        group = os.getpgid(process)
+        for path in Path("/proc").glob("[0-9]*/status"):
+            with suppress(OSError):  # it has ended since it was listed
+                told = _MEMORY.findall(path.read_text(encoding="latin-1"))
+                facts = {name: int(number) for name, number in told}
+                if facts.get("NSpgid") == group != os.getpgrp():
+                    kilobytes = facts.get("RssAnon", 0) + facts.get("RssShmem", 0)
+                    held[int(path.parent.name)] = 1024 * kilobytes
     return held

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -14,6 +14,7 @@ from webrag.errors import FetchError, SourceUnavailableError, WebRAGError
 from webrag.ingestion.browser.requests import Request, refusal
 from webrag.ingestion.metering import current_meter
 from webrag.ingestion.models import FetchedPage, Rendering
+from webrag.ingestion.process_limits import end_process, memory_of_group
 
 if TYPE_CHECKING:
     from playwright.async_api import (
@@ -44,12 +45,16 @@ _POLL_S: Final = 0.1
 # Text that has stood still for so long, with no file under way, is taken to be complete.
 _STILL_S: Final = 0.5
 _CLOSE_TIMEOUT_S: Final = 5.0
+# A page that fills memory as fast as it can gets about 200 MB further in between.
+_MEMORY_POLL_S: Final = 0.1
+# Of the drawn page, which the browser would hand over at any length.
+_MAX_CHARS: Final = 20_000_000
 _DROPPED_HEADERS: Final = frozenset(
     {"content-encoding", "content-length", "set-cookie", "transfer-encoding"}
 )
 _SEEN_CHARS = "() => document.body ? document.body.innerText.length : 0"
 # Notices to readers without scripts are untrue now. Open shadow trees become part of the page.
-_PREPARE = """() => {
+_PREPARE = """(most) => {
   const flatten = (root) => {
     for (const host of root.querySelectorAll('*')) {
       if (!host.shadowRoot) continue;
@@ -63,7 +68,8 @@ _PREPARE = """() => {
   flatten(document);
   const dead = 'noscript, iframe, script:not([type="application/ld+json"])';
   for (const element of document.querySelectorAll(dead)) element.remove();
-  return document.documentElement.outerHTML;
+  const html = `${document.documentElement.outerHTML}`;
+  return html.length > most ? null : html;
 }"""
 
 
@@ -98,6 +104,8 @@ class BrowserRenderer:
         executable: The browser; kept as an attribute.
         timeout_s: Drawing one page.
         max_bytes: Of all files of one page.
+        max_memory: Bytes of memory of all processes of the browser; the largest process is ended
+            when there are more, and the page in it fails.
     """
 
     def __init__(
@@ -107,15 +115,21 @@ class BrowserRenderer:
         *,
         timeout_s: float = 20.0,
         max_bytes: int = 30_000_000,
+        max_memory: int = 2_000_000_000,
     ) -> None:
         self._parts = parts
         self.executable = executable
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
+        self._max_memory = max_memory
         self._starting = asyncio.Lock()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
+        self._process = 0
+        self._under_way = 0
+        self._watch: asyncio.Task[None] | None = None
+        self._ended_processes = 0
 
     async def render(self, page: FetchedPage, *, other_sites: bool) -> Rendering:
         """Draw a page that was fetched.
@@ -128,19 +142,29 @@ class BrowserRenderer:
             The page as drawn, without validators: they would be those of the empty frame.
 
         Raises:
-            FetchError: It was not drawn within `timeout_s`, or the browser failed.
+            FetchError: It was not drawn within `timeout_s` or `max_memory`, or the browser failed.
             SourceUnavailableError: The browser cannot be started.
         """
         async with self._slots:
             browser = await self._running(page.url)
             # Playwright hands requests over outside of the task, where no meter is known.
             drawing = _Drawing(self._parts, page, other_sites, self._max_bytes)
+            ended_before = self._ended_processes
             try:
-                async with asyncio.timeout(self._timeout_s + _CLOSE_TIMEOUT_S):
-                    html = await drawing.draw(browser, self._timeout_s)
+                with self._watched():
+                    async with asyncio.timeout(self._timeout_s + _CLOSE_TIMEOUT_S):
+                        html = await drawing.draw(browser, self._timeout_s)
             except TimeoutError as error:
                 raise FetchError(
                     f"{page.url} was not drawn within {self._timeout_s:g} seconds.", url=page.url
+                ) from error
+            except FetchError as error:
+                if self._ended_processes == ended_before:
+                    raise
+                raise FetchError(
+                    f"{page.url} could not be drawn: the browser would need more than"
+                    f" {self._max_memory:,} bytes of memory.",
+                    url=page.url,
                 ) from error
         drawn = page.model_copy(
             update={"text": html, "etag": None, "last_modified": None, "source": "browser"}
@@ -149,6 +173,8 @@ class BrowserRenderer:
 
     async def aclose(self) -> None:
         """End the browser and its driver."""
+        if self._watch is not None:
+            await ended([self._watch])
         browser, self._browser = self._browser, None
         playwright, self._playwright = self._playwright, None
         try:
@@ -157,6 +183,25 @@ class BrowserRenderer:
         finally:
             if playwright is not None:
                 await playwright.stop()
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        self._under_way += 1
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._keep_memory())
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+
+    async def _keep_memory(self) -> None:
+        """End the largest process of the browser while all together hold too much."""
+        while self._under_way:
+            held = await asyncio.to_thread(memory_of_group, self._process)
+            if sum(held.values()) > self._max_memory:
+                self._ended_processes += 1
+                end_process(max(held, key=lambda process: held[process]))
+            await asyncio.sleep(_MEMORY_POLL_S)
 
     async def _running(self, url: str) -> "Browser":
         async with self._starting:
@@ -172,7 +217,7 @@ class BrowserRenderer:
         # Chromium refuses to run its sandbox for root.
         has_sandbox = getattr(os, "geteuid", lambda: 1)() != 0
         try:
-            return await self._playwright.chromium.launch(
+            browser = await self._playwright.chromium.launch(
                 executable_path=self.executable,
                 args=list(_ARGUMENTS),
                 chromium_sandbox=has_sandbox,
@@ -180,6 +225,9 @@ class BrowserRenderer:
                 handle_sigterm=False,
                 handle_sighup=False,
             )
+            session = await browser.new_browser_cdp_session()
+            listed = await session.send("SystemInfo.getProcessInfo")
+            await session.detach()
         except Error as error:
             await self.aclose()
             reason = str(error).strip().splitlines()[0]
@@ -188,6 +236,10 @@ class BrowserRenderer:
                 url=url,
                 hint="Name another one in WEBRAG_BROWSER_PATH, or set WEBRAG_BROWSER=never.",
             ) from error
+        self._process = next(
+            each["id"] for each in listed["processInfo"] if each["type"] == "browser"
+        )
+        return browser
 
 
 class _Drawing:
@@ -241,7 +293,12 @@ class _Drawing:
         left_ms = max(1.0, (until - time.monotonic()) * 1000)
         await tab.goto(self._page.url, wait_until="domcontentloaded", timeout=left_ms)
         await self._still(tab, until)
-        html: str = await tab.evaluate(_PREPARE)
+        html = await tab.evaluate(_PREPARE, _MAX_CHARS)
+        if not isinstance(html, str):
+            raise FetchError(
+                f"{self._page.url} has more than {_MAX_CHARS:,} characters once it is drawn.",
+                url=self._page.url,
+            )
         return f"<!doctype html>\n{html}"
 
     async def _still(self, tab: "Page", until: float) -> None:

@@ -238,6 +238,88 @@ async def test_files_beyond_the_bytes_of_a_page_do_not_reach_it(
         await renderer.aclose()
 
 
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def small_renderer(fetcher: HttpFetcher) -> AsyncIterator[BrowserRenderer]:
+    opened = BrowserRenderer(fetcher, BROWSER, max_memory=500_000_000)
+    yield opened
+    await opened.aclose()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("for (;;) kept.push(new Array(100000).fill(1.5))", id="heap"),
+        pytest.param("for (;;) kept.push(new Uint8Array(2e7).fill(1))", id="buffers"),
+        pytest.param("for (;;) kept.push(new Blob([new Uint8Array(2e7).fill(1)]))", id="blobs"),
+        pytest.param(
+            "for (;;) new Uint8Array(kept[kept.push(new WebAssembly.Memory({initial: 300})) - 1]"
+            ".buffer).fill(1)",
+            id="wasm",
+        ),
+        pytest.param(
+            "const copy = 'const kept = []; for (;;) kept.push(new Uint8Array(2e7).fill(1))';"
+            "for (let i = 0; i < 4; i++) new Worker(URL.createObjectURL(new Blob([copy])))",
+            id="workers",
+        ),
+        pytest.param(
+            "setInterval(() => { const canvas = document.createElement('canvas');"
+            "canvas.width = canvas.height = 3000; kept.push(canvas);"
+            "const pen = canvas.getContext('2d'); pen.fillRect(0, 0, 3000, 3000);"
+            "pen.getImageData(0, 0, 1, 1); }, 5)",
+            id="canvas",
+        ),
+        pytest.param(
+            "setInterval(() => { const frame = document.createElement('iframe');"
+            "frame.srcdoc = '<script>held = new Uint8Array(2e7).fill(1)</' + 'script>';"
+            "document.body.append(frame); }, 5)",
+            id="frames",
+        ),
+        pytest.param(
+            "setInterval(() => document.body.insertAdjacentHTML('beforeend',"
+            "'<p><b>x</b></p>'.repeat(100000)), 5)",
+            id="elements",
+        ),
+    ],
+)
+async def test_page_that_fills_memory_is_ended_and_the_next_one_drawn(
+    code: str, small_renderer: BrowserRenderer, static_site: Start
+) -> None:
+    grows = f"const kept = []; setInterval(() => document.body.append('x'), 50); {code}"
+    site = serve(static_site, {"/app.js": WRITES, "/grows.js": grows})
+
+    with pytest.raises(FetchError, match="would need more than 500,000,000 bytes of memory"):
+        await drawn(small_renderer, site, FRAME.format("/grows.js"))
+
+    assert "40 kg" in await drawn(small_renderer, site, FRAME.format("/app.js"))
+
+
+async def test_page_beside_one_that_fills_memory_is_drawn(
+    small_renderer: BrowserRenderer, static_site: Start
+) -> None:
+    site = serve(
+        static_site,
+        {
+            "/app.js": f"setTimeout(() => {{ {WRITES} }}, 1500)",
+            "/grows.js": "const kept = []; for (;;) kept.push(new Uint8Array(2e7).fill(1))",
+        },
+    )
+    beside = asyncio.create_task(drawn(small_renderer, site, FRAME.format("/app.js")))
+
+    with pytest.raises(FetchError, match="bytes of memory"):
+        await drawn(small_renderer, site, FRAME.format("/grows.js"))
+
+    assert "40 kg" in await beside
+
+
+async def test_page_that_becomes_too_long_is_not_taken(
+    renderer: BrowserRenderer, static_site: Start
+) -> None:
+    site = serve(static_site, {"/app.js": "document.body.dataset.x = 'x'.repeat(2.1e7)"})
+
+    with pytest.raises(FetchError, match="more than 20,000,000 characters once it is drawn"):
+        await drawn(renderer, site, FRAME.format("/app.js"))
+
+
 class Meter:
     def __init__(self) -> None:
         self.bytes = 0
