@@ -48,6 +48,7 @@ BORROWERS = {
     "webrag/corpus/maintenance/exporting.py": "writes a file, batch by batch",
     "webrag/corpus/maintenance/importing.py": "reads a file, batch by batch",
     "webrag/embedding/served.py": "closes connections",
+    "webrag/ingestion/browser/renderer.py": "looks at memory, some milliseconds",
     "webrag/ingestion/firecrawl/client.py": "imports a package",
     "webrag/ingestion/files/naming.py": "lists folders that the user named, within limits",
     "webrag/ingestion/files/watching.py": "lists folders that the user named, within limits",
