@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_MEMORY: Final = re.compile(r"^(NSpgid|RssAnon|RssShmem):\s+(\d+)", re.MULTILINE)
+_MEMORY: Final = re.compile(r"^Rss(?:Anon|Shmem):\s+(\d+)", re.MULTILINE)
 
 
 def under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: float) -> list[str]:
@@ -61,11 +61,9 @@ def memory_of_group(process: int) -> dict[int, int]:
         return held
     with suppress(ProcessLookupError):
         group = os.getpgid(process)
-        for path in Path("/proc").glob("[0-9]*/status"):
+        for member in [int(name) for name in os.listdir("/proc") if name.isdigit()]:  # noqa: PTH208
             with suppress(OSError):  # it has ended since it was listed
-                told = _MEMORY.findall(path.read_text(encoding="latin-1"))
-                facts = {name: int(number) for name, number in told}
-                if facts.get("NSpgid") == group != os.getpgrp():
-                    kilobytes = facts.get("RssAnon", 0) + facts.get("RssShmem", 0)
-                    held[int(path.parent.name)] = 1024 * kilobytes
+                if os.getpgid(member) == group != os.getpgrp():
+                    told = Path(f"/proc/{member}/status").read_text(encoding="latin-1")
+                    held[member] = 1024 * sum(map(int, _MEMORY.findall(told)))
     return held
