@@ -207,7 +207,7 @@ async def test_page_that_is_never_done_is_taken_as_it_is_when_the_time_is_up(
 ) -> None:
     code = WRITES + ";setInterval(() => document.body.append('tick '), 20)"
     site = serve(static_site, {"/app.js": code})
-    renderer = BrowserRenderer(fetcher, BROWSER, timeout_s=2)
+    renderer = BrowserRenderer(fetcher, BROWSER, timeout_s=4)
     try:
         assert "40 kg" in await drawn(renderer, site, FRAME.format("/app.js"))
     finally:
