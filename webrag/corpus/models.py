@@ -1,10 +1,10 @@
 """What the corpus stores and reports. No I/O here."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from webrag.ingestion.versions import Edition
 
@@ -15,6 +15,45 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class ChunkImage(_Frozen):
+    """An image that stands in a chunk; its bytes are never fetched.
+
+    Attributes:
+        url: Where it lies.
+        alt: What stands for it; "" when nothing does.
+        caption: Beneath or above it; "" without one.
+        position: Offset in the page's markdown; 0 where nothing says one.
+    """
+
+    url: str = ""
+    alt: str = ""
+    caption: str = ""
+    position: int = 0
+
+
+def images_of(given: object) -> tuple[ChunkImage, ...]:
+    """Read the images that metadata of a node describe, leaving out what describes none.
+
+    Args:
+        given: What a node of any parser has under `images`.
+    """
+    if not isinstance(given, list | tuple):
+        return ()
+    return tuple(
+        each if isinstance(each, ChunkImage) else _described(each)
+        for each in given
+        if isinstance(each, dict | ChunkImage)
+    )
+
+
+def _described(image: dict[str, Any]) -> ChunkImage:
+    url, alt, caption = (str(image.get(key) or "") for key in ("url", "alt", "caption"))
+    position = image.get("position")
+    return ChunkImage(
+        url=url, alt=alt, caption=caption, position=position if isinstance(position, int) else 0
+    )
+
+
 class ParentChunk(_Frozen):
     """A parent chunk of a page: what is written of it, and what evidence is made of.
 
@@ -23,7 +62,7 @@ class ParentChunk(_Frozen):
         section_heading: The innermost of `heading_path`.
         text: `document.markdown[char_start:char_end]`.
         chunk_index: Its place among the page's parents.
-        images: Images of the chunk: url, alt, caption, position.
+        images: Images of the chunk, in page order.
     """
 
     chunk_id: UUID
@@ -41,7 +80,7 @@ class ParentChunk(_Frozen):
     has_definition_list: bool = False
     has_admonition: bool = False
     has_steps: bool = False
-    images: tuple[dict[str, str | int | None], ...] = ()
+    images: Annotated[tuple[ChunkImage, ...], BeforeValidator(images_of)] = ()
 
     @property
     def token_count(self) -> int:

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_OID, NAMESPACE_URL, UUID, uuid5
 
 from llama_index.node_parser.webrag.metadata import FLAG_KEYS
 
-from webrag.corpus.models import ParentChunk
+from webrag.corpus.models import ParentChunk, images_of
 from webrag.corpus.nodes import node_from_row, stored_metadata
 from webrag.errors import StorageError
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink, is_generic_anchor
@@ -172,7 +172,7 @@ def parent_row(node: "BaseNode", index: int) -> ParentRow:
         char_end=end,
         token_start=int(metadata.get("token_start", 0)),
         token_end=int(metadata.get("token_end", 0)),
-        images=tuple(metadata.get("images") or ()),
+        images=images_of(metadata.get("images")),
         **flags,
     )
 
@@ -247,8 +247,8 @@ def _indexed_text(node: "BaseNode") -> str:
     from llama_index.core.schema import MetadataMode
 
     text = node.get_content(MetadataMode.EMBED)
-    images = node.metadata.get("images") or []
-    said = [str(image.get(key) or "") for image in images for key in ("alt", "caption")]
+    images = images_of(node.metadata.get("images"))
+    said = [words for image in images for words in (image.alt, image.caption)]
     new = [words for words in dict.fromkeys(said) if words and words not in text]
     sizes = accumulate(map(len, new))
     kept = (each for each, size in zip(new, sizes, strict=True) if size <= _MAX_IMAGE_CHARS)

@@ -1,8 +1,10 @@
 """Writes pages, in bulk loads, as steps of a transaction; it opens and commits none."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
+from pydantic_core import to_jsonable_python
 
 from webrag.corpus.models import LastOutcome
 from webrag.corpus.past_pages import keep_past
@@ -27,7 +30,11 @@ Embeddings = Sequence[Any] | NDArray[np.float32]
 
 """One vector for each of a page's chunks."""
 
-_WRITTEN: Mapping[str, Callable[[Any], Any]] = {"jsonb": Jsonb, "text[]": list}
+_dumps = partial(json.dumps, default=to_jsonable_python)
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    "jsonb": partial(Jsonb, dumps=_dumps),
+    "text[]": list,
+}
 
 
 def copy_documents(collection: str, rows: Iterable[Mapping[str, Any]]) -> Copy:

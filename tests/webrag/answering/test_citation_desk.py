@@ -1,11 +1,14 @@
 from collections.abc import Callable
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webrag.answering.citation_desk import CitationDesk, Proposal, locate
+from webrag.answering.evidence import Evidence
+from webrag.retrieval.models import RetrievedChunk
 
 TEXT = "The broker listens on port 7411.\nThe  broker\nlistens on port 7412."
 
@@ -46,6 +49,25 @@ def test_page_that_is_no_longer_stored_is_not_cited(make_evidence: Callable[...,
 
     assert desk.add_excerpt(evidence, 0, 10) is None
     assert (desk.citations, desk.tally.removed) == ((), 1)
+
+
+def test_passages_hold_only_what_can_be_hashed() -> None:
+    waiting: list[Any] = [Evidence]
+    met: set[Any] = set()
+    while waiting:
+        kind = waiting.pop()
+        met.add(get_origin(kind) or kind)
+        waiting += get_args(kind) if get_origin(kind) is not Literal else ()
+        waiting += (each for each in _field_types(kind) if each not in met)
+
+    assert RetrievedChunk in met
+    assert {each for each in met if isinstance(each, type) and each.__hash__ is None} == set()
+
+
+def _field_types(kind: Any) -> list[Any]:
+    if is_dataclass(kind):
+        return list(get_type_hints(kind).values())
+    return [field.annotation for field in getattr(kind, "model_fields", {}).values()]
 
 
 def test_citation_used_twice_has_one_number(

@@ -48,6 +48,45 @@ async def test_model_of_the_settings_writes_and_judges(
     assert {request["model"] for request in model.requests} == {"local"}
 
 
+@pytest.mark.parametrize(
+    "image",
+    [
+        pytest.param('<img src="/kettle.png" alt="A kettle, open">', id="alternative text"),
+        pytest.param('<img src="/kettle.png">', id="no alternative text"),
+        pytest.param('<img alt="A kettle">', id="no address"),
+        pytest.param('<img srcset="/s.png 1x, /l.png 2x" alt="Kettle">', id="srcset"),
+        pytest.param('<img data-src="/late.png" alt="Kettle" loading="lazy">', id="lazy"),
+        pytest.param(
+            '<picture><source srcset="/k.webp"><img src="/k.png" alt="Kettle"></picture>',
+            id="picture",
+        ),
+        pytest.param(
+            '<figure><img src="/k.png" alt="Kettle"><figcaption>Old kettle</figcaption></figure>',
+            id="figure",
+        ),
+        pytest.param("<svg><title>Kettle</title><path d='M0 0h9'/></svg>", id="svg"),
+        pytest.param('<img src="data:image/png;base64,iVBORw0KGgo=" alt="Dot">', id="data"),
+        pytest.param('<a href="/big"><img src="/k.png" alt="Kettle"></a>', id="linked"),
+        pytest.param('<img src="/a.png" alt="A"><img src="/a.png" alt="A">', id="repeated"),
+    ],
+)
+async def test_model_may_quote_a_passage_with_an_image(
+    static_site: Callable[..., Any], open_app: Callable[..., WebRAG], model: Any, image: str
+) -> None:
+    rinse, filter_ = "Rinse the kettle twice.", "Clean the filter every three weeks."
+    table = "<table><tr><th>Part</th><th>Weeks</th></tr><tr><td>Filter</td><td>3</td></tr></table>"
+    body = f"<h1>Kettle</h1><p>{rinse}</p>{image}{table}<p>Then: {image} {filter_}</p>"
+    site = static_site({"/": f"<title>Kettle</title><main>{body}</main>"})
+    said = "Rinse the kettle twice and clean the filter every three weeks."
+    model.replies = [model.sentence(said, (1, rinse), (1, filter_))]
+
+    async with open_app(site, answer_llm_base_url=model.url, answer_llm_model="local") as rag:
+        result = await rag.ask("How is the kettle cleaned?", url=f"{site}/")
+
+    assert result.synthesis == "llm"
+    assert [each.verbatim_text for each in result.citations] == [rinse, filter_]
+
+
 async def test_page_that_cannot_be_obtained_is_an_error_unless_another_can(
     static_site: Callable[..., Any], open_app: Callable[..., WebRAG]
 ) -> None:

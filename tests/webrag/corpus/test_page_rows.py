@@ -147,6 +147,18 @@ def test_captions_of_images_can_be_found_although_the_text_lacks_them() -> None:
     assert child.indexed_text == "Text.\nHeron\nA bird"
 
 
+@pytest.mark.parametrize(
+    "images", ["a.png", ["a.png"], {"url": "a.png"}, [{"url": 7, "position": "here"}], [None], 7]
+)
+def test_images_of_another_parsers_form_do_not_stop_a_page(images: Any) -> None:
+    node = TextNode(text="Text.", start_char_idx=0, end_char_idx=5, metadata={"images": images})
+    node.excluded_embed_metadata_keys = ["images"]
+
+    (child,) = build_page_rows(a_document("Text."), [node], depth=0).children
+
+    assert child.indexed_text == "Text."
+
+
 def test_equal_text_under_another_heading_has_another_hash() -> None:
     rows = build("# A\n\nSame text here.\n\n# B\n\nSame text here.\n")
 

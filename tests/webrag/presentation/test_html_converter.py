@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.presentation.html.converter import ImageReference, html_to_text
+from webrag.corpus.models import ChunkImage
+from webrag.presentation.html.converter import html_to_text
 
 BASE = "https://docs.example.org/guide/"
 
@@ -113,7 +114,7 @@ def test_images_are_collected_with_resolved_address_and_caption() -> None:
 
     assert converted.text == "Old kiln"
     assert converted.images == (
-        ImageReference("https://docs.example.org/kiln.png", "A kiln", "Old kiln"),
+        ChunkImage(url="https://docs.example.org/kiln.png", alt="A kiln", caption="Old kiln"),
     )
 
 

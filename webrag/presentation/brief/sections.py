@@ -7,6 +7,7 @@ from typing import Literal
 
 from webrag.answering.addressing import addresses_reader
 from webrag.argument_checks import shown_moment
+from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import finds_nothing, source_numbers
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
@@ -228,27 +229,25 @@ def image_lines(blocks: Iterable[EvidenceBlock], chunks: Sequence[RankedChunk]) 
     lines: dict[str, str] = {}
     for block in blocks:
         for image in _images(by_id[block.chunk_id]):
-            url = str(image.get("url") or "")
+            url = image.url
             if url and not url.startswith("data:") and len(url) <= _MAX_URL_CHARS:
-                lines.setdefault(url, _image_line(url, image, block.source_number))
+                lines.setdefault(url, _image_line(image, block.source_number))
     return list(lines.values())
 
 
-def _images(ranked: RankedChunk) -> list[Mapping[str, str | int | None]]:
+def _images(ranked: RankedChunk) -> list[ChunkImage]:
     chunk = ranked.chunk
-    found: list[Mapping[str, str | int | None]] = list(chunk.images)
-    if chunk.surface == "html":
-        converted = html_to_text(chunk.selected_text, chunk.source_url)
-        found += [{"url": i.url, "alt": i.alt, "caption": i.caption} for i in converted.images]
-    return found
+    if chunk.surface != "html":
+        return [*chunk.images]
+    return [*chunk.images, *html_to_text(chunk.selected_text, chunk.source_url).images]
 
 
-def _image_line(url: str, image: Mapping[str, str | int | None], number: int) -> str:
-    alt = one_line(str(image.get("alt") or "")) or "Image"
+def _image_line(image: ChunkImage, number: int) -> str:
+    alt = one_line(image.alt) or "Image"
     alt = alt.replace("[", "(").replace("]", ")")
-    caption = one_line(str(image.get("caption") or ""))
+    caption = one_line(image.caption)
     return (
-        f"- [{alt}]({_url(url)})"
+        f"- [{alt}]({_url(image.url)})"
         + (f" — {caption}" if caption else "")
         + (f" (from Source [{number}])")
     )

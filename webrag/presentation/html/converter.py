@@ -8,6 +8,7 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from webrag.corpus.models import ChunkImage
 from webrag.ingestion.html.code import rewrite_code
 from webrag.ingestion.html.tree import BLOCK_TAGS, attribute
 from webrag.presentation.html.formulas import math_to_latex
@@ -209,26 +210,11 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True)
-class ImageReference:
-    """An image met while converting.
-
-    Attributes:
-        url: Absolute address.
-        alt: Alternative text; may be empty.
-        caption: Text of the figure's caption; may be empty.
-    """
-
-    url: str
-    alt: str
-    caption: str
-
-
-@dataclass(frozen=True)
 class ReadableText:
     """A converted chunk: its text and the images it showed."""
 
     text: str
-    images: tuple[ImageReference, ...]
+    images: tuple[ChunkImage, ...]
 
 
 def html_to_text(html: str, base_url: str) -> ReadableText:
@@ -260,7 +246,7 @@ def html_to_text(html: str, base_url: str) -> ReadableText:
 @dataclass
 class _Renderer:
     base_url: str
-    images: list[ImageReference] = field(default_factory=list)
+    images: list[ChunkImage] = field(default_factory=list)
 
     def blocks(self, node: LexborNode) -> list[str]:
         """Block texts of the node's children, in order; none of them blank."""
@@ -356,7 +342,7 @@ class _Renderer:
         before = len(self.images)
         blocks = self.blocks(node)
         self.images[before:] = [
-            ImageReference(image.url, image.alt, image.caption or text)
+            image.model_copy(update={"caption": image.caption or text})
             for image in self.images[before:]
         ]
         return "\n\n".join(blocks)
@@ -386,7 +372,7 @@ class _Renderer:
         source = image_source(node)
         if source:
             alt = attribute(node, "alt").strip()
-            self.images.append(ImageReference(_absolute(self.base_url, source), alt, ""))
+            self.images.append(ChunkImage(url=_absolute(self.base_url, source), alt=alt))
 
 
 _RENDERERS: dict[str, Callable[[_Renderer, LexborNode], str]] = {
