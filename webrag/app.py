@@ -1519,7 +1519,7 @@ class WebRAG:
         return self._open_parts.node_parser()
 
     def reranker(self) -> "BaseNodePostprocessor | None":
-        """The reranker in use, as a node postprocessor; None with `RERANKER_PROVIDER=none`."""
+        """The reranker in use, as a node postprocessor; None without one or without its key."""
         return self._open_parts.reranker()
 
     @property

@@ -13,10 +13,9 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 from llama_index.postprocessor.webrag import ScaledScores
 
-from webrag import WebRAG
+from webrag import WebRAG, load_settings
 from webrag.errors import ConfigurationError
 from webrag.orchestration.models import ScoreProfile
-from webrag.settings import Settings
 
 URL = "http://127.0.0.1/limits"
 QUESTION = "When does the broker close an idle connection?"
@@ -61,11 +60,12 @@ def opened(postgres_dir: Path) -> Open:
     """Opens a WebRAG with this reranker on a collection of its own that is dropped afterwards."""
 
     @asynccontextmanager
-    async def make(**parts: Any) -> AsyncIterator[WebRAG]:
-        settings = Settings(
+    async def make(provider: str = "auto", **parts: Any) -> AsyncIterator[WebRAG]:
+        settings = load_settings(
             data_dir=postgres_dir,
             collection=f"test_{uuid.uuid4().hex[:16]}",
             allow_hosts=["127.0.0.1"],
+            reranker_provider=provider,
         )
         rag = WebRAG(settings, page_source=Reader(), **parts)
         await rag.open()
@@ -110,3 +110,30 @@ async def test_score_profile_needs_a_reranker(opened: Open) -> None:
     with pytest.raises(ConfigurationError, match="pass reranker"):
         async with opened(score_profile=ScoreProfile(name="mine")):
             pass
+
+
+@pytest.mark.parametrize("provider", ["zeroentropy", "cohere", "jina"])
+async def test_service_without_a_key_leaves_the_order_of_the_search_and_every_result_says_so(
+    opened: Open, provider: str
+) -> None:
+    async with opened("none") as rag:
+        expected = await rag.answer(URL, QUESTION)
+
+    async with opened(provider) as rag:
+        results = [
+            await rag.answer(URL, QUESTION),
+            await rag.search(QUESTION),
+            await rag.ask(QUESTION, url=URL),
+        ]
+        status = await rag.status()
+
+    assert status.documents == 1
+    assert _ranked_texts(results[0]) == _ranked_texts(expected)
+    for result in results:
+        (note,) = result.degraded
+        assert f"RERANKER_PROVIDER={provider} needs a key" in note
+        assert f"{provider.upper()}_API_KEY" in note
+
+
+def _ranked_texts(result: Any) -> list[tuple[str, float]]:
+    return [(each.chunk.text, each.reranked_score) for each in result.chunks]

@@ -40,6 +40,7 @@ from webrag.wiring.rerankers import (
     choose_fallback,
     choose_reranker,
     map_scorer,
+    missing_key,
 )
 from webrag.wiring.tokenizer import portable_tokenizer
 from webrag.wiring.tracing import choose_tracer
@@ -209,6 +210,7 @@ async def assemble(
             fallback=fallback,
             fallback_profile=fallback_profile,
             top_n=settings.reranker_top_n,
+            missing=missing_key(settings) if ranks is None else None,
         )
 
     @_once

@@ -48,11 +48,11 @@ def choose_reranker(
     Returns:
         With `auto`, the first of ZeroEntropy, Cohere and Jina whose key is set, else the local
         one, which is no postprocessor yet, as a cross-encoder is none: LlamaIndex takes seconds
-        to import. No service is asked.
+        to import. No service is asked. None as well for a service whose key is missing.
 
     Raises:
-        ConfigurationError: The provider needs a key or a model that is missing, or there are
-            thresholds without a reranker or of an unknown name.
+        ConfigurationError: The provider needs a model that is missing, or there are thresholds
+            without a reranker or of an unknown name.
     """
     if own is not None or own_profile is not None:
         return _own_rerank(own, own_profile)
@@ -60,6 +60,10 @@ def choose_reranker(
     if provider == "auto":
         provider = next((name for name in _RERANK_SERVICES if _own_key(settings, name)), "local")
         _name_ignored(settings, provider)
+    missing = missing_key(settings)
+    if missing is not None:
+        _log.warning("%s", missing)
+        provider = "none"
     profile = profile_for(provider)
     if provider == "none":
         return None, profile
@@ -70,6 +74,18 @@ def choose_reranker(
 
         return load_cross_encoder(settings, local_scorer(bundled)), profile
     return _remote_rerank(settings, provider), profile
+
+
+def missing_key(settings: "Settings") -> str | None:
+    """The sentence for users of a rerank service that was chosen and has no key."""
+    provider: str = settings.reranker_provider
+    if provider not in _RERANK_SERVICES or _key(settings, provider) is not None:
+        return None
+    return (
+        f"RERANKER_PROVIDER={provider} needs a key; passages keep the order of the search. Set "
+        f"{provider.upper()}_API_KEY or RERANKER_API_KEY, or use RERANKER_PROVIDER=local, which "
+        "needs none."
+    )
 
 
 def _own_rerank(
@@ -92,6 +108,11 @@ def _own_rerank(
 def _own_key(settings: "Settings", provider: str) -> "SecretStr | None":
     key: SecretStr | None = getattr(settings, f"{provider}_api_key")
     return key
+
+
+def _key(settings: "Settings", provider: str) -> "SecretStr | None":
+    named = settings.reranker_api_key if settings.reranker_provider == provider else None
+    return named or _own_key(settings, provider)
 
 
 def _name_ignored(settings: "Settings", provider: str) -> None:
@@ -158,14 +179,7 @@ def as_postprocessor(
 def _remote_rerank(settings: "Settings", provider: str) -> "BaseNodePostprocessor":
     import llama_index.postprocessor.webrag as rerankers
 
-    own = _own_key(settings, provider)
-    key = (settings.reranker_api_key if settings.reranker_provider == provider else None) or own
-    if key is None:
-        raise ConfigurationError(
-            f"RERANKER_PROVIDER={provider} needs a key: set {provider.upper()}_API_KEY or "
-            "RERANKER_API_KEY, or use RERANKER_PROVIDER=local, which needs none."
-        )
     # Only the one that was chosen: the packages of the services take seconds to load.
     kind: Callable[..., RemoteRerank] = getattr(rerankers, _RERANK_SERVICES[provider])
     model = {} if settings.reranker_model is None else {"model": settings.reranker_model}
-    return kind(api_key=key, proxy=settings.service_proxy, **model)
+    return kind(api_key=_key(settings, provider), proxy=settings.service_proxy, **model)

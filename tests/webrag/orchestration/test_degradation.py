@@ -92,7 +92,7 @@ async def test_reranker_that_fails_is_named_and_replaced_by_similarity(
 
     result = await engine.run(static_site(dict(MANUAL)) + "/", AT_SEED)
 
-    assert named(result, "ranked by similarity")
+    assert named(result, "keep the order of the search")
     assert "7411" in result.chunks[0].chunk.text
 
 

@@ -159,11 +159,12 @@ async def test_no_scorer_means_raw_similarity_without_a_sentence() -> None:
     assert ([item.reranked_score for item in ranked], degraded) == ([0.5, 0.3], None)
 
 
-async def test_without_a_scorer_the_order_of_the_search_stays() -> None:
+@pytest.mark.parametrize("scorer", [None, Broken()])
+async def test_without_a_scorer_that_works_the_order_of_the_search_stays(scorer: Any) -> None:
     by_words = build_chunk(score=0.9, raw_similarity=0.3)
     by_meaning = build_chunk(score=0.4, raw_similarity=0.6)
 
-    ranked, _ = await ChunkReranker(None, SIMILARITY).rerank(
+    ranked, _ = await ChunkReranker(scorer, SIMILARITY).rerank(
         "q", build_result(by_meaning, by_words)
     )
 

@@ -238,11 +238,3 @@ def test_no_reranker_means_the_thresholds_of_similarity(bundled: BundledEmbeddin
     settings = load_settings(reranker_provider="none")
 
     assert choose_reranker(settings, bundled) == (None, SIMILARITY)
-
-
-@pytest.mark.parametrize("provider", ["cohere", "jina", "zeroentropy"])
-def test_reranker_that_cannot_be_used_is_named(provider: str, bundled: BundledEmbedding) -> None:
-    settings = load_settings(reranker_provider=provider)
-
-    with pytest.raises(ConfigurationError, match=f"RERANKER_PROVIDER={provider}"):
-        choose_reranker(settings, bundled)

@@ -68,23 +68,26 @@ class ChunkReranker:
         fallback_profile: ScoreProfile = SIMILARITY,
         top_n: int = 20,
         confidence_key: str = "confidence",
+        missing: str | None = None,
     ) -> None:
         """Wrap a postprocessor.
 
         Args:
-            postprocessor: Any, or what scores passages without one; None to rank by raw
-                similarity.
+            postprocessor: Any, or what scores passages without one; None to keep the order of
+                the search, with raw similarities as scores.
             profile: Thresholds for its scores, or for raw similarity when there is none.
-            fallback: Scores what the postprocessor cannot; None leaves raw similarity.
+            fallback: Scores what the postprocessor cannot; None keeps the order of the search.
             fallback_profile: Thresholds for the scores of the fallback, or for raw similarity.
             top_n: Chunks kept.
             confidence_key: Metadata key under which the postprocessor leaves its confidence.
+            missing: Why there is no postprocessor although one is wanted, a sentence for users.
         """
         self._postprocessor = postprocessor
         self._fallback = fallback
         remember_secrets(_key_of(postprocessor))
         self._top_n = top_n
         self._confidence_key = confidence_key
+        self._missing = missing
         self.profile = profile
         self.fallback_profile = fallback_profile
 
@@ -101,7 +104,7 @@ class ChunkReranker:
         instruction: str | None = None,
         top_n: int | None = None,
     ) -> tuple[tuple[RankedChunk, ...], str | None]:
-        """The chunks best first, at most `top_n`, and a sentence when the scorer failed.
+        """The chunks best first, at most `top_n`, and a sentence when the scorer failed or lacks.
 
         With a sentence, the scores are those of `rank_by_fallback` and its profile's. Where the
         result was retrieved for other wordings of the question as well, each scores every chunk,
@@ -113,14 +116,11 @@ class ChunkReranker:
             instruction: For postprocessors with a field of that name; others ignore it.
             top_n: Chunks kept, instead of the number given at construction.
         """
-        query = respelled(query, result.also_searched)
         if self._postprocessor is None:
-            similar = self.passthrough(result, top_n=len(result.chunks) or None)
-            ranked = in_order_of_search(similar)
-            prose = await in_background(prose_first, ranked, query)
-            return prose[: top_n or self._top_n], None
+            return await self.rank_by_fallback(query, result, top_n=top_n), self._missing
         if result.is_empty:
             return (), None
+        query = respelled(query, result.also_searched)
         try:
             tables, confidences = await self._scored(query, result, instruction)
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
@@ -152,8 +152,10 @@ class ChunkReranker:
         self, query: str, result: RetrievalResult, cause: str, top_n: int | None
     ) -> tuple[tuple[RankedChunk, ...], str]:
         name = type(self._postprocessor).__name__
-        other = "similarity" if self._fallback is None else "the local reranker"
-        note = f"The reranker {name} {cause}; passages are ranked by {other} instead."
+        ranked = "keep the order of the search"
+        if self._fallback is not None:
+            ranked = "are ranked by the local reranker instead"
+        note = f"The reranker {name} {cause}; passages {ranked}."
         _log.warning("%s", note)
         return await self.rank_by_fallback(query, result, top_n=top_n), note
 
@@ -161,13 +163,15 @@ class ChunkReranker:
         self, query: str, result: RetrievalResult, *, top_n: int | None = None
     ) -> tuple[RankedChunk, ...]:
         """The chunks as they are ranked when the scorer fails; scores for `fallback_profile`."""
-        if self._fallback is None:
-            return self.passthrough(result, top_n=top_n)
         if result.is_empty:
             return ()
         query = respelled(query, result.also_searched)
-        tables = await in_background(_scored_passages, self._fallback, query, result)
-        prose = await in_background(prose_first, _ranked(result, tables, {}), query)
+        if self._fallback is None:
+            ranked = in_order_of_search(self.passthrough(result, top_n=len(result.chunks)))
+        else:
+            tables = await in_background(_scored_passages, self._fallback, query, result)
+            ranked = _ranked(result, tables, {})
+        prose = await in_background(prose_first, ranked, query)
         return prose[: top_n or self._top_n]
 
     def passthrough(
