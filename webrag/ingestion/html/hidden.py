@@ -7,18 +7,18 @@ back only until its scripts have run: losing what a page says is worse than keep
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import tinycss2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.ingestion.html.css.cascade import Declared, font_size, resolved
-from webrag.ingestion.html.css.selectors import Elements
+from webrag.ingestion.html.css.selectors import Elements, Selector
 from webrag.ingestion.html.css.sheets import (
     Declaration,
-    Rule,
     Sheets,
     declarations_of,
     read_sheets,
@@ -115,12 +115,14 @@ class _Around:
     is_shadowed: bool = False
 
 
+_Weighed = tuple[tuple[Any, ...], Declaration]
+
+
 @dataclass(slots=True)
 class _Style:
-    """Declarations for one element: of sheets by strength, of a state, of its own attribute."""
+    """Declarations for one element: of sheets by strength, of its own attribute."""
 
-    weighed: list[tuple[tuple[Any, ...], Declaration]] = field(default_factory=list)
-    state: list[tuple[tuple[Any, ...], Declaration]] = field(default_factory=list)
+    weighed: list[_Weighed] = field(default_factory=list)
     own: list[Declaration] = field(default_factory=list)
 
     @property
@@ -128,19 +130,15 @@ class _Style:
         """The same for elements with the same declarations."""
         return (*(id(each) for _, each in self.weighed), 0, *map(id, self.own))
 
-    def ordered(self, *, with_state: bool = False) -> list[Declaration]:
-        """Every declaration that counts, the weakest first."""
-        weighed = [*self.weighed, *(self.state if with_state else [])]
+    def ordered(self, state: Sequence[_Weighed] = ()) -> list[Declaration]:
+        """Every declaration that counts, in a state as well, the weakest first."""
+        weighed = [*self.weighed, *state]
         weighed += [((each.important, 2, (0, 0, 0), 0), each) for each in self.own]
         return [each for _, each in sorted(weighed, key=lambda pair: pair[0])]
 
 
 def remove_unseen(tree: LexborHTMLParser) -> None:
-    """Remove elements and loose text that styles hide; call it before anything else is removed.
-
-    Raises:
-        MarkupBomb: The styles are too many to be followed.
-    """
+    """Remove elements and loose text that styles hide; call it before anything else is removed."""
     root, body = tree.root, tree.body
     sheets = read_sheets(tree)
     if root is None or body is None:
@@ -149,6 +147,7 @@ def remove_unseen(tree: LexborHTMLParser) -> None:
         return
     elements = Elements(root)
     styles = _styles(elements, sheets)
+    sheets.is_complete = sheets.is_complete and not elements.is_exhausted
     if styles:
         _Page(elements, styles, sheets, _canvas(tree, sheets)).remove()
 
@@ -186,8 +185,9 @@ def _canvas(tree: LexborHTMLParser, sheets: Sheets) -> _Around:
 def _styles(elements: Elements, sheets: Sheets) -> dict[int, _Style]:
     styles: defaultdict[int, _Style] = defaultdict(_Style)
     own: dict[str, list[Declaration]] = {}
-    for order, rule in enumerate(sheets.rules):
-        _apply(elements, rule, order, styles)
+    for selector, weighed in _weighed(sheets, is_state=False):
+        for at in elements.matching(selector, weight=len(weighed)):
+            styles[at].weighed.extend(weighed)
     for at, node in enumerate(elements.nodes):
         attributes = node.attributes
         text = (attributes.get("style") or "")[:5_000]
@@ -214,18 +214,19 @@ def _styles(elements: Elements, sheets: Sheets) -> dict[int, _Style]:
     return {at: style for at, style in styles.items() if style.weighed or style.own}
 
 
-def _apply(elements: Elements, rule: Rule, order: int, styles: defaultdict[int, _Style]) -> None:
-    for selector in rule.selectors:
-        weighed = [
-            (
-                (each.important, int(rule.layered == each.important), selector.specificity, order),
-                each,
-            )
-            for each in rule.declarations
-        ]
-        for at in elements.matching(selector, weight=len(weighed)):
-            style = styles[at]
-            (style.state if selector.is_state else style.weighed).extend(weighed)
+def _weighed(sheets: Sheets, *, is_state: bool) -> Iterator[tuple[Selector, list[_Weighed]]]:
+    """The selectors of all rules, each with its declarations and how much these count."""
+    for rule in sheets.rules:
+        for selector in rule.selectors:
+            if selector.is_state == is_state:
+                strength = selector.specificity, rule.order
+                yield (
+                    selector,
+                    [
+                        ((each.important, int(rule.layered == each.important), *strength), each)
+                        for each in rule.declarations
+                    ],
+                )
 
 
 class _Page:
@@ -240,6 +241,7 @@ class _Page:
     ) -> None:
         self._elements = elements
         self._styles = styles
+        self._sheets = sheets
         self._keyframes = sheets.keyframes
         self._has_scripts = sheets.has_scripts
         self._is_complete = sheets.is_complete
@@ -324,7 +326,7 @@ class _Page:
         if reason == "opacity" and self._has_scripts:  # depends on the element's attributes as well
             inner, reason = self._judged(self._counting(style), node, outer)
         if _collapse(inner, reason, outer) in _COLLAPSED and self._is_one_click_away(
-            style, node, outer
+            at, style, outer
         ):
             return outer, ""
         return (outer if reason else inner), reason
@@ -357,7 +359,15 @@ class _Page:
                 declared = {**declared, **left}
         return declared
 
-    def _is_one_click_away(self, style: _Style, node: LexborNode, outer: _Around) -> bool:
+    @cached_property
+    def _states(self) -> list[tuple[set[int], list[_Weighed]]]:
+        """The elements that a click may bring into each state, with what it declares."""
+        states = _weighed(self._sheets, is_state=True)
+        found = ((self._elements.matching(each), weighed) for each, weighed in states)
+        return [(meant, weighed) for meant, weighed in found if meant]
+
+    def _is_one_click_away(self, at: int, style: _Style, outer: _Around) -> bool:
+        node = self._elements.nodes[at]
         own = _collapse(*self._judged(style.own, node, outer), outer)
         if own and not self._has_scripts:
             return False  # nothing but a script shows it
@@ -365,10 +375,11 @@ class _Page:
             return True
         if own:
             return attribute(node, "id") in self._names()
-        if style.state:
-            changed = self._judged(style.ordered(with_state=True), node, outer)
-            if not _collapse(*changed, outer):
-                return True
+        state = [each for meant, weighed in self._states if at in meant for each in weighed]
+        if state and not _collapse(*self._judged(style.ordered(state), node, outer), outer):
+            return True
+        if self._has_scripts and self._elements.is_exhausted:
+            return True  # a rule that was left aside may show it
         return attribute(node, "id") in self._names() or _follows_control(node)
 
     def _names(self) -> set[str]:

@@ -80,9 +80,6 @@ def remove_hidden(tree: LexborHTMLParser) -> None:
 
     Inactive tab panels and text that search reveals are one click away and stay. To be called
     before scripts and style sheets are removed, which say what is hidden.
-
-    Raises:
-        MarkupBomb: The page's style sheets are too large to be followed.
     """
     body = tree.body
     if body is None:

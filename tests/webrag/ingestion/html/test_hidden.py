@@ -3,7 +3,6 @@ from collections.abc import Callable
 
 import pytest
 
-from webrag.errors import UnusablePageError
 from webrag.ingestion.models import NormalizedDocument
 
 Convert = Callable[..., NormalizedDocument]
@@ -441,23 +440,51 @@ def test_hostile_style_sheet_neither_stops_nor_empties_the_page(
 
 
 @pytest.mark.parametrize(
-    ("css", "reason"),
+    "css",
     [
-        (".a{color:red}" * 90_000, "more than 1,000,000 characters"),
-        ("@media all{" * 3_000, "levels deep"),
-        ("p{" * 3_000, "levels deep"),
-        ("p:is(" * 3_000 + ")" * 3_000 + "{}", "levels deep"),
-        (".a:not(.z){opacity:1}" * 20_000, "more rules than can be followed"),
-        (
-            f"{','.join(['.a'] * 60)}{{{','.join(['.b'] * 60)}{{display:none}}}}",
-            "nest more selectors",
-        ),
+        pytest.param(".a{color:red}" * 90_000, id="long"),
+        pytest.param("@media all{" * 3_000, id="media"),
+        pytest.param("p{" * 3_000, id="nested"),
+        pytest.param("p:is(" * 3_000 + ")" * 3_000 + "{}", id="functions"),
+        pytest.param(f"@import 'data:text/css,{'p:is(' * 3_000}';", id="imported"),
+        pytest.param(".a:not(.z){opacity:1}" * 20_000, id="rules"),
+        pytest.param(f"{','.join(['.a'] * 60)}{{{','.join(['.b'] * 60)}{{}}}}", id="products"),
     ],
 )
-def test_style_sheets_beyond_every_page_are_named(convert: Convert, css: str, reason: str) -> None:
-    with pytest.raises(UnusablePageError, match=reason) as caught:
-        convert(page(css, body=f"<div id=q>{MANY}</div>"))
-    assert caught.value.kind == "unsafe_markup"
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_is_too_large_to_follow_is_left_aside_and_a_small_sheet_still_hides(
+    convert: Convert, css: str, is_first: bool
+) -> None:
+    small, large = "<style>.x{display:none}</style>", f"<style>{css}</style>"
+    head = small + large if is_first else large + small
+    body = f"<p>Shown before.</p><p class=x>{SECRET}</p><div id=q>{MANY}</div>"
+
+    started = time.process_time()
+    text = convert(f"<title>Page</title>{head}<body>{body}").markdown
+
+    assert (SECRET in text, "Shown before." in text, "Sentence 2999." in text) == (
+        False,
+        True,
+        True,
+    )
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("name", [".later{n}", ".a .later{n}", ".later{n} ~ .b{n}"])
+def test_page_with_a_script_is_stored_however_many_rules_no_element_has_use_for(
+    convert: Convert, name: str
+) -> None:
+    rules = "".join(
+        f"{name.format(n=n)}{{display:block;position:relative;top:0}}" for n in range(9_000)
+    )
+    css = f".x{{position:absolute;left:-9999px}}{rules}"
+    body = f"<p class=x>{SECRET}</p><div>{MANY}</div>"
+
+    started = time.process_time()
+    text = convert(f"<title>Page</title><style>{css}</style>{SCRIPT}<body>{body}").markdown
+
+    assert (SECRET in text, "Sentence 2999." in text) == (False, True)
+    assert time.process_time() - started < 10
 
 
 def test_pictures_written_into_a_sheet_do_not_count(convert: Convert) -> None:

@@ -9,8 +9,6 @@ from typing import Any, Final
 import tinycss2
 from selectolax.lexbor import LexborNode, SelectolaxError
 
-from webrag.ingestion.html.tree import MarkupBomb
-
 Tokens = Sequence[Any]
 
 # States of the page that a reader's pointer makes; at rest nothing is in them.
@@ -34,8 +32,8 @@ _MOST_COMPOUNDS: Final = 30
 _MOST_SELECTOR_CHARS: Final = 500
 # Counting siblings takes the matcher quadratic time; on longer rows every one counts as meant.
 _MOST_COUNTED_SIBLINGS: Final = 500
-# Elements looked at for all rules of a page together: about four seconds.
-MOST_STEPS: Final = 20_000_000
+# Elements looked at for all rules of a page together: about two seconds.
+MOST_STEPS: Final = 10_000_000
 
 
 @dataclass(slots=True)
@@ -92,6 +90,10 @@ def read_selectors(
         except _NotMeantError:
             continue
     return found
+
+
+class _ExhaustedError(ValueError):
+    """All selectors of a page together took more steps than are allowed."""
 
 
 class _NotMeantError(ValueError):
@@ -250,7 +252,11 @@ class _Reader:
 
 
 class Elements:
-    """The elements of a page in document order, with where each lies."""
+    """The elements of a page in document order, with where each lies.
+
+    Attributes:
+        is_exhausted: Selectors were left aside, as all together took more steps than are allowed.
+    """
 
     def __init__(self, root: LexborNode) -> None:
         self.nodes: list[LexborNode] = []
@@ -264,23 +270,32 @@ class Elements:
         self._tags: defaultdict[str, set[int]] = defaultdict(set)
         self._known: dict[str, set[int]] = {}
         self._steps = 0
+        self.is_exhausted = False
         self._longest_row = 0
         self._read(root)
+        self._all = set(range(len(self.nodes)))
 
     def number(self, node: LexborNode) -> int | None:
         """Where an element stands in document order."""
         return self._number.get(node.mem_id)
 
-    def matching(self, selector: Selector, *, weight: int = 1) -> set[int]:
-        """The elements a selector means.
+    def matching(self, selector: Selector, *, weight: int = 0) -> set[int]:
+        """The elements a selector means; none where it is left aside.
 
         Args:
             selector: Of a rule.
-            weight: How much is done with each of them.
-
-        Raises:
-            MarkupBomb: All selectors together took more steps than are allowed.
+            weight: Declarations that each of them is given; 0 where the set is all that is kept.
         """
+        try:
+            found = self._matching(selector)
+            is_shared = not weight and found is self._all
+            self._spend(0 if is_shared else max(20 * weight, 10) * len(found))
+        except _ExhaustedError:
+            self.is_exhausted = True
+            return set()
+        return found
+
+    def _matching(self, selector: Selector) -> set[int]:
         found: set[int] = set()
         for compound in selector.compounds:
             meant = self._meant(compound)
@@ -291,7 +306,6 @@ class Elements:
             )
             if not found:
                 return found
-        self._spend(20 * weight * len(found))
         return found
 
     def _read(self, root: LexborNode) -> None:
@@ -335,8 +349,8 @@ class Elements:
         for css in [*(f"*{other}" for other in compound.others), *(f"*{each}" for each in nth)]:
             sets.append(self._selected(css))
         if not sets:
-            self._spend(len(self.nodes))
-            return set(range(len(self.nodes)))
+            self._spend(0)
+            return self._all
         self._spend(min(map(len, sets)))
         return set.intersection(*sorted(sets, key=len))
 
@@ -356,7 +370,7 @@ class Elements:
     def _spend(self, steps: int) -> None:
         self._steps += steps + 20
         if self._steps > MOST_STEPS:
-            raise MarkupBomb("its style sheets hold more rules than can be followed")
+            raise _ExhaustedError
 
     def _joined(self, left: set[int], right: set[int], combinator: str) -> set[int]:
         self._spend(len(left) + len(right))

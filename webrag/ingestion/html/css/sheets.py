@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -14,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from webrag.ingestion.html.css.selectors import Selector, read_selectors
 from webrag.ingestion.html.css.values import VIEWPORT, Length, Units, length_of, parts
-from webrag.ingestion.html.tree import MarkupBomb, ancestors, attribute
+from webrag.ingestion.html.tree import ancestors, attribute
 
 Tokens = Sequence[Any]
 
@@ -71,11 +72,13 @@ class Rule:
 
     Attributes:
         layered: In a cascade layer, so that rules outside of all layers win.
+        order: Its place among all rules of the page.
     """
 
     selectors: list[Selector]
     declarations: list[Declaration]
     layered: bool
+    order: int
 
 
 @dataclass(slots=True)
@@ -83,9 +86,11 @@ class Sheets:
     """What all style sheets of a page say.
 
     Attributes:
+        rules: Those of the shortest sheet first.
         keyframes: By name, what an animation ends with.
         has_scripts: Whether something on the page may change it.
-        is_complete: Whether no sheet or script from elsewhere has a say in how it looks.
+        is_complete: Nothing else has a say in how it looks: no sheet or script from elsewhere, and
+            no rule that was left aside.
     """
 
     rules: list[Rule] = field(default_factory=list)
@@ -97,25 +102,37 @@ class Sheets:
 def read_sheets(tree: LexborHTMLParser) -> Sheets:
     """Read every `<style>` and every sheet that lies in a `data:` address, for a screen.
 
-    Raises:
-        MarkupBomb: They are longer or nested deeper than any page needs.
+    What is longer or nested deeper than any page needs is left aside, the longest sheets first.
     """
-    shortened = tuple(_DATA.sub("url(x)", text) for text in _texts(tree))
-    length = sum(map(len, shortened))
-    if length > MAX_SHEET_CHARS:
-        raise MarkupBomb(f"its style sheets hold more than {MAX_SHEET_CHARS:,} characters")
+    found = [_DATA.sub("url(x)", text) for text in _texts(tree)]
+    shortened = _followed(found)
     has_scripts = tree.css_first(_SCRIPTS) is not None
     states = _state_classes(tree, shortened) if shortened else frozenset()
-    read = _read_kept if length <= _MOST_KEPT_CHARS else _read
+    read = _read_kept if sum(map(len, shortened)) <= _MOST_KEPT_CHARS else _read
     said = read(shortened, states, _PASSING if has_scripts else frozenset())
-    is_complete = not any(map(_IMPORT.search, shortened)) and not _is_styled_elsewhere(tree)
+    is_complete = said.is_complete and len(shortened) == len(found)
+    is_complete = is_complete and not any(map(_IMPORT.search, shortened))
+    is_complete = is_complete and not _is_styled_elsewhere(tree)
     return Sheets(said.rules, said.keyframes, has_scripts, is_complete)
+
+
+def _followed(texts: Sequence[str]) -> tuple[str, ...]:
+    """As many sheets as can be read in a bounded time, so that a long one hides no short one."""
+    shortest = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+    sizes = accumulate(len(texts[at]) for at in shortest)
+    kept = (at for at, size in zip(shortest, sizes, strict=True) if size <= MAX_SHEET_CHARS)
+    return tuple(texts[at] for at in sorted(kept))
 
 
 def _read(texts: tuple[str, ...], states: frozenset[str], passing: frozenset[str]) -> Sheets:
     reader = _Reader(states, passing)
+    by_sheet: list[list[Rule]] = []
     for text in texts:
-        reader.read(tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True))
+        first = len(reader.sheets.rules)
+        reader.read_sheet(text)
+        by_sheet.append(reader.sheets.rules[first:])
+    shortest = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+    reader.sheets.rules = [rule for at in shortest for rule in by_sheet[at]]
     return reader.sheets
 
 
@@ -194,18 +211,27 @@ class _Reader:
         self._passing = passing
         self._nested = 0
 
-    def read(
-        self, nodes: Tokens, around: Tokens = (), *, layered: bool = False, depth: int = 0
+    def read_sheet(self, text: str, *, depth: int = 0) -> None:
+        """Take the rules of a sheet but those nested too deep."""
+        nodes = tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True)
+        followed = [node for node in nodes if not _is_deep(node)]
+        self.sheets.is_complete &= len(followed) == len(nodes)
+        self._read(followed, depth=depth)
+
+    def _read(
+        self, nodes: Tokens, around: Tokens = (), *, layered: bool = False, depth: int
     ) -> None:
         """Take the rules among `nodes`; `around` is the selector they are nested in."""
-        if depth > _MOST_DEPTH or (depth == 0 and _is_deep(nodes)):
-            raise MarkupBomb(f"its style sheets are nested more than {_MOST_DEPTH} levels deep")
+        if depth > _MOST_DEPTH:
+            self.sheets.is_complete = False
+            return
         if around:
             self._add(around, nodes, layered=layered)
         for node in nodes:
             if node.type == "qualified-rule":
                 prelude = self._inside(node.prelude, around) if around else node.prelude
-                self.read(_contents(node.content), prelude, layered=layered, depth=depth + 1)
+                if prelude:
+                    self._read(_contents(node.content), prelude, layered=layered, depth=depth + 1)
             elif node.type == "at-rule":
                 self._at_rule(node, around, layered=layered, depth=depth)
 
@@ -214,9 +240,7 @@ class _Reader:
         if name == "import":
             addresses = [part for part in _opened(node.prelude) if part.type in ("url", "string")]
             if addresses and depth < 3 and _is_for_screen(_media_of_import(node.prelude)):
-                sheet = _imported(addresses[0].value)
-                inner = tinycss2.parse_stylesheet(sheet, skip_comments=True, skip_whitespace=True)
-                self.read(inner, depth=depth + 1)
+                self.read_sheet(_imported(addresses[0].value), depth=depth + 1)
         elif node.content is None:
             return
         elif name.endswith("keyframes"):
@@ -224,7 +248,7 @@ class _Reader:
         elif name in _PASSED and _applies(name, node.prelude):
             inner = _contents(node.content)
             outer = _scope(node.prelude) if name == "scope" and not around else around
-            self.read(inner, outer, layered=layered or name == "layer", depth=depth + 1)
+            self._read(inner, outer, layered=layered or name == "layer", depth=depth + 1)
 
     def _keyframes(self, node: Any) -> None:
         names = [part.value for part in parts(node.prelude) if part.type in ("ident", "string")]
@@ -240,17 +264,20 @@ class _Reader:
         if declarations:
             selectors = read_selectors(prelude, self._state_classes, self._passing)
             if selectors:
-                self.sheets.rules.append(Rule(selectors, declarations, layered))
+                order = len(self.sheets.rules)
+                self.sheets.rules.append(Rule(selectors, declarations, layered, order))
 
     def _inside(self, prelude: Tokens, around: Tokens) -> Tokens:
-        """The selectors of a nested rule, each with each of those around it."""
+        """The selectors of a nested rule, each with each of those around it; none of too many."""
+        inner, outers = _alternatives(prelude), _alternatives(around)
+        if self._nested + len(inner) * len(outers) > _MOST_NESTED_SELECTORS:
+            self.sheets.is_complete = False
+            return ()
+        self._nested += len(inner) * len(outers)
         made: list[Any] = []
         comma, blank = tinycss2.parse_component_value_list(", ")
-        for own in _alternatives(prelude):
-            for outer in _alternatives(around):
-                self._nested += 1
-                if self._nested > _MOST_NESTED_SELECTORS:
-                    raise MarkupBomb("its style sheets nest more selectors than can be followed")
+        for own in inner:
+            for outer in outers:
                 joined: list[Any] = []
                 for token in own:
                     joined += outer if token == "&" else [token]  # noqa: S105
@@ -292,9 +319,9 @@ def _declarations(nodes: Tokens) -> list[Declaration]:
     ]
 
 
-def _is_deep(nodes: Tokens) -> bool:
+def _is_deep(rule: Any) -> bool:
     """Without recursion, which such input would exhaust."""
-    waiting = [(node, 0) for node in nodes]
+    waiting = [(rule, 0)]
     while waiting:
         node, depth = waiting.pop()
         if depth > _MOST_DEPTH:
