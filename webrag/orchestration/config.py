@@ -47,7 +47,7 @@ class ExpansionConfig(_Frozen):
         max_candidates_per_iteration: Pages fetched in one round.
         candidates_to_score_per_iteration: Best-scored candidates kept per round.
         map_limit: Addresses asked from a site map service.
-        min_candidate_score: Links below it are never followed.
+        min_candidate_score: Links below it are never followed, [0, 1].
         scope: Which targets may be followed.
         allowed_domains: For scope `allow_list`: hosts; a host also admits its subdomains.
         max_pages_per_run: Pages obtained after the seed.

@@ -192,7 +192,7 @@ class NextLink(_Frozen):
         page_url: Page it stands on, or that named the map it was found in; None for a folder above
             a named page.
         found_in: The map of the site that names it; empty when a page links to it.
-        score: How well it fits the question, comparable within one result.
+        score: How well it fits the question, [0, 1], comparable within one result.
     """
 
     url: str

@@ -67,7 +67,8 @@ def test_what_the_sites_own_map_says_of_a_target_raises_links_of_pages_as_well()
     )
 
     assert with_map.breakdown["site_map"] == 0.5
-    assert with_map.score == pytest.approx(without.score + 0.5 * WEIGHTS["site_map"])
+    share = WEIGHTS["site_map"] / sum(WEIGHTS.values())
+    assert with_map.score == pytest.approx(without.score + 0.5 * share)
 
 
 def test_link_named_by_one_word_of_the_question_beats_a_long_name_that_holds_it_too() -> None:
@@ -116,10 +117,11 @@ def test_each_part_of_a_question_is_served_in_turn() -> None:
     assert backup.title in turns[:2]
 
 
-def test_score_is_the_weighted_sum() -> None:
+def test_score_is_the_weighted_mean() -> None:
     (found,) = scored(link(title="Replica lag"), encoder=ENCODER)
 
-    assert found.score == pytest.approx(0.60 + 0.80 * found.breakdown["similarity"])
+    weighted = 0.60 + 0.80 * found.breakdown["similarity"]
+    assert found.score == pytest.approx(weighted / 3.55)
     assert found.breakdown["similarity"] > 0.5
 
 
@@ -246,3 +248,30 @@ def test_signals_of_words_stay_within_bounds_however_common_the_words(same: int,
     for each in scored(*links):
         assert all(0.0 <= value <= 1.0 for value in each.breakdown.values())
     assert max(each.breakdown["title_share"] for each in scored(*links)) == pytest.approx(1.0)
+
+
+@given(
+    titles=st.lists(st.sampled_from(["Replica lag", "Lag", "Menu", "", "next"]), max_size=6),
+    path=st.sampled_from(["x", "replica-lag", "search", "guide/lag.html", "_sources/x.txt"]),
+    question=st.sampled_from([QUESTION, "lag", "?", ""]),
+    found=st.floats(0, 1),
+    weights=st.fixed_dictionaries(dict.fromkeys(WEIGHTS, st.floats(0, 10))),
+)
+def test_score_lies_between_0_and_1_and_the_scale_of_the_weights_changes_nothing(
+    titles: list[str], path: str, question: str, found: float, weights: dict[str, float]
+) -> None:
+    links = [link(f"https://d.test/{path}{n}", title=title) for n, title in enumerate(titles)]
+
+    def ranked(factor: float) -> list[tuple[str, float]]:
+        candidates = score_links(
+            links,
+            [LinkQuestion.of(question, ENCODER)],
+            seeds=["https://d.test/replica-lag.html"],
+            encoder=ENCODER,
+            weights={name: weight * factor for name, weight in weights.items()},
+            site_map={f"https://d.test/{path}0": found},
+        )
+        return [(each.url, each.score) for each in candidates]
+
+    assert all(0 <= score <= 1 for _, score in ranked(1))
+    assert ranked(4) == ranked(1)

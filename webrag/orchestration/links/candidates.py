@@ -17,6 +17,7 @@ class ScoredCandidate(_Frozen):
     Attributes:
         parent_url: Page the link was found on; None for derived parent addresses.
         heading: Nearest heading above the link.
+        score: How promising it is, [0, 1].
         breakdown: Signal name to unweighted value.
         depth: Links from a named page, if this link is followed.
         found_in: The map of the site that names it, as in "the site's search index"; empty when

@@ -67,10 +67,10 @@ def score_links(
 ) -> list[ScoredCandidate]:
     """Every target once with its best link's score, best first.
 
-    A score is the weighted sum of four signals in [0, 1]: the share of the anchor's terms that the
+    A score is the weighted mean of four signals, [0, 1]: the share of the anchor's terms that the
     question holds, the similarity of the question to the anchor and the sentence around it, what
     the target's path shares with a named page's, and how much of the question the site's own map
-    finds in the target. With the default weights it lies in [0, 3.55], without a map in [0, 1.55].
+    finds in the target, which is nothing without a map.
 
     Terms count the less the more other targets are named by them: on the site of a program, its
     name says nothing.
@@ -165,6 +165,7 @@ class _Scorer:
         self._seeds = seeds
         self._encoder = encoder
         self._weights = weights
+        self._total_weight = sum(weights.values()) or 1.0
         self._site_map = site_map
         self._rarity = _Rarity.of_names(_names(links))
         # Menus repeat the same links on every page.
@@ -195,7 +196,8 @@ class _Scorer:
         return candidate, np.array(totals)
 
     def _total(self, signals: Mapping[str, float]) -> float:
-        return sum(self._weights.get(name, 0.0) * value for name, value in signals.items())
+        weighted = sum(self._weights.get(name, 0.0) * value for name, value in signals.items())
+        return min(weighted / self._total_weight, 1.0)
 
     def _text_signals(self, url: str, anchor: str, sentence: str) -> list[dict[str, float]]:
         """The signals of words, under each question."""

@@ -22,8 +22,9 @@ from webrag.retrieval.search import Searcher
 
 _MOST_NEXT_LINKS: Final = 8
 # On nine sites it kept two of three links that lead to evidence, and one of five others, before
-# the share of a name counted. Where nothing scores as high, half of the best is enough.
-_LEAST_LINK_SCORE: Final = 0.2
+# the share of a name counted. Where nothing scores as high, half of the best is enough. It is a
+# weighted sum of signals, which scores divide by the sum of the weights.
+_LEAST_LINK_SUM: Final = 0.2
 _LEAST_LINK_SHARE: Final = 0.5
 
 
@@ -142,6 +143,8 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
         frontier = await links_ahead(run)
     links = (*frontier.candidates, *frontier.spares)[:_MOST_NEXT_LINKS]
     best = max((each.score for each in links), default=0.0)
+    weights = run.components.config.expansion.signal_weights
+    least = min(_LEAST_LINK_SUM / (sum(weights.values()) or 1.0), best * _LEAST_LINK_SHARE)
     return tuple(
         NextLink(
             url=each.url,
@@ -152,7 +155,7 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
             found_in=each.found_in,
         )
         for each in links
-        if each.score >= min(_LEAST_LINK_SCORE, best * _LEAST_LINK_SHARE)
+        if each.score >= least
     )
 
 
