@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 
 import pytest
@@ -175,3 +176,95 @@ def test_brief_never_exceeds_the_budget_and_keeps_guaranteed_sections(
     assert cl100k(text) <= token_budget
     complete = all(f"[{name}]\n" in text for name in (*GUARANTEED, "FOLLOW-UP OPTIONS"))
     assert complete or "too small" in text or token_budget < 40
+
+
+SENTENCES = st.lists(
+    st.sampled_from(
+        [
+            "A firing may take 120 seconds.",
+            "The kiln is set by `KILN_TIMEOUT`, which holds the seconds that a firing may take. ",
+            "| name | default |\n| --- | --- |\n| timeout | 120 |\n",
+            "# Timeouts\n\n",
+            "```\nkiln --timeout 120 --retries 3\n```\n",
+            "\u7a93\u7684\u8d85\u65f6\u65f6\u95f4\u662f120\u79d2\u3002",
+            "word " * 90,
+            "x" * 600 + " ",
+        ]
+    ),
+    min_size=1,
+    max_size=60,
+).map(lambda parts: " ".join(["A kiln fires for 120 seconds. ", *parts]))
+
+
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    texts=st.lists(SENTENCES, min_size=1, max_size=5, unique=True),
+    token_budget=st.integers(min_value=0, max_value=1500),
+    scores=st.lists(st.floats(0.05, 1), min_size=5, max_size=5),
+    title=st.text(alphabet="abc de", max_size=160),
+    band=st.sampled_from(["high", "medium", "low", "none"]),
+    is_guided=st.booleans(),
+)
+def test_brief_shows_the_best_passage_and_its_quotation_or_names_no_confidence(
+    make_result: MakeResult,
+    make_chunk: MakeChunk,
+    cl100k: Counter,
+    texts: list[str],
+    token_budget: int,
+    scores: list[float],
+    title: str,
+    band: str,
+    is_guided: bool,
+) -> None:
+    chunks = [
+        make_chunk(
+            text,
+            text,
+            url=f"https://docs.example.org/guide/reference/{number}",
+            title=title,
+            heading=title[:80],
+            focus=text[: max(1, len(text) // 3)],
+            score=score,
+        )
+        for number, (text, score) in enumerate(zip(texts, scores, strict=False))
+    ]
+    best = max(chunks, key=lambda each: each.reranked_score).chunk
+    result = make_result(*chunks, confidence_band=band, term_idf={"timeout": 3.0, "second": 1.0})
+    config = BriefConfig(token_budget=token_budget, include_guide=is_guided)
+
+    text = format_brief(result, config, count_tokens=cl100k, nonce="5f3a9c01")
+
+    assert cl100k(text) <= token_budget
+    is_shown = f" \u2014 {best.source_url} (" in text and "</page-5f3a9c01>\n" in text
+    assert ("Confidence:" in text) == is_shown
+    assert is_shown or token_budget < 500
+    quoted = re.findall(r'^\[\d\] "(.+?)"\n    (?:Columns|Below|\u2014)', text, re.M | re.S)
+    assert bool(quoted) == is_shown
+    assert all(any(quote in page for page in texts) for quote in quoted)
+
+
+@pytest.mark.parametrize("band", ["none", "low", "high"])
+def test_brief_blames_the_budget_only_where_a_larger_one_shows_more(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter, band: str
+) -> None:
+    pages = [f"Page {number} sets the timeout of a firing. " * 60 for number in range(12)]
+    chunks = [
+        make_chunk(page, page, url=f"https://a.test/{n}", score=0.9 - n / 20)
+        for n, page in enumerate(pages)
+    ]
+    result = make_result(*chunks, confidence_band=band)
+
+    def evidence(tokens: int) -> str:
+        config = BriefConfig(token_budget=tokens)
+        text = format_brief(result, config, count_tokens=count_tokens)
+        return text.partition("[EVIDENCE]")[2].partition("[CITATIONS]")[0]
+
+    most = evidence(100_000)
+    assert "budget" not in most
+    for tokens in range(600, 20_000, 700):
+        assert "budget" not in evidence(tokens) or evidence(tokens) != most
+    assert band == "none" or "budget" in evidence(1_300)

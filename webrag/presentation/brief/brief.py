@@ -1,6 +1,6 @@
 """A result as the bracketed research brief that models and people read, within a token budget."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from webrag.orchestration.models import OrchestrationResult
@@ -45,6 +45,9 @@ _TERSE_BLOCKS = 3
 _SHARE_OF_THE_FIRST = 0.6
 # What is cut to less, its source line and its citation included, says too little.
 _LEAST_CUT_TOKENS = 200
+# The best passage is shown all the same; then its quotations make room until so much is left.
+_LEAST_CUT_CHARS = 200
+_SHORT_QUOTES = (160, 60)
 # What comes closest to a question that nothing answers is worth a look, not a chapter.
 _CLOSEST_TOKENS = 500
 _CLOSEST = "Nothing that was found seems to answer the question; this comes closest."
@@ -65,7 +68,9 @@ def format_brief(
     The text never has more than `config.token_budget` tokens. [SOURCES], [CITATIONS], [STATS]
     and [FOLLOW-UP OPTIONS] (and the guide, when it is wanted) are always there; evidence ends
     where its relevance does or what they leave, then come trace and images, and lines say what
-    was left out. A budget too small for that shortens the sections and says so.
+    was left out. A budget too small for that shortens the sections, then leaves out the options,
+    and says so; from 500 tokens on the best passage and a quotation of it are there. One too small
+    for any passage gives a sentence that says so.
 
     Args:
         result: What orchestration returned.
@@ -79,8 +84,8 @@ def format_brief(
     if layout is not None:
         return layout.text
     notice = (
-        f"[STATS]\nThe response budget of {config.token_budget:,} tokens is too small for a "
-        "brief: raise MCP_RESPONSE_TOKEN_BUDGET."
+        f"[STATS]\n{config.token_budget:,} tokens are too small for a brief: raise max_tokens or "
+        "MCP_RESPONSE_TOKEN_BUDGET."
     )
     return _clipped(notice, config.token_budget, count_tokens)
 
@@ -110,6 +115,8 @@ class _Layout:
         blocks: Passages printed, in order.
         candidates: Passages there were in all.
         relevant: How many of them are worth their tokens.
+        is_terse: Sections are shortened.
+        is_bare: [FOLLOW-UP OPTIONS] are left out as well.
         unseen: Lines that name the best of those that are not printed.
     """
 
@@ -118,6 +125,7 @@ class _Layout:
     nonce: str | None
     encode: Encode | None = None
     is_terse: bool = False
+    is_bare: bool = False
     blocks: tuple[EvidenceBlock, ...] = ()
     candidates: int = 0
     relevant: int = 0
@@ -138,7 +146,7 @@ class _Layout:
             ("CITATIONS", "\n\n".join(citation_entries(self.blocks)) or "(none)"),
             ("STATS", self._stats()),
             ("NEXT LINKS", "" if self.is_terse else next_links(self.result)),
-            ("FOLLOW-UP OPTIONS", follow_ups(self.result, self.config)),
+            ("FOLLOW-UP OPTIONS", "" if self.is_bare else follow_ups(self.result, self.config)),
         )
         return "\n\n".join(f"[{name}]\n{body}" for name, body in sections if body)
 
@@ -166,13 +174,17 @@ class _Layout:
         return "\n\n".join(part for part in parts if part)
 
     def _left_out(self) -> str:
-        shown, left = len(self.blocks), self.candidates - len(self.blocks)
-        if left <= 0:
-            return ""
-        start = f"... (showing {shown} of {self.candidates} chunks — remaining {left}"
-        if shown < self.relevant:
-            return f"{start} omitted due to response budget)"
-        return f"{start} are less relevant)"
+        shown = len(self.blocks)
+        less = self.candidates - max(shown, self.relevant)
+        parts = [
+            f"{self.relevant - shown} omitted due to response budget"
+            if shown < self.relevant
+            else "",
+            f"{less} are less relevant" if less else "",
+        ]
+        left = ", ".join(filter(None, parts))
+        start = f"... (showing {shown} of {self.candidates} chunks — remaining"
+        return f"{start} {left})" if left else ""
 
     def _nothing_found(self) -> str:
         result = self.result
@@ -194,34 +206,41 @@ def _lay_out(
     """Choose what is printed: fixed sections first, then evidence, trace and images.
 
     Returns:
-        None when the budget does not even hold the shortest form.
+        None when the budget does not hold the best passage even in the shortest form.
     """
-    budget = config.token_budget
-    layout = _Layout(result, config, nonce, encode)
-    fixed = count_tokens(layout.text) + _RESERVE_TOKENS
-    if fixed + (_LEAST_EVIDENCE_TOKENS if result.chunks else 0) > budget:
-        return _terse(layout, count_tokens)
+    whole = _Layout(result, config, nonce, encode)
+    terse = replace(whole, is_terse=True)
+    for form in (whole, terse, replace(terse, is_bare=True)):
+        layout = _filled(form, count_tokens)
+        if layout is not None:
+            return layout
+    return None
+
+
+def _filled(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
+    """The form with as much as fits; None where that is no passage, or too little of one."""
+    result, config = layout.result, layout.config
+    left = config.token_budget - count_tokens(layout.text) - _RESERVE_TOKENS
+    if not layout.is_terse and left < (_LEAST_EVIDENCE_TOKENS if result.chunks else 0):
+        return None
     candidates = tuple(candidate_blocks(result, config))
     relevant = relevant_blocks(candidates, result, config)
     layout = replace(layout, candidates=len(candidates), relevant=len(relevant))
-    left = budget - fixed
     if finds_nothing(result) and not config.every_passage:
-        left = min(left, _CLOSEST_TOKENS)
-    layout = _with_blocks(layout, relevant, left, count_tokens)
-    left_out = candidates[len(layout.blocks) :] if result.as_of is None else ()
-    unseen = left_out_lines(left_out, few=finds_nothing(result))
-    layout = replace(layout, unseen=tuple(unseen))
-    return _reduced(_with_extras(layout, count_tokens), count_tokens)
-
-
-def _terse(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
-    layout = replace(layout, is_terse=True)
-    left = layout.config.token_budget - count_tokens(layout.text) - _RESERVE_TOKENS
-    candidates = tuple(candidate_blocks(layout.result, layout.config))
-    layout = replace(layout, candidates=len(candidates), relevant=len(candidates))
-    if left > 0:
-        layout = _with_blocks(layout, candidates[:_TERSE_BLOCKS], left, count_tokens)
-    return _reduced(layout, count_tokens)
+        closest = min(left, _CLOSEST_TOKENS)
+        layout = _with_blocks(layout, relevant, closest, count_tokens)
+        if closest < left:  # what is left out is so for another reason than the budget
+            layout = replace(layout, relevant=len(layout.blocks))
+    else:
+        most = _TERSE_BLOCKS if layout.is_terse else None
+        layout = _with_blocks(layout, relevant[:most], left, count_tokens)
+    if not layout.is_terse:
+        left_out = candidates[len(layout.blocks) :] if result.as_of is None else ()
+        unseen = left_out_lines(left_out, few=finds_nothing(result))
+        layout = _with_extras(replace(layout, unseen=tuple(unseen)), count_tokens)
+    layout = _reduced(layout, count_tokens)
+    is_there = layout.blocks or not candidates
+    return layout if is_there and count_tokens(layout.text) <= config.token_budget else None
 
 
 def _with_blocks(
@@ -258,12 +277,30 @@ def _fitting(
         return block
     smaller = focus_form(block, layout.result)
     if smaller is not None:
-        block = cited(smaller, layout.result, layout.config, layout.encode)
+        focused = cited(smaller, layout.result, layout.config, layout.encode)
+        block = focused if focused.quotes or not block.quotes else block
     if _cost(block, layout, count_tokens) <= left:
         return block
-    if layout.blocks and left < _LEAST_CUT_TOKENS:
-        return None
-    return _cut(block, layout, left, count_tokens)
+    if layout.blocks:
+        return _cut(block, layout, left, count_tokens) if left >= _LEAST_CUT_TOKENS else None
+    cut = None
+    for form in _shorter_quoted(block, layout):
+        cut = _cut(form, layout, left, count_tokens) or cut
+        if cut is not None and len(cut.text) >= _LEAST_CUT_CHARS:
+            break
+    return cut
+
+
+def _shorter_quoted(block: EvidenceBlock, layout: _Layout) -> Iterator[EvidenceBlock]:
+    """The passage with fewer and shorter quotations, so that something of it can be shown."""
+    yield block
+    yield block.model_copy(update={"quotes": block.quotes[:1]})
+    for chars in _SHORT_QUOTES:
+        most = min(chars, layout.config.max_quote_chars)
+        config = layout.config.model_copy(update={"max_quote_chars": most})
+        shorter = cited(block, layout.result, config, layout.encode)
+        if shorter.quotes:
+            yield shorter.model_copy(update={"quotes": shorter.quotes[:1]})
 
 
 def _cost(block: EvidenceBlock, layout: _Layout, count_tokens: TokenCounter) -> int:
@@ -318,7 +355,7 @@ def _with_extras(layout: _Layout, count_tokens: TokenCounter) -> _Layout:
     return layout
 
 
-def _reduced(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
+def _reduced(layout: _Layout, count_tokens: TokenCounter) -> _Layout:
     """Take parts away until the whole text fits: counts of parts need not add up exactly."""
     budget = layout.config.token_budget
     while count_tokens(layout.text) > budget:
@@ -333,7 +370,7 @@ def _reduced(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
         elif layout.blocks:
             layout = replace(layout, blocks=layout.blocks[:-1])
         else:
-            return None if layout.is_terse else _terse(layout, count_tokens)
+            break
     return layout
 
 

@@ -152,7 +152,7 @@ def evidence_entry(block: EvidenceBlock, nonce: str | None) -> str:
     """One passage under its source line, framed by the nonce when there is one."""
     text = block.text.strip("\n")
     if block.is_cut:
-        text += "\n[... cut to fit the response budget]"
+        text += "\n[... the rest of this passage is left out]"
     if nonce:
         text = f"<page-{nonce}>\n{text}\n</page-{nonce}>"
     warning = f"{_WARNING}\n" if block.addresses_reader else ""
