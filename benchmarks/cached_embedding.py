@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.settings import load_settings
-from webrag.wiring.embeddings import choose_embedding
+from webrag.wiring.embeddings import as_llamaindex, choose_embedding
 
 BATCH = 32
+EmbedWith = Callable[[BaseEmbedding], Callable[[list[str]], Sequence[object]]]
 
 
 class CachedEmbedding:
@@ -38,7 +39,7 @@ class CachedEmbedding:
         return self._vectors("query", texts, lambda model: model.get_agg_embedding_from_queries)
 
     def _vectors(
-        self, kind: str, texts: Sequence[str], embed_with: Callable[[BaseEmbedding], Callable]
+        self, kind: str, texts: Sequence[str], embed_with: EmbedWith
     ) -> NDArray[np.float32]:
         keys = [
             hashlib.blake2b(f"{self.name}\0{kind}\0{text}".encode(), digest_size=16).digest()
@@ -53,16 +54,17 @@ class CachedEmbedding:
             batch = waiting[start : start + step]
             known |= self._embed(batch, [new[key] for key in batch], embed_with)
         found = np.stack([known[key] for key in keys])
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found / np.maximum(lengths, 1e-12), np.float32)
 
     def _embed(
         self,
         keys: Sequence[bytes],
         texts: list[str],
-        embed_with: Callable[[BaseEmbedding], Callable],
+        embed_with: EmbedWith,
     ) -> dict[bytes, NDArray[np.float32]]:
         if self._model is None:
-            self._model = self._choice.load()
+            self._model = as_llamaindex(self._choice.load())
             self._model.embed_batch_size = BATCH
         found = np.asarray(embed_with(self._model)(texts), np.float32).reshape(len(texts), -1)
         with closing(self._open()) as database, database:

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import bm25s
 import llama_index.postprocessor.webrag as postprocessors
@@ -103,7 +104,7 @@ class Bm25:
         grades = [relevant.get(self._units[place], 0) for place in places[0]]
         return gain(grades) / gain(sorted(relevant.values(), reverse=True)[:10])
 
-    def _tokens(self, texts: list[str]):
+    def _tokens(self, texts: list[str]) -> Any:
         return bm25s.tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False)
 
 

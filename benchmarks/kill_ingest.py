@@ -28,7 +28,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import psycopg
@@ -44,6 +44,7 @@ from webrag.corpus.schema import ensure_schema
 from webrag.embedding.embedder import Embedder
 from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
+from webrag.ingestion.service import IngestionService
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.postgres.embedded.server import EmbeddedPostgres
@@ -83,7 +84,7 @@ class TextEmbedding(BaseEmbedding):
 
     def _get_text_embedding(self, text: str) -> list[float]:
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-        return np.random.default_rng(seed).normal(size=DIMENSIONS).tolist()
+        return [float(each) for each in np.random.default_rng(seed).normal(size=DIMENSIONS)]
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return self._get_text_embedding(query)
@@ -174,7 +175,8 @@ async def ingest(data_dir: Path, job: dict[str, Any]) -> None:
     parser = FaultyParser(parent_tokens=60, child_tokens=40)
     parser._fault = fault
     indexer = Indexer(corpus, parser, Embedder(TextEmbedding(model_name="text"), DIMENSIONS))
-    acquirer = PageAcquirer(Site(job["version"], fault), indexer.index, corpus)
+    site = cast(IngestionService, Site(job["version"], fault))
+    acquirer = PageAcquirer(site, indexer.index, corpus)
     await acquirer.acquire(job["url"], refresh=True)
     say(stored=job["url"])
     await database.close()

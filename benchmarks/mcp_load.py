@@ -59,7 +59,7 @@ async def session(until: float, nonces: dict[str, str], tally: Tally) -> None:
             started = time.perf_counter()
             result = await client.call_tool("search", {"query": QUESTION, "source_urls": [page]})
             tally.seconds.append(time.perf_counter() - started)
-            text = result.content[0].text
+            text = "".join(each.text for each in result.content if each.type == "text")
             if result.is_error:
                 tally.errors.append(text[:200])
             elif set(NONCE.findall(text)) != {nonce}:
@@ -145,7 +145,8 @@ async def main(sessions: int, seconds: float, cancels: int = 0) -> int:
 
 
 async def load(pid: int, nonces: dict[str, str], sessions: int, seconds: float) -> int:
-    tally, readings = Tally(), []
+    tally = Tally()
+    readings: list[tuple[float, float]] = []
     memory = asyncio.create_task(watch_memory(pid, readings))
     until = time.monotonic() + seconds
     await asyncio.gather(*(guarded(until, nonces, tally) for _ in range(sessions)))
@@ -159,13 +160,14 @@ async def load(pid: int, nonces: dict[str, str], sessions: int, seconds: float) 
     print(f"errors: {len(tally.errors)}, mixed-up answers: {tally.mixed}")
     print(f"memory: {readings[0][1]:.0f} to {half[-1, 1]:.0f} MB, then {slope:+.1f} MB per minute")
     print_curve(readings)
-    for error in tally.errors[:5]:
-        print(f"  {error}")
+    for reason in tally.errors[:5]:
+        print(f"  {reason}")
     return int(bool(tally.errors or tally.mixed))
 
 
 async def cancel_calls(pid: int, nonces: dict[str, str], calls: int) -> int:
-    tally, readings = Tally(), []
+    tally = Tally()
+    readings: list[tuple[float, float]] = []
     memory = asyncio.create_task(watch_memory(pid, readings))
     begun, done = time.monotonic(), 0
     for number in range(calls):
@@ -176,7 +178,7 @@ async def cancel_calls(pid: int, nonces: dict[str, str], calls: int) -> int:
                 httpx2.AsyncClient(timeout=60) as http,
                 Client(streamable_http_client(URL, http_client=http), mode="legacy") as client,
             ):
-                arguments = {"query": f"{QUESTION} {number}", "url": page}
+                arguments: dict[str, object] = {"query": f"{QUESTION} {number}", "url": page}
                 tool = "answer" if number % 2 else "ingest"
                 if tool == "ingest":
                     arguments = {"url": page, "refresh": True}
@@ -197,8 +199,8 @@ async def cancel_calls(pid: int, nonces: dict[str, str], calls: int) -> int:
     print(f"{calls} calls given up, {done} of them had ended; then {len(tally.seconds)} answered")
     print(f"errors: {len(tally.errors)}, mixed-up answers: {tally.mixed}")
     print_curve(readings)
-    for error in tally.errors[:5]:
-        print(f"  {error}")
+    for reason in tally.errors[:5]:
+        print(f"  {reason}")
     return int(bool(tally.errors or tally.mixed or not tally.seconds))
 
 

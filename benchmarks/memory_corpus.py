@@ -7,11 +7,11 @@ only Postgres is left out. The graph index is replaced by an exact search.
 import json
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from llama_index.core.schema import Document
@@ -212,7 +212,9 @@ def load_collection(path: Path, every: int = 1, embedding: Encoder | None = None
     )
 
 
-def load_site(folder: Path, questions: Sequence[dict], embedding: Encoder | None = None) -> Judged:
+def load_site(
+    folder: Path, questions: Sequence[Mapping[str, Any]], embedding: Encoder | None = None
+) -> Judged:
     """A folder of HTML files and questions whose gold is quotations."""
     pages = [read_page(path, folder) for path in sorted(folder.rglob("*.html"))]
     corpus = MemoryCorpus(pages, embedding)

@@ -9,20 +9,17 @@ page stands. Needs `chromium` (Debian: apt-get install chromium); without it the
 
 import argparse
 import asyncio
-import itertools
 import json
 import os
 import shutil
-import subprocess
-import tempfile
-import time
-import urllib.request
 from collections import Counter
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypedDict
 from urllib.parse import urljoin, urlsplit
 
-from websockets.sync.client import connect
+from playwright.sync_api import Page, TimeoutError, sync_playwright
 
 from webrag.app import WebRAG
 from webrag.retrieval.models import CitationSpan
@@ -76,86 +73,35 @@ IN_VIEW = """
 """
 
 
-class Browser:
-    """A headless Chromium driven by its debugging protocol."""
+class Seen(TypedDict):
+    """Where a page stands, and how often it holds the words, and whether they are in the window."""
 
-    def __init__(self, address: str) -> None:
-        self._socket = connect(address, max_size=None, legacy=True)
-        self._ids = itertools.count(1)
-        self.call("Page.enable")
-        self.call("Page.addScriptToEvaluateOnNewDocument", source=SPACER)
+    scroll: float
+    found: int
+    inView: bool
 
-    def call(self, method: str, **params: object) -> dict:
-        number = next(self._ids)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        while True:
-            message = json.loads(self._socket.recv(timeout=30))
-            if message.get("id") == number:
-                return message["result"]
 
-    def open(self, url: str) -> None:
-        """Navigate as from the address bar, and wait until the page is loaded."""
-        self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=url)
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            if self.evaluate("location.href + ' ' + document.readyState").endswith("complete"):
-                return
-            time.sleep(0.01)
-        raise TimeoutError(url)
-
-    def evaluate(self, expression: str) -> str:
-        return str(self.call("Runtime.evaluate", expression=expression)["result"].get("value"))
-
-    def look(self, citation: CitationSpan) -> dict:
-        """Where the page stands after its link was opened; waits up to a second for a scroll."""
-        self.open(citation.link)
-        expression = f"{IN_VIEW}({json.dumps(citation.plain_text)})"
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
-            if float(self.evaluate("scrollY")) > 0:
-                break
-            time.sleep(0.02)
-        return json.loads(self.evaluate(expression))
-
-    def close(self) -> None:
-        self._socket.close()
+def look(page: Page, citation: CitationSpan) -> Seen:
+    """Open a citation's link as from the address bar; wait up to a second for a scroll."""
+    page.goto("about:blank")
+    page.goto(citation.link)
+    with suppress(TimeoutError):
+        page.wait_for_function("scrollY > 0", timeout=1000)
+    seen: Seen = json.loads(page.evaluate(f"{IN_VIEW}({json.dumps(citation.plain_text)})"))
+    return seen
 
 
 @contextmanager
-def chromium():
+def chromium() -> Iterator[Page]:
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         raise SystemExit("chromium is not installed; on Debian: apt-get install chromium")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = subprocess.Popen(
-            [
-                program, "--headless=new", "--no-sandbox", "--disable-gpu",
-                "--disable-dev-shm-usage", "--no-first-run", "--window-size=1000,500",
-                "--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank",
-            ],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            browser = Browser(_page_address(Path(profile)))
-            yield browser
-            browser.close()
-        finally:
-            process.terminate()
-            process.wait(timeout=10)
-
-
-def _page_address(profile: Path) -> str:
-    port_file = profile / "DevToolsActivePort"
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        if port_file.exists() and (lines := port_file.read_text().splitlines()):
-            with urllib.request.urlopen(f"http://127.0.0.1:{lines[0]}/json/list") as answer:
-                pages = [each for each in json.load(answer) if each["type"] == "page"]
-            if pages:
-                return pages[0]["webSocketDebuggerUrl"]
-        time.sleep(0.05)
-    raise SystemExit("chromium did not start within 30 seconds")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1000, "height": 500})
+        page.add_init_script(SPACER)
+        yield page
+        browser.close()
 
 
 async def citations(base_url: str, pages: list[str], count: int) -> list[CitationSpan]:
@@ -201,14 +147,16 @@ def main() -> None:
     with serve_static_site(chosen.site) as base_url:
         spans = asyncio.run(citations(base_url, pages, chosen.questions))
         spans = spans[:: max(1, -(-len(spans) // chosen.links))]
-        with chromium() as browser:
+        with chromium() as page:
             for span in spans:
-                seen = browser.look(span)
+                seen = look(page, span)
                 outcome = "in view" if seen["inView"] else "elsewhere"
                 outcomes[outcome if seen["scroll"] else "not scrolled"] += 1
                 if chosen.show_failures and (not seen["scroll"] or not seen["inView"]):
                     print(seen, json.dumps(span.verbatim_text), span.link, sep="\n  ")
     total = sum(outcomes.values())
+    if not total:
+        raise SystemExit("no answer had a citation")
     scrolled = total - outcomes["not scrolled"]
     print(f"links opened                   {total}")
     print(f"scrolled                       {scrolled / total:.3f}")

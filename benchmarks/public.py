@@ -287,7 +287,7 @@ async def main() -> int:
         sets[name] = source, questions
     for name, (source, questions) in sets.items():
         score = SETS[name][1]
-        runs = {}
+        runs: dict[str, dict[str, list[str]]] = {}
         for each in models:
             runs |= await product_results(each, source, questions)
         runs["BM25"] = bm25_results(source, questions)

@@ -41,13 +41,14 @@ _OPEN: list[object] = []
 
 def product_orders(judged: Judged, query: str) -> dict[str, tuple[Candidates, np.ndarray]]:
     found = judged.corpus.candidates(query)
-    reranked = weighted_sum(judged.corpus.features(query, found)) if len(found.rows) else []
+    has_any = len(found.rows) > 0
+    reranked = weighted_sum(judged.corpus.features(query, found)) if has_any else np.empty(0)
     return {
         "lexical only": (found, np.where(found.lexical > 0, found.lexical, -np.inf)),
         "dense only": (found, found.similarity),
         "fused": (found, found.fused),
         "fused by rank": (found, fuse_ranks(found.lexical, found.similarity)),
-        "fused + local rerank": (found, np.asarray(reranked)),
+        "fused + local rerank": (found, reranked),
     }
 
 
@@ -76,8 +77,9 @@ def stock_search(judged: Judged, data_dir: Path) -> Callable[[str], Texts]:
     """LlamaIndex as its documentation puts these parts together, one table per site."""
     from llama_index.core import Document, StorageContext, VectorStoreIndex
     from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
-    from llama_index.core.retrievers import AutoMergingRetriever
+    from llama_index.core.retrievers import AutoMergingRetriever, VectorIndexRetriever
     from llama_index.core.storage.docstore import SimpleDocumentStore
+    from llama_index.core.vector_stores.types import VectorStoreQueryMode
     from llama_index.vector_stores.postgres import PGVectorStore
 
     documents = [
@@ -97,8 +99,11 @@ def stock_search(judged: Judged, data_dir: Path) -> Callable[[str], Texts]:
     )
     context = StorageContext.from_defaults(vector_store=store, docstore=docstore)
     index = VectorStoreIndex(get_leaf_nodes(nodes), storage_context=context, embed_model=EMBEDDING)
-    base = index.as_retriever(
-        similarity_top_k=RESULTS, sparse_top_k=RESULTS, vector_store_query_mode="hybrid"
+    base = VectorIndexRetriever(
+        index,
+        similarity_top_k=RESULTS,
+        sparse_top_k=RESULTS,
+        vector_store_query_mode=VectorStoreQueryMode.HYBRID,
     )
     merging = AutoMergingRetriever(base, context)
     return lambda query: [found.node.get_content() for found in merging.retrieve(query)]
@@ -153,13 +158,13 @@ def on_sites(options: argparse.Namespace) -> None:
         label: {name: scored(gold[name], found.get(name, [])) for name in gold}
         for label, found in rows.items()
     }
-    kinds = {"all": lambda _: True}
-    for kind in dict.fromkeys(question["type"] for question in questions):
-        kinds[kind] = lambda question, kind=kind: question["type"] == kind
-    kinds["wording unlike the page's"] = lambda question: question["vocab_mismatch"]
-    kinds["wording like the page's"] = lambda question: not question["vocab_mismatch"]
-    for title, fits in kinds.items():
-        chosen = [question["id"] for question in questions if fits(question)]
+    kinds = {"all": list(gold)}
+    for question in questions:
+        kinds.setdefault(question["type"], []).append(question["id"])
+        if "vocab_mismatch" in question:
+            wording = "unlike" if question["vocab_mismatch"] else "like"
+            kinds.setdefault(f"wording {wording} the page's", []).append(question["id"])
+    for title, chosen in kinds.items():
         print(f"\n{title} ({len(chosen)})")
         for label, by in judgements.items():
             print(f"  {label:<22}" + figures([by[name] for name in chosen]))

@@ -30,11 +30,11 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import psycopg
 from psycopg import sql
-from search_latency import row
 
 from webrag.app import WebRAG
 from webrag.corpus.maintenance.forgetting import forget_page
@@ -125,6 +125,11 @@ where words @@ query order by ts_rank(words, query) desc limit 60
 """
 
 
+def row(name: str, values: Sequence[float]) -> None:
+    median, slow = np.percentile(values, [50, 95])
+    print(f"  {name:<30}{median:8.1f}{slow:8.1f}", flush=True)
+
+
 class Corpus:
     """Terms of chunks as numbers, one row a chunk, filled up with -1."""
 
@@ -195,7 +200,7 @@ def recall(reference: np.ndarray, found: Sequence[int], limit: int) -> float:
     if not len(best):
         return 1.0
     got = [reference[child] for child in found[:limit]]
-    return sum(score >= best[-1] - 1e-6 for score in got) / len(best)
+    return float(sum(score >= best[-1] - 1e-6 for score in got)) / len(best)
 
 
 class Lab:
@@ -203,14 +208,14 @@ class Lab:
         self.corpus = corpus
         self.loaded = 0
         self.collection = collection
-        names = ("documents", "parents", "data_children", "postings", "rows", "texts")
-        names += ("posting_blocks", "blocks", "blocked_pages")
+        names = ["documents", "parents", "data_children", "postings", "rows", "texts"]
+        names += ["posting_blocks", "blocks", "blocked_pages"]
         self.names = {name: table(self.collection, name) for name in names}
         self.connection = connection
         self.run("set statement_timeout = 0")
         self.queries = Queries(self.collection)
 
-    def run(self, text: str, *values: object) -> list[tuple]:
+    def run(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         cursor = self.connection.execute(sql.SQL(text).format(**self.names), values or None)
         return cursor.fetchall() if cursor.description else []
 
@@ -300,7 +305,7 @@ class Lab:
 
     def totals(self) -> CorpusTotals:
         step = self.queries.totals()
-        rows = self.connection.execute(step.statement, step.values).fetchone()
+        rows = self.connection.execute(step.statement, step.values).fetchone() or ()
         return CorpusTotals(*(int(value) for value in rows))
 
     def packed(self, question: Sequence[int], _: CorpusTotals) -> list[int]:
@@ -317,7 +322,7 @@ class Lab:
         scores = score_words(terms, postings, totals).children
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
 
-    def send(self, step: Execute | Together) -> list[tuple]:
+    def send(self, step: Execute | Together) -> list[tuple[Any, ...]]:
         """The rows of statements, as the product reads them."""
         if isinstance(step, Execute):
             cursor = self.connection.execute(step.statement, step.values, binary=True)
@@ -332,7 +337,8 @@ class Lab:
     def vector(self, random: np.random.Generator) -> list[float]:
         page = int(random.integers(1, self.loaded // PAGE))
         row = self.run("select embedding from {data_children} where document >= %s limit 1", page)
-        return (np.array(row[0][0].to_list()) + random.normal(0, 0.03, 256)).tolist()
+        near = np.array(row[0][0].to_list()) + random.normal(0, 0.03, 256)
+        return [float(value) for value in near]
 
     def search(self, count: int) -> None:
         """Times of a whole search, of its statements alone, and of its legs."""
@@ -381,10 +387,11 @@ class Lab:
 
     def batches(self, plan: Steps[object]) -> list[Execute | Together]:
         """The statements of a plan, found by running it."""
-        found: list = []
+        found: list[Execute | Together] = []
         try:
             step = next(plan)
             while True:
+                assert isinstance(step, Execute | Together)
                 found.append(step)
                 step = plan.send(self.send(step))
         except StopIteration:

@@ -64,7 +64,7 @@ class Subject:
         return await getattr(self.store, other)(*values, **named)
 
     async def add(self, nodes: Sequence[TextNode]) -> list[str]:
-        return await self._call("add", list(nodes))
+        return list(await self._call("add", list(nodes)))
 
     async def query(self, vector: list[float] | None, top_k: int = 10, **named: Any) -> Any:
         query = VectorStoreQuery(query_embedding=vector, similarity_top_k=top_k, **named)

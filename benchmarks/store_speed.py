@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,8 @@ class Page:
 
 def documents(folder: Path, cache: Path | None) -> list[NormalizedDocument]:
     if cache is not None and cache.exists():
-        return pickle.loads(cache.read_bytes())
+        stored: list[NormalizedDocument] = pickle.loads(cache.read_bytes())
+        return stored
     found = []
     for path in sorted(folder.rglob("*.html")):
         url = f"https://pages.test/{path.relative_to(folder).as_posix()}"
@@ -128,7 +130,8 @@ def nodes_of(document: NormalizedDocument, parser: ParentChildNodeParser) -> lis
         text=document.markdown,
         metadata={"title": document.title or "", "source_url": document.url},
     )
-    return parser.get_nodes_from_documents([source])
+    nodes = parser.get_nodes_from_documents([source])
+    return [node for node in nodes if isinstance(node, TextNode)]
 
 
 def cut(document: NormalizedDocument, parser: ParentChildNodeParser) -> PageRows:
@@ -162,6 +165,11 @@ class Clock:
         self.seconds[name] += time.perf_counter() - begin
 
 
+def _text_of(step: Execute) -> str:
+    statement = step.statement
+    return statement.decode() if isinstance(statement, bytes) else statement.as_string()
+
+
 class Bare:
     """COPY of prepared rows over one synchronous connection."""
 
@@ -181,7 +189,7 @@ class Bare:
                 if isinstance(step, Copy):
                     made.append((step, list(step.rows)))
                     answer = []
-                elif isinstance(step, Execute) and "nextval" in step.statement.as_string():
+                elif isinstance(step, Execute) and "nextval" in _text_of(step):
                     answer = [(self._next + n,) for n in range(len(pages))]
                     self._next += len(pages)
                 else:
@@ -225,8 +233,10 @@ def stock_store(url: str, name: str, *, indexed: bool, dimensions: int) -> PGVec
 async def run(pages: list[Page], data_dir: Path) -> None:
     dimensions = pages[0].vectors.shape[1]
     chunks = sum(len(page.rows.children) for page in pages)
-    make = lambda name: Database(DatabaseConfig(data_dir=data_dir, collection=name))  # noqa: E731
-    bulk, added, bared = make("bulk"), make("added"), make("bare")
+    bulk, added, bared = (
+        Database(DatabaseConfig(data_dir=data_dir, collection=name))
+        for name in ("bulk", "added", "bare")
+    )
     for each in (bulk, added, bared):
         await ensure_schema(each, embedding_model="bundled", embedding_dimensions=dimensions)
     with bulk.sync_connection() as connection:
@@ -254,12 +264,12 @@ async def run(pages: list[Page], data_dir: Path) -> None:
             leaves = [leaf for page in part for leaf in page.leaves]
             nodes = [node for page in part for node in page.nodes]
             rows = bare.rows(part)
-            turns = [
-                ("bare COPY", lambda rows=rows: bare.load(rows)),
-                ("WebRAG, pages", lambda part=part: load_bulk(part)),
-                ("WebRAG, async_add", lambda nodes=nodes: store.async_add(nodes)),
-                ("stock async_add, index later", lambda leaves=leaves: stock.async_add(leaves)),
-                ("stock async_add", lambda leaves=leaves: stock_live.async_add(leaves)),
+            turns: list[tuple[str, Callable[[], Any]]] = [
+                ("bare COPY", partial(bare.load, rows)),
+                ("WebRAG, pages", partial(load_bulk, part)),
+                ("WebRAG, async_add", partial(store.async_add, nodes)),
+                ("stock async_add, index later", partial(stock.async_add, leaves)),
+                ("stock async_add", partial(stock_live.async_add, leaves)),
             ]
             for turn in range(len(turns)):
                 await clock.time(*turns[(turn + number) % len(turns)])
@@ -345,10 +355,10 @@ async def report_queries(
                     ]
                 ),
             )
-            turns = {
-                "WebRAG": lambda query=query: ours.aquery(query),
-                "stock": lambda query=query: stock.aquery(query),
-                "bare SQL": lambda vector=vector, named=named: bare_query(bare, vector, named),
+            turns: dict[str, Callable[[], Any]] = {
+                "WebRAG": partial(ours.aquery, query),
+                "stock": partial(stock.aquery, query),
+                "bare SQL": partial(bare_query, bare, vector, named),
             }
             names = list(turns)
             for turn in range(3):

@@ -261,7 +261,7 @@ class Lab:
 
     async def rows(self, statement: str) -> list[Any]:
         async def asked(connection: Any) -> list[Any]:
-            return await (await connection.execute(statement)).fetchall()
+            return list(await (await connection.execute(statement)).fetchall())
 
         return await self.database.run(asked)
 

@@ -37,7 +37,11 @@ SAME_PICTURE = 2.0
 
 def run(path: Path, output: Path, *, data_dir: Path, scratch: Path) -> None:
     """Execute a notebook in a process of its own; what it prints on failure is raised."""
-    command = [Path(sys.executable).with_name("jupyter-execute"), path, f"--output={output}"]
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("jupyter-execute"),
+        path,
+        f"--output={output}",
+    ]
     environment = os.environ | {
         "WEBRAG_DATA_DIR": str(data_dir),
         "IPYTHONDIR": str(scratch),

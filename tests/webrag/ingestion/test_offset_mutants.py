@@ -1,17 +1,12 @@
-"""Five hundred of the pages of benchmarks/offset_mutants.py, which explains them."""
-
-import runpy
-from pathlib import Path
-
 import pytest
 
-MUTANTS = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks/offset_mutants.py"))
+from .offset_mutants import FOLDERS, faults, mutants
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_every_offset_of_a_broken_page_points_at_its_text(seed: int) -> None:
-    pages = MUTANTS["mutants"](50, seed, MUTANTS["FOLDERS"])
-    assert [fault for page in pages for fault in MUTANTS["faults"](page)] == []
+    pages = mutants(50, seed, FOLDERS)
+    assert [fault for page in pages for fault in faults(page)] == []
 
 
 @pytest.mark.parametrize(
@@ -23,4 +18,4 @@ def test_every_offset_of_a_broken_page_points_at_its_text(seed: int) -> None:
     ],
 )
 def test_heading_around_the_main_content_does_not_stop_the_page(page: str) -> None:
-    assert MUTANTS["faults"](page) == []
+    assert faults(page) == []

@@ -1,7 +1,4 @@
-"""Six providers behind their real clients, and a server on loopback that fails in many ways.
-
-`benchmarks/provider_faults.py` runs the same for longer.
-"""
+"""Six providers behind their real clients, and a server on loopback that fails in many ways."""
 
 import base64
 import json

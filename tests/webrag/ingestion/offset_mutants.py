@@ -1,18 +1,13 @@
-"""Whether every offset still points at its text when pages are broken at random.
+"""Pages broken at random, and the offsets of theirs that do not point at their text.
 
-Usage: python benchmarks/offset_mutants.py [COUNT] [--seed N] [FOLDER...]
-
-COUNT pages (20,000) are made of those below FOLDER (those of the tests and of the demo) by up to a
-dozen changes each: bytes, tags, entities and attributes; private-use characters, controls and
-halves of surrogate pairs in every spelling; nested tables, unclosed comments. Each is converted and
-parsed into nodes as it would be stored. Named is every one of which an offset does not hold.
+Pages are made of those of the tests and of the demo by up to a dozen changes each: bytes, tags,
+entities and attributes; private-use characters, controls and halves of surrogate pairs in every
+spelling; nested tables, unclosed comments. Each is converted and parsed into nodes as it would be
+stored.
 """
 
-import argparse
 import random
 import re
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -26,7 +21,7 @@ from webrag.ingestion.extract import extract
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.retrieval.quotes import finest_quote, quotable_units
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = [ROOT / "tests/webrag/ingestion/data/genuine", ROOT / "webrag/demo/site"]
 MOST_CHARS = 12_000
 MOST_ANCHOR_CHARS = 490  # a link's text is cut at 500, before blanks at its end
@@ -246,31 +241,3 @@ def _of_units(text: str, where: str) -> Iterator[str]:
         quote = finest_quote(text[:3_000], 0, "link this term a", {}, max_chars=size)
         if quote and not 0 <= quote[0] < quote[1] <= min(len(text), quote[0] + size):
             yield f"quotation of {where} lies at {quote}"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("count", type=int, nargs="?", default=20_000)
-    parser.add_argument("folders", type=Path, nargs="*", default=FOLDERS)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    kinds: Counter[str] = Counter()
-    broken = 0
-    for number, html in enumerate(mutants(arguments.count, arguments.seed, arguments.folders)):
-        try:
-            found = faults(html)
-        except Exception as error:  # noqa: BLE001 - each is a finding, and the run goes on
-            found = [f"{type(error).__name__}: {error}"]
-        broken += bool(found)
-        for fault in found[:1]:
-            kinds[re.sub(r"\d+", "N", fault)[:60]] += 1
-            if kinds.total() <= 20:
-                print(f"mutant {number}: {fault[:200]}")
-    print(f"{arguments.count:,} mutants, {broken} with a broken offset")
-    for kind, count in kinds.most_common(20):
-        print(f"  {count:>6}  {kind}")
-    return 1 if broken else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

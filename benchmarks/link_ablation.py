@@ -1,11 +1,12 @@
-"""What the site's own map and the links of pages find, each alone and together.
+"""What the site's own map, the links of pages and each signal of a link find.
 
-Usage: python benchmarks/map_ablation.py QUESTIONS SITE_ROOT [--wordings FILE] [--limit N]
+Usage: python benchmarks/link_ablation.py QUESTIONS SITE_ROOT [--wordings FILE] [--limit N]
        [--variants neither,map,links,both]
 
 Every question starts from its seed page and an empty corpus, over HTTP, as `webrag eval --setting
 seed --deep` does. `neither` reads the seed page alone; `map` follows what the site's own map finds
-and no link that it says nothing of; `links` reads no map. Printed are the recall of evidence in the
+and no link that it says nothing of; `links` reads no map; `without_SIGNAL` does all but counts one
+of the signals of a link for nothing. Printed are the recall of evidence in the
 first ten passages, overall, by site and by the distance of the farthest evidence from the seed in
 clicks (where the questions say it, `hops`), the pages obtained, the share of them that hold no
 evidence, the time, and how often each action of the loop raised the best score by 0.02 or more.
@@ -39,6 +40,10 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
     "map": {"expansion_signal_weights": ONLY_MAP, "expansion_min_candidate_score": 0.001},
     "links": {"site_map_enabled": False},
     "both": {},
+    **{
+        f"without_{name}": {"expansion_signal_weights": {**LINK_SIGNALS, name: 0.0}}
+        for name in LINK_SIGNALS
+    },
 }
 Run = list[tuple[Question, QuestionScore, OrchestrationResult]]
 
@@ -47,7 +52,7 @@ async def run(
     name: str, questions: Sequence[Question], bases: Mapping[str, str], settings: Settings
 ) -> Run:
     own = settings.model_copy(
-        update={**VARIANTS[name], "collection": f"webrag_map_ablation_{os.getpid()}"}
+        update={**VARIANTS[name], "collection": f"webrag_link_ablation_{os.getpid()}"}
     )
     rows: Run = []
     async with WebRAG(own.allowing([urlsplit(base).netloc for base in bases.values()])) as rag:
@@ -142,7 +147,7 @@ async def main() -> None:
     parser.add_argument("site_root", type=Path)
     parser.add_argument("--wordings", type=Path)
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--variants", default="neither,map,links,both")
     arguments = parser.parse_args()
     questions = load_questions(arguments.questions, limit=arguments.limit)
     # A site root may hold some of the sites only; without an answer there is nothing to find.
@@ -151,6 +156,11 @@ async def main() -> None:
     ]
     if arguments.wordings is not None:
         questions = with_wordings(questions, arguments.wordings)
+    if not questions:
+        parser.error(f"{arguments.site_root} holds no site that a question is about.")
+    variants = arguments.variants.split(",")
+    if unknown := set(variants) - set(VARIANTS):
+        parser.error(f"{', '.join(unknown)}: there are {', '.join(VARIANTS)}.")
     settings = load_settings(None, embedding_provider="bundled").allowing(["127.0.0.1"])
     table = Table(questions, distances_in(arguments.questions))
     actions: list[str] = []
@@ -159,7 +169,7 @@ async def main() -> None:
             name: stack.enter_context(serve_static_site(arguments.site_root / name))
             for name in dict.fromkeys(question.site for question in questions)
         }
-        for name in arguments.variants.split(","):
+        for name in variants:
             rows = await run(name, questions, bases, settings)
             table.row(name, rows)
             actions.append(described_actions(name, rows))
