@@ -1,29 +1,29 @@
 """Evidence recall of each stage of retrieval, beside BM25 and LlamaIndex's stock pipeline.
 
 Usage: python benchmarks/retrieval_comparison.py --questions FILE --site-root FOLDER
-           [--reference SCRIPT SPLIT] [--stock] [--data-dir DIR] [--vectors FILE]
+           [--stock] [--data-dir DIR] [--vectors FILE]
        python benchmarks/retrieval_comparison.py --collections FOLDER [--per-set 75]
            [--vectors FILE]
 
 FILE has one question a line, FOLDER one folder of HTML files per site; every site is indexed whole
-and searched for its own questions. A result is a parent chunk for the two best of the product's
-own rows and the best child for the others, as a brief prints them. --reference runs a script that
-writes a run file (`SCRIPT SPLIT OUT`), --stock LlamaIndex's HierarchicalNodeParser, PGVectorStore
-in hybrid mode and AutoMergingRetriever with the bundled embedding, on the embedded Postgres of
-DIR. With --collections: nDCG@10 over test collections, beside bm25s. --vectors takes the embedding
-that EMBEDDING_PROVIDER and EMBEDDING_MODEL name instead of the bundled one, and keeps its vectors
-in FILE: an interrupted run goes on where it stopped, a second one embeds nothing.
+and searched for its own questions. A result is a parent chunk for the two best of the product's own
+rows and the best child for the others, as a brief prints them. Beside them stands bm25s over the
+sections of the same pages; --stock adds LlamaIndex's HierarchicalNodeParser, PGVectorStore in
+hybrid mode and AutoMergingRetriever with the bundled embedding, on the embedded Postgres of DIR.
+With --collections: nDCG@10 over test collections, beside bm25s. --vectors takes the embedding that
+EMBEDDING_PROVIDER and EMBEDDING_MODEL name instead of the bundled one, and keeps its vectors in
+FILE: an interrupted run goes on where it stopped, a second one embeds nothing.
 """
 
 import argparse
 import json
-import subprocess
-import sys
-import tempfile
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import bm25s
 import numpy as np
 from cached_embedding import CachedEmbedding
 from fit_local_rerank import COLLECTIONS, Bm25, gain
@@ -36,6 +36,7 @@ Texts = list[str]
 Rows = dict[str, dict[str, Texts]]  # pipeline to question id to results, best first
 RESULTS = 20
 WHOLE = 2
+HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
 _OPEN: list[object] = []
 
 
@@ -65,12 +66,28 @@ def product_results(judged: Judged, found: Candidates, scores: np.ndarray) -> Te
     ]
 
 
-def reference_results(script: Path, split: str) -> dict[str, Texts]:
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "run.jsonl"
-        subprocess.run([sys.executable, script, split, out], check=True)
-        lines = map(json.loads, out.read_text("utf-8").splitlines())
-        return {line["id"]: [each["text"] for each in line["retrieved"]] for line in lines}
+def bm25_search(judged: Judged) -> Callable[[str], Texts]:
+    """bm25s with its usual numbers, over the sections below each heading of the pages."""
+    texts = [
+        f"{page.title}\n{section.strip()}"
+        for page in judged.corpus.pages
+        for section in HEADING.split(page.markdown)
+        if section.strip()
+    ]
+
+    def tokens(asked: Texts) -> Any:
+        return bm25s.tokenize(asked, stopwords="en", show_progress=False)
+
+    index = bm25s.BM25(method="lucene")
+    index.index(tokens(texts), show_progress=False)
+
+    def search(query: str) -> Texts:
+        count = min(RESULTS, len(texts))
+        places, scores = index.retrieve(tokens([query]), k=count, show_progress=False)
+        found = zip(places[0], scores[0], strict=True)
+        return [texts[place] for place, score in found if score > 0]
+
+    return search
 
 
 def stock_search(judged: Judged, data_dir: Path) -> Callable[[str], Texts]:
@@ -146,14 +163,14 @@ def on_sites(options: argparse.Namespace) -> None:
         own = [question for question in questions if question["site"] == site]
         judged = load_site(options.site_root / site, own, options.embedding)
         gold |= judged.gold
+        bm25 = bm25_search(judged)
         stock = stock_search(judged, options.data_dir) if options.stock else None
         for name, query in judged.queries.items():
             for label, order in product_orders(judged, query).items():
                 rows.setdefault(label, {})[name] = product_results(judged, *order)
+            rows.setdefault("BM25 over sections", {})[name] = bm25(query)
             if stock:
                 rows.setdefault("LlamaIndex stock", {})[name] = stock(query)
-    if options.reference:
-        rows["BM25 reference"] = reference_results(Path(options.reference[0]), options.reference[1])
     judgements = {
         label: {name: scored(gold[name], found.get(name, [])) for name in gold}
         for label, found in rows.items()
@@ -200,7 +217,6 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--questions", type=Path)
     options.add_argument("--site-root", type=Path)
-    options.add_argument("--reference", nargs=2, metavar=("SCRIPT", "SPLIT"))
     options.add_argument("--stock", action="store_true")
     options.add_argument("--data-dir", type=Path)
     options.add_argument("--collections", type=Path)

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from llama_index.core.schema import Document, TextNode
+from llama_index.core.schema import BaseNode, Document, TextNode
 from llama_index.core.vector_stores.types import (
     FilterOperator,
     MetadataFilter,
@@ -256,13 +256,13 @@ async def run(pages: list[Page], data_dir: Path) -> None:
 
     clock = Clock()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(corpus.index_deferred(chunks))
-        adding = await stack.enter_async_context(Corpus(added).index_deferred(chunks))
-        assert adding
+        # The product builds the index while it loads where few chunks are coming.
+        is_deferred = await stack.enter_async_context(corpus.index_deferred(chunks))
+        await stack.enter_async_context(Corpus(added).index_deferred(chunks))
         for number in range(SLICES):
             part = pages[number::SLICES]
-            leaves = [leaf for page in part for leaf in page.leaves]
-            nodes = [node for page in part for node in page.nodes]
+            leaves: list[BaseNode] = [leaf for page in part for leaf in page.leaves]
+            nodes: list[BaseNode] = [node for page in part for node in page.nodes]
             rows = bare.rows(part)
             turns: list[tuple[str, Callable[[], Any]]] = [
                 ("bare COPY", partial(bare.load, rows)),
@@ -275,7 +275,11 @@ async def run(pages: list[Page], data_dir: Path) -> None:
                 await clock.time(*turns[(turn + number) % len(turns)])
         loaded = dict(clock.seconds)
         built = Clock()
-        await built.time("WebRAG, both collections", stack.aclose)
+        closing = Clock()
+        await closing.time("both collections", stack.aclose)
+    if is_deferred:
+        half = closing.seconds["both collections"] / 2
+        built.seconds |= {"WebRAG, pages": half, "WebRAG, async_add": half}
     await built.time("bare COPY", lambda: bare.build(dimensions))
     stock.hnsw_kwargs = STOCK
     await built.time("stock async_add, index later", stock._create_hnsw_index)
@@ -295,8 +299,6 @@ def report_load(loaded: dict[str, float], built: dict[str, float], chunks: int) 
     print(f"\n{'loading':32}{'s':>8}{'rows/s':>9}{'of COPY':>9}{'index s':>9}")
     for name, seconds in loaded.items():
         index = built.get(name)
-        if name.startswith("WebRAG"):
-            index = built["WebRAG, both collections"] / 2
         print(f"{name:32}{seconds:8.2f}{chunks / seconds:9.0f}{base / seconds:9.2f}"
               + (f"{index:9.2f}" if index is not None else f"{'live':>9}"))  # fmt: skip
 

@@ -1,0 +1,214 @@
+"""Every benchmark at its smallest size, on made-up pages; its figures and its reference appear."""
+
+import json
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import save_file
+
+from tests.webrag.wiring.tiny_bert import weights, write_cross_encoder
+
+ROOT = Path(__file__).parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+QUESTIONS = BENCHMARKS / "questions"
+PATIENCE_S = 300
+
+# The arguments of each, and what must be printed: its own figures and those of the reference.
+RUNS = {
+    "bert_onnx.py": ("bert onnx", []),
+    "fit_local_rerank.py": ("--questions questions.jsonl --site-root sites", [r"^mean +\d", "@10"]),
+    "full_text_maps.py": ("sites copy", [r"^rivers: 4 pages", r"^towns: 4 pages"]),
+    "hostile_inputs.py": ("--case ordinary", [r"^ordinary +\d.* indexed"]),
+    "import_memory.py": ("--pages 20", [r"^ +20 +\d"]),
+    "ingest_speed.py": ("sites/towns --runs 1", [r"^WebRAG, into Postgres +\d", r"^stock .*\d"]),
+    "kill_ingest.py": ("--kills 1", [r"^1 kills,.* 0 with a lost or half page$"]),
+    "link_ablation.py": (
+        "questions.jsonl sites --limit 1 --variants both,without_similarity",
+        [r"^\| both \|", r"^\| without_similarity \|"],
+    ),
+    "mcp_load.py": ("2 4", [r"^errors: 0, mixed-up answers: 0$", r"Python \d.* HTTP \d"]),
+    "passage_links.py": ("--site sites/towns --questions 2", [r"^scrolled +1\.000$"]),
+    "public.py": ("public", [r"^scifact +nDCG@10 +BM25", r"^docsearch +MRR +bundled +\d"]),
+    "retrieval_comparison.py": (
+        "--questions questions.jsonl --site-root sites --stock --data-dir data",
+        [r"^ +fused \+ local rerank +@1 \d", r"^ +BM25 over", r"^ +LlamaIndex stock +@1 \d"],
+    ),
+    "search_scale.py": (
+        "--sizes 1000 --questions 2 --checked 2 --references 1000",
+        [r"^ +whole search +\d", r"^ +tsvector, ts_rank +\d", r"recall@60 1\.000, @10 1\.000"],
+    ),
+    "store_behaviour.py": ("", [r"^of \d+ +(\d+) +\1 "]),
+    "store_speed.py": ("sites/towns --chunks 8", [r"^WebRAG, 10 URLs +\d", r"^bare SQL, 10 URLs"]),
+    "tree_figures.py": ("", [r"\d"]),
+    "typing_errors.py": ("questions.jsonl 7", [r'"query": ']),
+    "workers.py": ("speed --workers 1 --hosts 2 --pages 2 --page-ms 1", [r"\d"]),
+}
+# What is not run here, and why.
+OTHERS = {
+    "fetch_sites.py": "it downloads packages; what it does with them is tested below",
+    "script_pages.py": "it downloads frameworks from npm",
+    "mcp_interop/run.py": "it downloads clients from npm",
+    "cached_embedding.py": "the others import it",
+    "memory_corpus.py": "the others import it",
+}
+
+
+def test_every_benchmark_is_named() -> None:
+    found = {path.relative_to(BENCHMARKS).as_posix() for path in BENCHMARKS.rglob("*.py")}
+
+    assert found == RUNS.keys() | OTHERS.keys()
+
+
+@pytest.mark.timeout(PATIENCE_S + 20)  # a busy machine takes ten times as long as an idle one
+@pytest.mark.parametrize("name", RUNS)
+def test_benchmark_prints_its_figures(name: str, tmp_path: Path) -> None:
+    _write_material(tmp_path)
+    arguments, shown = RUNS[name]
+
+    status, output = _run([sys.executable, str(BENCHMARKS / name), *arguments.split()], tmp_path)
+
+    assert status == 0, output[-3000:]
+    assert [each for each in shown if not re.search(each, output, re.M)] == [], output
+
+
+def _run(command: list[str], folder: Path) -> tuple[int, str]:
+    """Run a command in a folder; what it has started ends with it, also when it takes too long."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=os.environ | {"WEBRAG_DATA_DIR": str(folder / "data")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=PATIENCE_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, output
+
+
+def _write_material(folder: Path) -> None:
+    """Two sites and questions about them, two public sets, and a model, all very small."""
+    questions = []
+    for site, things in {
+        "towns": ("Arden", "Belmont", "Corwick"),
+        "rivers": ("Dove", "Esk", "Fal"),
+    }.items():
+        pages = folder / "sites" / site
+        pages.mkdir(parents=True)
+        links = "".join(f'<li><a href="{each}.html">About {each}</a>' for each in things)
+        _write_page(pages / "index.html", "Index", f"<p>All {site} of the county.<ul>{links}</ul>")
+        for number, name in enumerate(things):
+            fact = f"{name} was first surveyed in {1700 + 13 * number} by the county's engineer."
+            text = f"<p>{fact}</p><p>It is one of many {site} that visitors like.</p>"
+            _write_page(pages / f"{name}.html", name, text)
+            gold = [{"page": f"{name}.html", "quote": fact}]
+            questions.append(
+                {"id": name, "site": site, "seed_url": "index.html", "type": "factual"}
+                | {"query": f"Which engineer surveyed {name} first?", "gold": gold}
+            )
+    lines = "".join(json.dumps(each) + "\n" for each in questions)
+    (folder / "questions.jsonl").write_text(lines)
+    _write_public_sets(folder / "public", questions)
+    save_file(weights(1), write_cross_encoder(folder / "bert") / "model.safetensors")
+
+
+def _write_page(path: Path, title: str, body: str) -> None:
+    html = f"<!doctype html><title>{title}</title><main><h1>{title}</h1>{body}</main>"
+    path.write_text(html, encoding="utf-8")
+
+
+def _write_public_sets(folder: Path, questions: list[dict[str, object]]) -> None:
+    for name in ("scifact", "docsearch/pages"):
+        (folder / name).mkdir(parents=True)
+    texts = {str(each["id"]): str(each["gold"]) for each in questions}
+    rows = {
+        "corpus": [{"_id": id, "title": id, "text": text} for id, text in texts.items()],
+        "queries": [{"_id": each["id"], "text": each["query"]} for each in questions],
+    }
+    for name, lines in rows.items():
+        text = "\n".join(json.dumps(each) for each in lines)
+        (folder / "scifact" / f"{name}.jsonl").write_text(text)
+    grades = "".join(f"{id}\t{id}\t1\n" for id in texts)
+    (folder / "scifact/qrels.tsv").write_text(f"query-id\tcorpus-id\tscore\n{grades}")
+    addresses = {f"https://docs.example/{id}": f"pages/{id}.md" for id in texts}
+    (folder / "docsearch/url_map.json").write_text(json.dumps(addresses))
+    for id, text in texts.items():
+        (folder / f"docsearch/pages/{id}.md").write_text(f"# {id}\n\n{text}\n")
+    asked = [
+        {"id": each["id"], "query": each["query"]}
+        | {"gold": [{"url": f"https://docs.example/{each['id']}", "grade": 1}]}
+        for each in questions
+    ]
+    text = "\n".join(json.dumps(each) for each in asked)
+    (folder / "docsearch/questions.jsonl").write_text(text)
+
+
+FETCH = runpy.run_path(str(BENCHMARKS / "fetch_sites.py"))
+
+
+@pytest.mark.parametrize("name", ["documentation", "links", "manuals"])
+def test_a_published_question_has_a_package_a_seed_and_other_wordings(name: str) -> None:
+    wordings = {each["id"]: each["phrasings"] for each in _lines("documentation_wordings")}
+
+    for question in _lines(name):
+        assert question["package"]
+        assert question["seed_url"]
+        assert len(wordings[question["id"]]) >= 2
+
+
+def test_listed_pages_hold_all_evidence_and_every_seed() -> None:
+    pages = FETCH["listed_pages"](QUESTIONS / "documentation.jsonl")
+
+    for question in _lines("documentation"):
+        needed = {question["seed_url"], *(gold["page"] for gold in question["gold"])}
+        assert needed <= set(pages[question["site"]])
+
+
+def test_fetched_site_has_the_listed_pages_and_no_others(tmp_path: Path) -> None:
+    source = tmp_path / "package/usr/share/doc/git-doc"
+    (source / "howto").mkdir(parents=True)
+    for page in ("git.html", "howto/rebase.html", "unlisted.html"):
+        (source / page).write_text(page)
+
+    FETCH["place"]("git", tmp_path / "package", tmp_path / "git", ["git.html", "howto/rebase.html"])
+
+    assert _files(tmp_path / "git") == ["git.html", "howto/rebase.html"]
+
+
+def test_fetched_site_without_a_list_has_every_page_once(tmp_path: Path) -> None:
+    source = tmp_path / "package/usr/share/doc/ffmpeg/manual"
+    source.mkdir(parents=True)
+    for page in ("ffmpeg.html", "ffmpeg-all.html"):
+        (source / page).write_text(page)
+
+    FETCH["place"]("ffmpeg/manual", tmp_path / "package", tmp_path / "out", [])
+
+    assert _files(tmp_path / "out") == ["ffmpeg.html"]
+
+
+def test_page_with_evidence_that_was_not_fetched_is_named(tmp_path: Path) -> None:
+    question = {"site": "git", "seed_url": "git.html", "gold": [{"page": "lost.html"}]}
+    (tmp_path / "git").mkdir()
+    (tmp_path / "git/git.html").write_text("Git")
+
+    assert FETCH["missing_pages"]([question], tmp_path) == ["git/lost.html"]
+
+
+def _lines(name: str) -> list[dict[str, object]]:
+    text = (QUESTIONS / f"{name}.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html"))
