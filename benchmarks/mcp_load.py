@@ -80,7 +80,7 @@ async def watch_memory(pid: int, readings: list[tuple[float, float]]) -> None:
         await asyncio.sleep(1)
 
 
-async def overhead(folder: str, calls: int = 60) -> None:
+async def overhead(folder: str, calls: int) -> None:
     """Median of the same search through the protocol and through Python, alternately."""
     taken: dict[str, list[float]] = {"python": [], "http": []}
     async with (
@@ -134,7 +134,7 @@ async def main(sessions: int, seconds: float, cancels: int = 0) -> int:
         )
         try:
             await until_ready()
-            await overhead(data)
+            await overhead(data, 10 if seconds < 10 else 60)
             pages = {base + name: nonce for name, nonce in nonces.items()}
             if cancels:
                 return await cancel_calls(server.pid, pages, cancels)

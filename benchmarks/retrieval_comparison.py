@@ -157,6 +157,8 @@ def scored(gold: Sequence[Sequence[str]], texts: Texts) -> dict[str, float]:
 def on_sites(options: argparse.Namespace) -> None:
     lines = options.questions.read_text("utf-8").splitlines()
     questions = [question for line in lines if (question := json.loads(line)).get("gold")]
+    if not questions:
+        raise SystemExit(f"{options.questions} has no question with evidence.")
     rows: Rows = {}
     gold: dict[str, list[list[str]]] = {}
     for site in dict.fromkeys(question["site"] for question in questions):
@@ -226,7 +228,9 @@ def main() -> None:
     given.embedding = CachedEmbedding(given.vectors) if given.vectors else None
     if given.stock and given.data_dir is None:
         options.error("--stock needs --data-dir.")
-    if given.questions and given.site_root:
+    if bool(given.questions) != bool(given.site_root) or not (given.questions or given.collections):
+        options.error("give --questions and --site-root, --collections, or all three.")
+    if given.questions:
         on_sites(given)
     if given.collections:
         on_collections(given)

@@ -199,6 +199,8 @@ def main() -> None:
         if len(sys.argv) > 2:
             asyncio.run(endure(base, names, int(sys.argv[2]), data))
         server.shutdown()
+    if unread := [name for name, (outcome, _) in drawn.items() if outcome != "complete"]:
+        raise SystemExit(f"not read whole with a browser: {', '.join(unread)}")
 
 
 if __name__ == "__main__":
