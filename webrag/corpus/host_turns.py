@@ -10,6 +10,7 @@ import psycopg
 from psycopg import AsyncConnection, sql
 
 from webrag.corpus.schema import HOSTS_SCHEMA, table
+from webrag.ingestion.characters import storable
 from webrag.ingestion.http.robots import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
 from webrag.postgres.database import Database
 
@@ -242,12 +243,10 @@ class HostTurns:
         )
 
     async def _store_robots(self, origin: str, answer: RobotsAnswer) -> None:
-        # What Postgres cannot hold is in no rule that matters.
-        body = answer.text.replace("\0", "").encode("utf-8", "replace").decode()
         await self._execute(
             "update {robots_files} set fetched_at = now(), body = %s, failure = %s,"
             " asking_until = null where origin = %s",
-            (body, answer.failure, origin),
+            (storable(answer.text), answer.failure, origin),
         )
 
     async def _forget_asking(self, origin: str) -> None:

@@ -1,12 +1,16 @@
 """Reads and writes nodes in the JSON form a stock PGVectorStore keeps them in. Does no I/O."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic_core import from_json
 
+from webrag.ingestion.characters import storable_values
+
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, RelatedNodeInfo, TextNode
+
+    NodeT = TypeVar("NodeT", bound=BaseNode)
 
 NODE_COLUMNS = """c.node_id, c.text, c.metadata_ ->> '_node_content',
 case when not c.metadata_ ? '_node_content' then c.metadata_ end"""
@@ -26,6 +30,18 @@ _SETTINGS = {
     "metadata_separator",
     "text_template",
 }
+
+
+def storable_node(node: "NodeT") -> "NodeT":
+    """Give a copy without NUL and half surrogate pairs, the node itself where it has none."""
+    # The embedding is nearly all of a node, and the object behind an index node is nobody's text.
+    told = node.model_dump(exclude={"embedding", "obj"})
+    kept = storable_values(told)
+    if kept == told:
+        return node
+    copy = type(node).from_dict(kept)
+    held = {name: getattr(node, name) for name in ("embedding", "obj") if hasattr(node, name)}
+    return copy.model_copy(update=held)
 
 
 def stored_metadata(node: "BaseNode") -> dict[str, Any]:

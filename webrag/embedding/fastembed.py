@@ -19,6 +19,7 @@ from llama_index.embeddings.fastembed import FastEmbedEmbedding
 from typing_extensions import override
 
 from webrag.embedding.known_models import download_notice, is_on_disk
+from webrag.ingestion.characters import storable
 
 _log = logging.getLogger(__name__)
 
@@ -55,11 +56,11 @@ class PrefixedFastEmbed(FastEmbedEmbedding):
 
     @override
     def _get_query_embedding(self, query: str) -> Embedding:
-        return super()._get_query_embedding(self.query_prefix + query)
+        return super()._get_query_embedding(self.query_prefix + storable(query))
 
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
-        prefixed = [self.text_prefix + text for text in texts]
+        prefixed = [self.text_prefix + storable(text) for text in texts]
         self._warn_of_cut(prefixed)
         return super()._get_text_embeddings(prefixed)
 

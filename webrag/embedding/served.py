@@ -22,6 +22,7 @@ from llama_index.postprocessor.webrag.service_calls import (
 from typing_extensions import override
 
 from webrag.errors import ProviderError
+from webrag.ingestion.characters import storable
 from webrag.ingestion.http.status import retry_after_s
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
@@ -206,7 +207,7 @@ class ServedEmbedding(OpenAIEmbedding):
 
         def ask() -> bytes:
             try:
-                return create(input=texts, **self._arguments()).content
+                return create(input=list(map(storable, texts)), **self._arguments()).content
             except openai.APIError as error:
                 raise self._failure(error) from safe_cause(error)
 
@@ -218,7 +219,7 @@ class ServedEmbedding(OpenAIEmbedding):
 
         async def ask() -> bytes:
             try:
-                return (await create(input=texts, **self._arguments())).content
+                return (await create(input=list(map(storable, texts)), **self._arguments())).content
             except openai.APIError as error:
                 raise self._failure(error) from safe_cause(error)
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from typing import Any
 
 DEFAULT_IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -20,6 +21,7 @@ _PRIVATE_USE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
 _NUMERIC_REFERENCE = re.compile(
     r"&#(?:x0*+([0-9a-f]{1,8})(?![0-9a-f])|0*+([0-9]{1,8})(?![0-9]));?", re.IGNORECASE
 )
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 _WHITE_SPACE = re.compile(r"\s+")
 
 
@@ -35,8 +37,19 @@ def normalize_characters(text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Remove NUL and half surrogate pairs, which JSON may carry and no table takes."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+    """Replace NUL and half surrogate pairs by U+FFFD: JSON may carry them, no table takes them."""
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def storable_values(value: Any) -> Any:
+    """Replace them in every text that a value of JSON holds, keys of dictionaries included."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable_values(key): storable_values(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(storable_values, value))
+    return value
 
 
 def strip_private_use(html: str) -> str:

@@ -10,7 +10,7 @@ from llama_index.core.schema import Document, MetadataMode
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import content_hash, page_address
-from webrag.ingestion.characters import storable
+from webrag.ingestion.characters import storable, storable_values
 from webrag.ingestion.html.markdown import PageFacts, fact_of, html_from_markdown, page_html
 from webrag.ingestion.models import Anchor, FetchedPage, NormalizedDocument, OutgoingLink
 
@@ -80,6 +80,8 @@ def pages_of_documents(documents: Sequence[Document]) -> list[GivenPage]:
     for document in documents:
         if not isinstance(document, Document):
             raise InputError(f"{type(document).__name__} is no LlamaIndex Document.")
+        kept = {"id_": storable(document.doc_id), "metadata": storable_values(document.metadata)}
+        document = document.model_copy(update=kept)
         by_address.setdefault(_address(document), []).append(document)
     return [_page(url, several) for url, several in by_address.items()]
 

@@ -31,6 +31,7 @@ from webrag.corpus.bulk_load import (
 from webrag.corpus.posting_blocks import gather_postings
 from webrag.corpus.schema import ensure_schema, update_schema
 from webrag.errors import ConfigurationError, InputError, StorageError
+from webrag.ingestion.characters import storable
 from webrag.llamaindex.store_rows import (
     add_nodes,
     clear,
@@ -401,6 +402,9 @@ class CorpusVectorStore(PGVectorStore):
         Nodes with children become parents and need no embedding. The pages they belong to are
         made from `source_url`, or the id of their document, when they are not stored.
 
+        NUL and half surrogate pairs, which Postgres does not take, become U+FFFD in texts,
+        metadata and ids; ids and filters that have them find what was stored.
+
         Raises:
             InputError: A searched node has no embedding, or one of another size.
         """
@@ -412,7 +416,7 @@ class CorpusVectorStore(PGVectorStore):
         finally:
             if is_deferred:
                 self._collection.run(lambda: build_index(self.schema_name))
-        return [node.node_id for node in nodes]
+        return [storable(node.node_id) for node in nodes]
 
     @override
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
@@ -422,7 +426,7 @@ class CorpusVectorStore(PGVectorStore):
         await self._collection.prepare()
         async with index_deferred(self.client, len(nodes)):
             await self._collection.arun(lambda: add_nodes(self.schema_name, pages))
-        return [node.node_id for node in nodes]
+        return [storable(node.node_id) for node in nodes]
 
     @override
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:

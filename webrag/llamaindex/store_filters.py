@@ -18,10 +18,10 @@ from webrag.argument_checks import shown_value
 from webrag.corpus.nodes import STORE_KEYS
 from webrag.corpus.schema import table
 from webrag.errors import InputError
+from webrag.ingestion.characters import storable, storable_values
 from webrag.postgres.steps import Execute, Steps
 from webrag.retrieval.conditions import (
     ALWAYS,
-    NEVER,
     Condition,
     Scope,
     all_of,
@@ -108,7 +108,7 @@ def _metadata_keys(filters: MetadataFilters) -> set[str]:
             keys |= _metadata_keys(each)
         elif each.operator != FilterOperator.IS_EMPTY and each.key not in (*_COLUMNS, *_OF_PAGES):
             keys.add(each.key)
-    return {key for key in keys if _fits(key)}
+    return {key for key in keys if storable(key) == key}
 
 
 def ids_condition(node_ids: Sequence[str]) -> Condition:
@@ -166,39 +166,20 @@ def _translated(filters: MetadataFilters) -> Condition:
 
 
 def _is_among(column: str, values: Sequence[str]) -> Condition:
-    return is_among(column, [each for each in values if _fits(each)])
+    return is_among(column, storable_values(values))
 
 
-def _fits(value: Any) -> bool:
-    """Whether Postgres can hold it: no stored text has a NUL or half a surrogate pair."""
-    if not isinstance(value, str):
-        return True
-    try:
-        return b"\x00" not in value.encode()
-    except UnicodeEncodeError:
-        return False
-
-
-def _single(each: MetadataFilter) -> Condition:
-    operator = each.operator
+def _single(given: MetadataFilter) -> Condition:
+    # As the nodes were stored.
+    kept = {"key": storable(given.key), "value": storable_values(given.value)}
+    each, operator = given.model_copy(update=kept), given.operator
     if operator == FilterOperator.IS_EMPTY:
-        return _is_empty(each) if _fits(each.key) else ALWAYS
+        return _is_empty(each)
     if each.value is None:
         raise InputError(f"The filter on {each.key!r} with {operator.value!r} needs a value.")
-    condition = _positive(each)
+    condition = _BUILDERS[operator](each)
     is_negative = operator in (FilterOperator.NE, FilterOperator.NIN)
     return negated(condition) if is_negative else condition
-
-
-def _positive(each: MetadataFilter) -> Condition:
-    values = each.value if isinstance(each.value, list) else [each.value]
-    fitting = [value for value in values if _fits(value)]
-    is_any = each.operator in (FilterOperator.IN, FilterOperator.NIN, FilterOperator.ANY)
-    if not _fits(each.key) or (len(fitting) < len(values) and not is_any):
-        return NEVER
-    if isinstance(each.value, list):
-        each = each.model_copy(update={"value": fitting})
-    return _BUILDERS[each.operator](each)
 
 
 def _equal(each: MetadataFilter) -> Condition:

@@ -15,7 +15,7 @@ from llama_index.node_parser.webrag import LINE
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
+from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns, storable_node
 from webrag.corpus.rows import (
     ChildRow,
     ParentRow,
@@ -37,6 +37,7 @@ from webrag.corpus.writer import (
 )
 from webrag.errors import InputError
 from webrag.ingestion.addresses import content_hash, file_url, is_file, page_address, site_of
+from webrag.ingestion.characters import storable
 from webrag.ingestion.versions import Edition, edition_of, plain_version
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, pack_postings
@@ -114,6 +115,7 @@ def pages_of_nodes(nodes: Sequence[BaseNode]) -> list[AddedPage]:
     Of nodes that have children only the lowest become parents. This does nearly all the work of
     storing nodes, and takes about a millisecond for each.
     """
+    nodes = list(map(storable_node, nodes))
     leaves = [node for node in nodes if NodeRelationship.CHILD not in node.relationships]
     inner = [node for node in nodes if NodeRelationship.CHILD in node.relationships]
     inner_ids = {node.node_id for node in inner}
@@ -475,6 +477,7 @@ def delete_matching(
 
 def delete_document(collection: str, ref_doc_id: str) -> Steps[None]:
     """Delete what was made from a document, and its page when nothing else belongs to it."""
+    ref_doc_id = storable(ref_doc_id)
     rows = yield Execute(
         sql.SQL("select node_id from {} where metadata_->>'ref_doc_id' = %s").format(
             table(collection, "data_children")

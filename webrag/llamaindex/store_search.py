@@ -14,6 +14,7 @@ from llama_index.core.vector_stores.types import (
 from numpy.typing import NDArray
 
 from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
+from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (
     ChildScores,
@@ -219,7 +220,7 @@ def _lexical(
 
     Metadata are of chunks: how rare a word is, is counted over the whole collection.
     """
-    terms = query_terms(query.query_str or "")
+    terms = query_terms(storable(query.query_str or ""))
     totals, postings = yield from read_postings(queries, terms)
     scores = score_words(terms, postings, totals).children
     return scores, (yield from best_by_words(queries, scores, limit))

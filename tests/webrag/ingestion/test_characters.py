@@ -12,6 +12,7 @@ from webrag.ingestion.characters import (
     DEFAULT_IGNORABLE,
     normalize_characters,
     storable,
+    storable_values,
     strip_private_use,
 )
 from webrag.ingestion.models import NormalizedDocument
@@ -36,8 +37,17 @@ def test_private_use_characters_are_removed_in_every_spelling() -> None:
     assert strip_private_use("a\ue000b&#xE000;c&#57344;d&#xF0000;e&#65;") == "abcde&#65;"
 
 
-def test_what_no_table_takes_is_removed() -> None:
-    assert storable("a\x00b\ud83dc😀") == "ab?c😀"
+def test_what_no_table_takes_is_replaced() -> None:
+    assert storable("a\x00b\ud83dc😀") == "a\ufffdb\ufffdc😀"
+
+
+def test_what_no_table_takes_is_replaced_in_everything_that_a_value_holds() -> None:
+    given = {"k\0": [1, None, ("x\udfff", {"\ud800": True})], "n": 2.5}
+
+    assert storable_values(given) == {
+        "k\ufffd": [1, None, ("x\ufffd", {"\ufffd": True})],
+        "n": 2.5,
+    }
 
 
 def test_set_of_what_is_drawn_as_nothing_is_that_of_unicode() -> None:

@@ -4,6 +4,8 @@ import codecs
 import re
 from typing import Final, Literal, TypeAlias
 
+from webrag.ingestion.characters import storable
+
 _LABELS: Final = {
     "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
     "cp866": "866 cp866 csibm866 ibm866",
@@ -109,7 +111,6 @@ _META_SEARCHED_BYTES = 1_024
 
 _DETECTION_SAMPLE_BYTES = 65_536
 
-_NUL_OR_SURROGATE = re.compile(r"[\x00\ud800-\udfff]")
 
 
 def decode(body: bytes, *, header_charset: str | None = None) -> str:
@@ -123,14 +124,9 @@ def decode(body: bytes, *, header_charset: str | None = None) -> str:
     """
     for bom, codec in _BOMS:
         if body.startswith(bom):
-            return readable(body[len(bom) :].decode(codec, errors="replace"))
+            return storable(body[len(bom) :].decode(codec, errors="replace"))
     codec_name = python_codec(header_charset) or _declared(body) or _detected(body)
-    return readable(body.decode(codec_name, errors="replace"))
-
-
-def readable(text: str) -> str:
-    """Replace NUL and lone surrogates, which neither parsers nor Postgres take, by U+FFFD."""
-    return _NUL_OR_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return storable(body.decode(codec_name, errors="replace"))
 
 
 def charset_of_header(content_type: str) -> str | None:
