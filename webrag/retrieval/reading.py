@@ -4,7 +4,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 from uuid import UUID
 
@@ -267,7 +266,12 @@ def _named(headings: Sequence[Heading], wanted: str, url: str) -> Heading:
 
 
 def _guess(headings: Sequence[Heading], texts: Sequence[str], words: str) -> str:
-    near = get_close_matches(words, texts, n=3, cutoff=0.5)
+    # Imported here: few are read by a heading that is not there.
+    from rapidfuzz import fuzz, process
+
+    asked = words[:_HEADING_CHARS]
+    found = process.extract(asked, texts, scorer=fuzz.ratio, limit=3, score_cutoff=60)
+    near = [text for text, _, _ in found]
     shown = [headings[texts.index(text)].text for text in near] or [e.text for e in headings[:5]]
     if not shown:
         return " It has none at all: give an offset."

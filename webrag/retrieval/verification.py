@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from difflib import Match, SequenceMatcher
 from itertools import accumulate
 from typing import Literal
 
@@ -31,6 +30,7 @@ from webrag.retrieval.citation_checks import (
     check_citation,
     quoted_place,
 )
+from webrag.retrieval.word_matches import matching_runs
 
 MatchState = Literal["exact", "moved", "reformatted", "changed", "absent"]
 
@@ -186,47 +186,12 @@ def _most_similar(text: str, quote: str) -> tuple[tuple[int, int], float] | None
     best = _fullest_window(held, words)
     # Additions make the passage longer than the quotation.
     low, high = max(0, best - len(words) // 2), min(len(held), best + 2 * len(words))
-    matched = _matched(words, held[low:high].tolist())
+    matched = matching_runs(words, held[low:high].tolist(), most_pairs=_MOST_PAIRS)
     if not matched:
         return None
-    (begin, _), (last, size) = matched[0], matched[-1]
-    first, end = low + begin, low + last + size
-    shared = sum(size for _, size in matched)
+    first, end = low + matched[0].b, low + matched[-1].b + matched[-1].size
+    shared = sum(run.size for run in matched)
     return (starts[first], ends[end - 1]), 2 * shared / (len(words) + end - first)
-
-
-def _matched(words: Sequence[int], held: Sequence[int]) -> list[tuple[int, int]]:
-    """Start and length of the runs of words of a passage that stand in the quotation, in order."""
-    try:
-        blocks = _Matcher(words, held).get_matching_blocks()
-        return [(block.b, block.size) for block in blocks if block.size]
-    except _TooRepetitiveError:
-        from rapidfuzz.distance import LCSseq
-
-        common = LCSseq.editops(words, held).as_matching_blocks()
-        return [(block.b, block.size) for block in common if block.size]
-
-
-class _TooRepetitiveError(Exception):
-    """Comparing runs of equal words would take too long."""
-
-
-class _Matcher(SequenceMatcher[int]):
-    """Finds the longest runs first, as a reader does; gives up where words repeat without end."""
-
-    def __init__(self, words: Sequence[int], held: Sequence[int]) -> None:
-        super().__init__(None, words, held, autojunk=False)
-        times = Counter(held)
-        self._pairs = list(accumulate((1 + times[word] for word in words), initial=0))
-        self._left = _MOST_PAIRS
-
-    def find_longest_match(
-        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
-    ) -> Match:
-        self._left -= self._pairs[-1 if ahi is None else ahi] - self._pairs[alo]
-        if self._left < 0:
-            raise _TooRepetitiveError
-        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def _fullest_window(held: Sequence[int], words: Sequence[int]) -> int:

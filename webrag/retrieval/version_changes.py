@@ -2,20 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from webrag.retrieval.citations import passage_link, plain_text
 from webrag.retrieval.verification import QuoteMatch, find_quote
+from webrag.retrieval.word_matches import WordChange, word_changes
 
 ChangeKind = Literal["added", "removed", "reworded"]
-WordChange = tuple[Literal["same", "removed", "added"], str]
 
 _SAME: Final = frozenset({"exact", "moved", "reformatted"})
 _LEAST_WORDS: Final = 4
-_MAX_WORDS: Final = 2_000
 _BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
 _ORDER: Final = {"reworded": 0, "added": 1, "removed": 2}
 
@@ -173,22 +171,6 @@ def _identity(change: VersionChange) -> tuple[object, ...]:
         return change.kind, " ".join(change.old.text.split()), " ".join(change.new.text.split())
     passage = change.old or change.new
     return change.kind, "" if passage is None else " ".join(passage.text.split())
-
-
-def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
-    """What two texts have in common and what only one of them has, word by word, in order."""
-    first, second = old.split()[:_MAX_WORDS], new.split()[:_MAX_WORDS]
-    parts: list[WordChange] = []
-    matcher = SequenceMatcher(None, first, second, autojunk=False)
-    for kind, begin, end, other_begin, other_end in matcher.get_opcodes():
-        if kind == "equal":
-            parts.append(("same", " ".join(first[begin:end])))
-            continue
-        if end > begin:
-            parts.append(("removed", " ".join(first[begin:end])))
-        if other_end > other_begin:
-            parts.append(("added", " ".join(second[other_begin:other_end])))
-    return tuple(parts)
 
 
 def _word_count(text: str) -> int:

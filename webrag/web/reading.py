@@ -1,9 +1,7 @@
 """Stored pages with an answer's citations marked in them, and compared with the live page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,6 +9,7 @@ from starlette.routing import Route
 
 from webrag.concurrency import in_background
 from webrag.presentation.html.stored_page import Mark, page_html
+from webrag.retrieval.word_matches import WordChange, word_changes
 from webrag.web.site import NotKeptError, Site
 
 if TYPE_CHECKING:
@@ -37,30 +36,13 @@ _LIVE = {
 }
 
 
-@dataclass(frozen=True)
-class ChangedWords:
-    """Words that stayed, went or came."""
-
-    kind: Literal["same", "removed", "added"]
-    text: str
-
-
-def changed_words(before: str, after: str) -> list[ChangedWords]:
-    """What became of a quotation, word by word; blanks do not count."""
+def changed_words(before: str, after: str) -> tuple[WordChange, ...]:
+    """Tell what became of a quotation, word by word; blanks do not count."""
     old, new = before.split(), after.split()
     # What is found on the live page may end before the mark that ends its sentence.
     if old and new and old[-1].rstrip(_ENDINGS) == new[-1]:
         new[-1] = old[-1]
-    found: list[ChangedWords] = []
-    for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            found.append(ChangedWords("same", " ".join(old[i:j])))
-            continue
-        if i < j:
-            found.append(ChangedWords("removed", " ".join(old[i:j])))
-        if k < m:
-            found.append(ChangedWords("added", " ".join(new[k:m])))
-    return found
+    return word_changes(" ".join(old), " ".join(new))
 
 
 def marks_of(

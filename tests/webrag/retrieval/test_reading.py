@@ -1,3 +1,4 @@
+import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -200,3 +201,14 @@ def test_cutting_reads_no_more_of_a_long_page_than_it_needs(unit: str) -> None:
     cut_to_tokens(unit * 1_000_000, 0, 500, count)
 
     assert sum(counted) < 100_000
+
+
+def test_heading_that_is_not_there_is_refused_soon_among_thousands_that_repeat_themselves() -> None:
+    headings = "\n\n".join(f"# {'ab ' * 60}{number}" for number in range(5_000))
+    page = PageText(uuid.uuid4(), "https://a.test/", "A", headings, datetime.now(UTC), None)
+    started = time.process_time()
+
+    with pytest.raises(InputError, match="Near to it"):
+        excerpt_at(page, ReadingPlace(heading="ba " * 60), max_tokens=100, count_tokens=len)
+
+    assert time.process_time() - started < 5

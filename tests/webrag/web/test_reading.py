@@ -33,7 +33,7 @@ def citation(number: int, text: str, start: int, document_id: UUID = PAGE_ID) ->
 def test_words_that_stayed_went_and_came_are_told_apart() -> None:
     found = changed_words("It costs ten euros  a day", "It costs twelve euros a day now")
 
-    assert [(each.kind, each.text) for each in found] == [
+    assert list(found) == [
         ("same", "It costs"),
         ("removed", "ten"),
         ("added", "twelve"),
@@ -43,7 +43,7 @@ def test_words_that_stayed_went_and_came_are_told_apart() -> None:
 
 
 def test_mark_that_ends_the_sentence_is_no_change() -> None:
-    assert {each.kind for each in changed_words("It costs ten.", "It costs ten")} == {"same"}
+    assert {kind for kind, _ in changed_words("It costs ten.", "It costs ten")} == {"same"}
 
 
 def test_citations_are_marked_in_page_order_and_those_of_other_pages_are_not() -> None:

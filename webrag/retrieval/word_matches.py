@@ -1,0 +1,77 @@
+"""Which words two texts have in common, in order; long and repetitive ones stop nobody."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from difflib import Match, SequenceMatcher
+from itertools import accumulate
+from typing import Final, Literal, TypeAlias, TypeVar
+
+T = TypeVar("T", bound=Hashable)
+
+WordChange: TypeAlias = tuple[Literal["same", "removed", "added"], str]
+
+# Of each text; rapidfuzz would keep a bit for every pair of more.
+_MOST_COMPARED: Final = 2_000
+# Pairs of equal words that are compared before another way is taken, some .05 s.
+_MOST_PAIRS: Final = 500_000
+
+
+def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
+    """What two texts have in common and what only one of them has, word by word, in order.
+
+    Of each text the first 2,000 words are compared; the others are all removed and added.
+    """
+    first, second = old.split(), new.split()
+    runs = matching_runs(first[:_MOST_COMPARED], second[:_MOST_COMPARED], most_pairs=_MOST_PAIRS)
+    parts: list[WordChange] = []
+    done = other_done = 0
+    for run in [*runs, Match(len(first), len(second), 0)]:
+        pieces: tuple[WordChange, ...] = (
+            ("removed", " ".join(first[done : run.a])),
+            ("added", " ".join(second[other_done : run.b])),
+            ("same", " ".join(first[run.a : run.a + run.size])),
+        )
+        parts += (piece for piece in pieces if piece[1])
+        done, other_done = run.a + run.size, run.b + run.size
+    return tuple(parts)
+
+
+def matching_runs(first: Sequence[T], second: Sequence[T], *, most_pairs: int) -> list[Match]:
+    """Runs of words that both sequences have, in order, none of them empty.
+
+    Args:
+        first: Words, or numbers that stand for them.
+        second: The same of the other text.
+        most_pairs: Pairs of equal words that are compared to find the longest runs first, as a
+            reader does; beyond, what they share is found without regard to how long its runs are.
+    """
+    try:
+        blocks = _Matcher(first, second, most_pairs).get_matching_blocks()
+    except _TooRepetitiveError:
+        from rapidfuzz.distance import LCSseq
+
+        common = LCSseq.editops(first, second).as_matching_blocks()
+        blocks = [Match(block.a, block.b, block.size) for block in common]
+    return [block for block in blocks if block.size]
+
+
+class _TooRepetitiveError(Exception):
+    """Comparing runs of equal words would take too long."""
+
+
+class _Matcher(SequenceMatcher[T]):
+    """Finds the longest runs first; gives up where words repeat without end."""
+
+    def __init__(self, first: Sequence[T], second: Sequence[T], most_pairs: int) -> None:
+        super().__init__(None, first, second, autojunk=False)
+        times = Counter(second)
+        self._pairs = list(accumulate((1 + times[word] for word in first), initial=0))
+        self._left = most_pairs
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        self._left -= self._pairs[-1 if ahi is None else ahi] - self._pairs[alo]
+        if self._left < 0:
+            raise _TooRepetitiveError
+        return super().find_longest_match(alo, ahi, blo, bhi)
