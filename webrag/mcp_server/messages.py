@@ -1,6 +1,7 @@
 """Tells JSON-RPC messages from what only looks like them, and words the refusal. No transport."""
 
 import json
+import re
 from typing import Any
 
 from mcp.types import (
@@ -13,6 +14,9 @@ from mcp.types import (
 from pydantic import ValidationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# No answer can repeat it: UTF-8 has none.
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def refusal(text: bytes) -> JSONRPCError | None:
@@ -76,7 +80,7 @@ def _is_identity(value: object) -> bool:
 
 
 def _error(code: int, text: str, identity: object = None) -> JSONRPCError:
-    known = identity if isinstance(identity, str) or _is_integer(identity) else None
+    known = identity if _is_identity(identity) and not _HALF_PAIR.search(str(identity)) else None
     error = ErrorData(code=code, message=text)
     return JSONRPCError.model_validate({"jsonrpc": "2.0", "id": known, "error": error})
 

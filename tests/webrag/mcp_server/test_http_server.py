@@ -30,6 +30,8 @@ from webrag.mcp_server.http_server import (
 )
 from webrag.settings import load_settings
 
+from .odd_messages import ODD_MESSAGES, as_bytes
+
 Load = Callable[[], Any]
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 QUESTION = {"query": "What is it?"}
@@ -202,6 +204,30 @@ async def test_message_that_is_no_request_gets_one_line(
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (400, -32600)
     assert "\n" not in error["message"]
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+async def test_every_odd_message_is_answered_and_fails_nothing(
+    load: Load, caplog: pytest.LogCaptureFixture, stateless: bool
+) -> None:
+    headers = ACCEPT | {"Content-Type": "application/json"}
+    async with (
+        served(load, mcp_stateless=stateless) as base,
+        httpx2.AsyncClient(base_url=base, timeout=30) as http,
+    ):
+        opened = await http.post(PATH, json=INITIALIZE, headers=headers)
+        session = opened.headers.get("mcp-session-id")
+        headers |= {"Mcp-Session-Id": session} if session else {}
+        answers = {
+            name: await http.post(PATH, content=as_bytes(message), headers=headers)
+            for name, message in ODD_MESSAGES.items()
+        }
+        listed = await http.post(PATH, json=LISTING, headers=headers)
+
+    assert [name for name, each in answers.items() if each.status_code not in (200, 400)] == []
+    assert [name for name, each in answers.items() if '"jsonrpc":"2.0"' not in each.text] == []
+    assert '"tools":' in listed.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_each_of_many_clients_gets_its_own_answer(load: Load, memory: Any) -> None:

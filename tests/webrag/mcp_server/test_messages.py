@@ -36,6 +36,8 @@ NO_REQUESTS = [
     ('{"jsonrpc": "2.0", "id": 1, "error": "x"}', 1),
     ('{"jsonrpc": "2.0", "id": 1, "error": {}}', 1),
     ('{"jsonrpc": "2.0", "id": 3, "method": "\\ud800"}', 3),
+    ('{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', None),
+    ('{"jsonrpc": "2.0", "id": "a\\udfff", "result": {}}', None),
 ]
 MESSAGES = [
     '{"jsonrpc": "2.0", "id": 1, "method": "ping"}',

@@ -19,6 +19,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, ResourceLink, TextContent, TextResourceContents
 
+from .odd_messages import ODD_MESSAGES, as_bytes
+
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -282,6 +284,26 @@ async def test_line_that_is_no_request_is_answered_and_the_next_one_served(
     assert refused["error"]["code"] == code
     assert len(refused["error"]["message"].splitlines()) == 1
     assert initialized["id"] == 1
+    assert b"Traceback" not in log
+
+
+async def test_every_odd_line_is_answered_and_ends_nothing(
+    parameters: StdioServerParameters,
+) -> None:
+    process = await started(parameters)
+    await exchanged(process, INITIALIZE, INITIALIZED)
+
+    answers = {}
+    for name, message in ODD_MESSAGES.items():
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(as_bytes(message) + b"\n")
+        answers[name] = json.loads(await asyncio.wait_for(process.stdout.readline(), 60))
+    served = await exchanged(process, {"jsonrpc": "2.0", "id": 99, "method": "ping"})
+    _, log = await asyncio.wait_for(process.communicate(b""), 60)
+
+    assert [name for name, each in answers.items() if not {"result", "error"} & set(each)] == []
+    assert served == {"jsonrpc": "2.0", "id": 99, "result": {}}
     assert b"Traceback" not in log
 
 
