@@ -112,7 +112,6 @@ _META_SEARCHED_BYTES = 1_024
 _DETECTION_SAMPLE_BYTES = 65_536
 
 
-
 def decode(body: bytes, *, header_charset: str | None = None) -> str:
     """Return the page's text: byte order mark, then header, then meta tag, then detection.
 
