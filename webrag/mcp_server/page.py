@@ -21,7 +21,7 @@ from webrag.web.rendering import Templates
 from webrag.web.routes import page_routes
 from webrag.web.runs import Runs
 from webrag.web.sign_in import SignIn
-from webrag.web.site import COLLECTION_COOKIE, Site
+from webrag.web.site import COLLECTION_COOKIE, Site, is_part_of_another_site
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,6 +63,8 @@ def add_page(
 
     @asynccontextmanager
     async def enter(request: Request, tool: str) -> "AsyncIterator[WebRAG]":
+        if is_part_of_another_site(request):
+            raise AccessDeniedError("A page of another site cannot show this as a part of itself.")
         caller = caller_of(request)
         async with entry.admitted(caller, tool, collection=switched(request)) as runtime:
             yield await runtime.memory()
@@ -72,7 +74,8 @@ def add_page(
 
     def owner_of(request: Request) -> str:
         caller = caller_of(request)
-        return caller.name if caller is not None else switched(request) or ""
+        # No name of a collection has a blank.
+        return f"{collection_of(request)} {'' if caller is None else caller.name}"
 
     site = Site(
         enter=enter,

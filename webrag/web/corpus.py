@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.background import BackgroundTask
 from starlette.datastructures import UploadFile
@@ -21,7 +21,7 @@ from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.presentation.reports import OUTCOMES, counted, ending
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
-from webrag.web.site import COLLECTION_COOKIE, Site
+from webrag.web.site import COLLECTION_COOKIE, Site, may_run
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.importing import ImportReport
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _PAGES_SHOWN = 50
 _JOBS_SHOWN = 8
 _MOST_FAILURES = 50
+
+MOST_IMPORTED_BYTES: Final = 1_073_741_824
+"""Longest export that the page takes; the command takes longer ones."""
 
 _JOBS = ("pages", "site", "import")
 
@@ -122,7 +125,11 @@ class CorpusHandlers:
         return response
 
     async def export(self, request: Request) -> Response:
-        """Every page as one file."""
+        """Give every page as one file."""
+        if not may_run(request):
+            raise AccessDeniedError(
+                "Another site asked for the export; open the page of the corpus and export there."
+            )
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="webrag-export-"))
         path = folder / "webrag-corpus.jsonl.gz"
         try:
@@ -138,7 +145,7 @@ class CorpusHandlers:
         """Store the pages of an exported file."""
         # Before the file is received, which may take long.
         self._site.check(request, "ingest")
-        form = await self._site.checked_form(request, max_files=1)
+        form = await self._site.checked_form(request, max_file_bytes=MOST_IMPORTED_BYTES)
         upload = form.get("file")
         if not isinstance(upload, UploadFile) or not upload.filename:
             raise InputError("No file was chosen: choose one that an export has made.")

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message, Receive
 
 from webrag.errors import AccessDeniedError, DatabaseUnavailableError, InputError, WebRAGError
 from webrag.settings.fields import is_loopback
@@ -27,13 +28,25 @@ Raises AccessDeniedError when its caller may not do that, or not now.
 COLLECTION_COOKIE: Final = "webrag-collection"
 
 
+FORM_BYTES: Final = 1_048_576
+"""Longest form without a file."""
+
+# The token stands before the file, and a browser sends the fields in their order.
+_TOKEN_WITHIN_BYTES: Final = 65_536
+
+
 class NotKeptError(InputError):
     """What was asked for is not there, or not any more."""
+
+
+class TooLargeError(InputError):
+    """A form is longer than what is taken here."""
 
 
 # The first that fits counts.
 _STATUS = {
     NotKeptError: 404,
+    TooLargeError: 413,
     InputError: 400,
     AccessDeniedError: 403,
     DatabaseUnavailableError: 503,
@@ -79,22 +92,52 @@ class Site:
             )
         return run
 
-    async def checked_form(self, request: Request, *, max_files: int = 0) -> FormData:
-        """The form of a change.
+    async def checked_form(self, request: Request, *, max_file_bytes: int = 0) -> FormData:
+        """Receive the form of a change; of one that is refused no more than 64 KiB are kept.
+
+        Args:
+            request: Its token comes before its file.
+            max_file_bytes: Longest file in it; 0 takes none.
 
         Raises:
             AccessDeniedError: It did not come from a page of this server.
+            TooLargeError: It is longer than that.
         """
-        form = await request.form(max_files=max_files, max_fields=200)
+        if not came_from_here(request):
+            raise _foreign_form()
+        has_file = request.headers.get("content-type", "").startswith("multipart/")
+        most = FORM_BYTES + (max_file_bytes if has_file else 0)
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > most:
+            raise _too_large(most)
+        limited = Request(request.scope, self._limited(request, most))
+        form = await limited.form(max_files=int(max_file_bytes > 0), max_fields=200)
         token = form.get("csrf")
-        given = token if isinstance(token, str) else ""
-        if not came_from_here(request) or not self.templates.is_own(given, self.owner_of(request)):
+        if not isinstance(token, str) or not self.templates.is_own(token, self.owner_of(request)):
             await form.close()
-            raise AccessDeniedError(
-                "The form did not come from this page, or the server was started again since; "
-                "load the page and send it again."
-            )
+            raise _foreign_form()
         return form
+
+    def _limited(self, request: Request, most: int) -> Receive:
+        """Give the body of a request until it is too long, or its beginning holds no token."""
+        token = self.templates.csrf_token(self.owner_of(request)).encode()
+        beginning, size, has_token = bytearray(), 0, False
+
+        async def receive() -> Message:
+            nonlocal size, has_token
+            message = await request.receive()
+            piece: bytes = message.get("body", b"")
+            size += len(piece)
+            if size > most:
+                raise _too_large(most)
+            if not has_token:
+                beginning.extend(piece)
+                has_token = token in beginning
+                if not has_token and len(beginning) > _TOKEN_WITHIN_BYTES:
+                    raise _foreign_form()
+            return message
+
+        return receive
 
     def error(self, request: Request, error: WebRAGError) -> Response:
         """A page that says what was wrong."""
@@ -114,12 +157,41 @@ def status_of(error: WebRAGError) -> int:
     return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 502)
 
 
+def _foreign_form() -> AccessDeniedError:
+    return AccessDeniedError(
+        "The form did not come from this page, or the server was started again since; load the "
+        "page and send it again."
+    )
+
+
+def _too_large(most: int) -> TooLargeError:
+    return TooLargeError(
+        f"What was sent is longer than the {most:,} bytes that are taken here.",
+        hint="`webrag import FILE` takes exports of any size.",
+    )
+
+
 def came_from_here(request: Request) -> bool:
     """Whether a browser says that a page of this very server sent the request.
 
     The names that the server answers to include every port of this machine; this does not.
     """
-    return request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+    headers = request.headers
+    # Old browsers send an origin only, as all do to another machine over plain http.
+    if "sec-fetch-site" not in headers and "origin" in headers:
+        return urlsplit(headers["origin"]).netloc == headers.get("host")
+    return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+
+
+def is_part_of_another_site(request: Request) -> bool:
+    """Whether a browser wants it for a page of another site, as its image, script or frame."""
+    headers = request.headers
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != (
+        "navigate",
+        "document",
+    )
 
 
 def may_run(request: Request) -> bool:
@@ -128,6 +200,10 @@ def may_run(request: Request) -> bool:
     Browsers do not tell another machine over plain http where a link stood, but for its `Referer`,
     which this server's pages send to itself only.
     """
+    # No browser adds a bearer token by itself; that of somebody who signed in goes with a cookie.
+    is_program = request.headers.get("authorization", "").lower().startswith("bearer ")
+    if is_program and "cookie" not in request.headers:
+        return True
     if "sec-fetch-site" in request.headers or is_loopback(request.url.hostname or ""):
         return came_from_here(request)
     return urlsplit(request.headers.get("referer", "")).netloc == request.headers.get("host")

@@ -119,6 +119,28 @@ async def test_file_of_somebody_who_may_store_nothing_is_not_even_received(
     assert sent < 50
 
 
+@pytest.mark.parametrize("token", ["", "false"])
+async def test_file_without_the_token_is_not_received_to_its_end(load: Load, token: str) -> None:
+    sent = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for name, value in (("csrf", token), ("file", "")):
+            named = '; filename="a.jsonl"' if name == "file" else ""
+            disposition = f'form-data; name="{name}"{named}'
+            yield f"--x\r\nContent-Disposition: {disposition}\r\n\r\n{value}\r\n".encode()
+        for _ in range(50):
+            sent += 1
+            yield b"x" * 10_000
+
+    async with page_of(load) as http:
+        headers = {"content-type": "multipart/form-data; boundary=x"}
+        answer = await http.post("/corpus/import", content=pieces(), headers=headers)
+
+    assert answer.status_code == 403
+    assert sent < 10
+
+
 async def test_import_that_is_refused_leaves_no_file_behind(load: Load) -> None:
     before = import_folders()
     async with page_of(load, mcp_calls_per_minute=1) as http:

@@ -1,0 +1,191 @@
+"""Forms and the export over real connections: who is refused, and how much of it is kept first."""
+
+import asyncio
+import re
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from webrag.web.corpus import MOST_IMPORTED_BYTES
+from webrag.web.site import FORM_BYTES
+
+Load = Callable[[], Any]
+PIECE = b"x" * 65_536
+URLENCODED = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data; boundary=limit"
+MEBIBYTE = 1_048_576
+
+
+async def csrf_of(base: str) -> str:
+    async with httpx2.AsyncClient(base_url=base) as http:
+        found = re.search('name="csrf" content="([^"]+)"', (await http.get("/runs/none")).text)
+    assert found
+    return found[1]
+
+
+def part(name: str, value: str = "", *, file: str = "") -> bytes:
+    named = f'; filename="{file}"' if file else ""
+    return (
+        f'--limit\r\nContent-Disposition: form-data; name="{name}"{named}\r\n\r\n{value}'.encode()
+        + (b"" if file else b"\r\n")
+    )
+
+
+async def sent(
+    base: str,
+    path: str,
+    beginning: bytes,
+    kind: str,
+    *,
+    pieces: int = 0,
+    end: bytes | None = None,
+    **headers: str,
+) -> str:
+    """What the server says to a form that never ends, unless its end is given."""
+    address = urlsplit(base)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    named = {"Host": address.netloc, "Content-Type": kind, **headers}
+    if "Content-Length" not in named:
+        named["Transfer-Encoding"] = "chunked"
+    lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+    writer.write(f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode())
+    if "Content-Length" not in named:
+        for piece in [beginning, *[PIECE] * pieces, *([] if end is None else [end])]:
+            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            await writer.drain()
+    if end is not None:
+        writer.write(b"0\r\n\r\n")
+    answer = b""
+    with suppress(TimeoutError):
+        while piece := await asyncio.wait_for(reader.read(100_000), 2):
+            answer += piece
+    writer.close()
+    return answer.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "length"),
+    [
+        ("/corpus/import", MULTIPART, MOST_IMPORTED_BYTES + FORM_BYTES + 1),
+        ("/corpus/import", URLENCODED, FORM_BYTES + 1),
+        ("/corpus/add", URLENCODED, FORM_BYTES + 1),
+        ("/corpus/add", MULTIPART, FORM_BYTES + 1),
+        ("/runs", URLENCODED, 10**15),
+    ],
+)
+async def test_form_that_says_it_is_too_long_is_refused_before_it_comes(
+    serving_mcp: Any, load: Load, path: str, kind: str, length: int
+) -> None:
+    async with serving_mcp(load) as base:
+        answer = await sent(base, path, b"", kind, **{"Content-Length": str(length)})
+
+    assert answer.startswith("HTTP/1.1 413")
+    assert "is longer than the" in answer
+
+
+@pytest.mark.parametrize("path", ["/corpus/add", "/corpus/forget", "/runs", "/corpus/import"])
+async def test_form_that_does_not_say_how_long_it_is_is_counted_while_it_comes(
+    serving_mcp: Any, load: Load, path: str
+) -> None:
+    async with serving_mcp(load, mcp_enable_forget=True) as base:
+        beginning = f"csrf={await csrf_of(base)}&url=".encode()
+        tracemalloc.start()
+        answer = await sent(base, path, beginning, URLENCODED, pieces=1_600)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert answer.startswith("HTTP/1.1 413")
+    assert peak < 16 * MEBIBYTE  # of 100
+
+
+@pytest.mark.parametrize("token", ["", "false" * 10])
+async def test_file_without_the_token_is_refused_before_it_is_kept(
+    serving_mcp: Any, load: Load, token: str
+) -> None:
+    async with serving_mcp(load) as base:
+        beginning = part("csrf", token) + part("file", file="a.jsonl")
+        tracemalloc.start()
+        answer = await sent(base, "/corpus/import", beginning, MULTIPART, pieces=1_600)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert answer.startswith("HTTP/1.1 403")
+    assert "did not come from this page" in answer
+    assert peak < 16 * MEBIBYTE
+
+
+async def test_refusal_of_a_short_file_without_the_token_says_why(
+    serving_mcp: Any, load: Load
+) -> None:
+    async with serving_mcp(load) as base, httpx2.AsyncClient(base_url=base) as http:
+        files = {"file": ("a.jsonl", PIECE * 2)}
+        answer = await http.post("/corpus/import", data={"csrf": "no"}, files=files)
+
+    assert answer.status_code == 403
+    assert "did not come from this page" in answer.text
+
+
+async def test_file_with_the_token_is_taken_and_held_on_disk(serving_mcp: Any, load: Load) -> None:
+    async with serving_mcp(load) as base:
+        beginning = part("csrf", await csrf_of(base)) + part("file", file="a.jsonl")
+        tracemalloc.start()
+        ending = b"\r\n--limit--\r\n"
+        answer = await sent(base, "/corpus/import", beginning, MULTIPART, pieces=1_600, end=ending)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert answer.startswith("HTTP/1.1 303")
+    assert peak < 16 * MEBIBYTE
+
+
+SITES = {
+    "its own page": ({"sec-fetch-site": "same-origin"}, 200),
+    "a typed address": ({"sec-fetch-site": "none"}, 200),
+    "a program": ({}, 200),
+    "another site": ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}, 403),
+    "another port": ({"sec-fetch-site": "same-site", "sec-fetch-mode": "navigate"}, 403),
+    "an old browser on another port": ({"origin": "http://localhost:1"}, 403),
+    "an image": ({"sec-fetch-site": "cross-site", "sec-fetch-dest": "image"}, 403),
+}
+
+
+@pytest.mark.parametrize("asker", SITES)
+async def test_export_goes_to_no_page_of_another_site(
+    serving_mcp: Any, connecting: Any, tmp_path: Path, postgres_dir: Path, asker: str
+) -> None:
+    headers, status = SITES[asker]
+    settings = {"data_dir": postgres_dir, "collection": f"export_{tmp_path.name.lower()[-20:]}"}
+    async with (
+        serving_mcp(None, **settings) as base,
+        httpx2.AsyncClient(base_url=base, headers=headers, timeout=60) as http,
+    ):
+        answer = await http.get("/corpus/export")
+
+    assert answer.status_code == status
+    assert ("content-disposition" in answer.headers) is (status == 200)
+
+
+@pytest.mark.parametrize("path", ["/corpus", "/corpus/export", f"/pages/{'0' * 32}"])
+@pytest.mark.parametrize("kind", ["image", "iframe", "script", "empty"])
+async def test_nothing_stored_is_read_for_a_part_of_another_sites_page(
+    serving_mcp: Any, load: Load, memory: Any, path: str, kind: str
+) -> None:
+    mode = "navigate" if kind == "iframe" else "no-cors"
+    headers = {
+        "sec-fetch-site": "cross-site",
+        "sec-fetch-mode": mode,
+        "sec-fetch-dest": kind,
+    }
+    async with (
+        serving_mcp(load) as base,
+        httpx2.AsyncClient(base_url=base, headers=headers) as http,
+    ):
+        answer = await http.get(path)
+
+    assert answer.status_code == 403
