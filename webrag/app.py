@@ -200,6 +200,7 @@ class WebRAG:
             a server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
         is_own_user: Whether who asks is the user whose logins are stored on this machine; for
             others only those of `WEBRAG_ALLOW_LOGINS` are used.
+        sees_collections: Whether who asks may know which other collections the database has.
         guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
             or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
         unknown: Takes nothing: a misspelt argument lands here and is refused with the name that was
@@ -220,6 +221,7 @@ class WebRAG:
         guardrails: "Sequence[Guardrail]" = (),
         reads_named_files: bool = True,
         is_own_user: bool = True,
+        sees_collections: bool = True,
         **unknown: Never,
     ) -> None:
         _check_construction(settings, unknown)
@@ -229,6 +231,7 @@ class WebRAG:
         self._guardrails = tuple(guardrails)
         self._files = FileAccess(map(Path, self.settings.allow_dirs), takes_names=reads_named_files)
         self._is_own_user = is_own_user
+        self._sees_collections = sees_collections
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
         self._parts: Parts | None = None
@@ -1377,11 +1380,12 @@ class WebRAG:
             return await maintenance.enqueue_reindex(database, self.settings, force=force)
 
     async def collections(self) -> list[CollectionSize]:
-        """Every collection of the database with its number of pages, in alphabetical order."""
+        """Every collection that who asks may know of, with its number of pages, by name."""
         from webrag import maintenance
 
+        own = None if self._sees_collections else self.settings.collection
         async with self._some_database() as database:
-            return await maintenance.collections(database)
+            return await maintenance.collections(database, own)
 
     async def drop_collection(
         self,

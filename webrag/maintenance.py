@@ -186,9 +186,9 @@ async def enqueue_reindex(
     return [under_way]
 
 
-async def collections(database: Database) -> list[CollectionSize]:
-    """Every collection of the database with its number of pages, in alphabetical order."""
-    return await collection_sizes(database)
+async def collections(database: Database, only: str | None = None) -> list[CollectionSize]:
+    """Every collection of the database, or one, with its number of pages, in alphabetical order."""
+    return await collection_sizes(database, only)
 
 
 async def drop_collection(

@@ -368,9 +368,9 @@ def _model_mismatch(
     )
 
 
-async def collection_sizes(database: Database) -> list[CollectionSize]:
-    """Every collection with its number of pages, in alphabetical order."""
-    names = await list_collections(database)
+async def collection_sizes(database: Database, only: str | None = None) -> list[CollectionSize]:
+    """Every collection, or one, with its number of pages, in alphabetical order."""
+    names = await list_collections(database) if only is None else [only]
 
     async def work(connection: AsyncConnection[Any]) -> list[CollectionSize]:
         sizes = [await _size_unless_gone(connection, name) for name in names]

@@ -132,4 +132,6 @@ def _load_webrag(settings: Settings) -> "AbstractAsyncContextManager[WebRAG]":
         soft_deadline_s=settings.mcp_soft_deadline,
         reads_named_files=False,
         is_own_user=False,
+        # Who has to show a token sees what is theirs.
+        sees_collections=settings.mcp_transport == "stdio" or not settings.mcp_needs_token,
     )

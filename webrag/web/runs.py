@@ -130,8 +130,8 @@ class Runs:
         """
         if sum(each.state == "running" for each in self._runs.values()) >= _MOST_RUNNING:
             raise InputError(
-                f"{_MOST_RUNNING} questions and crawls are under way, which is all this server "
-                "does at once; wait for one, or stop one."
+                f"This server does {_MOST_RUNNING} questions and crawls at once, and no more now; "
+                "wait for one, or stop one."
             )
         run = WatchedRun(secrets.token_urlsafe(12), owner, kind, asked)
         self._runs[run.id] = run

@@ -60,8 +60,7 @@ class Memories:
                 entry = await self._entered(collection)
         except TimeoutError:
             raise AccessDeniedError(
-                f"All {self._most_open} collections that this server keeps open are in use; try "
-                "again in a minute."
+                "The server is busy with the calls of others; try again in a minute."
             ) from None
         try:
             yield entry.runtime
@@ -95,7 +94,7 @@ class Memories:
 
     def _begin_closing(self, name: str) -> None:
         runtime = self._open.pop(name).runtime
-        logger.info("Collection %s is closed", name)
+        logger.info("A collection that was idle is closed")
         task = asyncio.create_task(runtime.close())
         self._closing.add(task)
         task.add_done_callback(self._closed)
