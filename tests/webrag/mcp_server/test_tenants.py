@@ -287,6 +287,7 @@ async def _ask(second: Tenant, method: str, path: str, fields: dict[str, str]) -
             second.note(f"run of {method} {path} {number}", (await second.http.get(run)).text)
 
 
+@pytest.mark.timeout(600)
 async def test_nothing_of_one_tenant_is_told_to_another_by_anything_the_server_offers(
     tenants: Any,
     settings: dict[str, Any],

@@ -61,7 +61,8 @@ async def sent(
             await writer.drain()
     if end is not None:
         writer.write(b"0\r\n\r\n")
-    answer = b""
+    # A busy machine is slow to begin.
+    answer = await asyncio.wait_for(reader.read(100_000), 60)
     with suppress(TimeoutError):
         while piece := await asyncio.wait_for(reader.read(100_000), 2):
             answer += piece
