@@ -1,7 +1,9 @@
+import json
 import re
 import runpy
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,33 @@ def test_a_notebook_runs_from_top_to_bottom_and_shows_what_is_stored(
         how = "run `uv run --group dev python notebooks/store_outputs.py`"
         assert outputs.shown_texts(fresh) == outputs.shown_texts(path), how
         assert outputs.is_same(path, fresh), f"a picture changed: {how}"
+
+
+PAGES = {
+    "/": '<title>Kilns</title><main><h1>Kilns</h1><p><a href="/cones">Cones</a>'
+    '<p><a href="/parts">Parts</a></main>',
+    "/cones": "<title>Cones</title><main><h1>Cones</h1><p>Salt glazes mature at cone ten.</main>",
+    "/parts": "<title>Parts</title><main><h1>Parts</h1><pre>damper = 4\nburner = 2</pre>"
+    "<table><tr><th>Part</th><th>Price</th></tr><tr><td>Shelf</td><td>9</td></tr></table></main>",
+}
+
+
+@pytest.mark.parametrize(
+    "question", ["At which cone do salt glazes mature?", "Parts", "Who won the cup of 1974?"]
+)
+def test_the_quickstart_runs_on_another_site(
+    static_site: Any, postgres_dir: Path, tmp_path: Path, question: str
+) -> None:
+    cells = json.loads(NOTEBOOKS[0].read_text(encoding="utf-8"))
+    first = next(cell for cell in cells["cells"] if cell["cell_type"] == "code")
+    named = f"START, QUESTION = {static_site(PAGES) + '/'!r}, {question!r}"
+    first["source"] = [*first["source"], "\n", named]
+    other = tmp_path / "other.ipynb"
+    other.write_text(json.dumps(cells), encoding="utf-8")
+
+    outputs.run(other, tmp_path / "fresh.ipynb", data_dir=postgres_dir, scratch=tmp_path)
+
+    assert "3 pages" in "\n".join(outputs.shown_texts(tmp_path / "fresh.ipynb"))
 
 
 @pytest.mark.parametrize(
