@@ -33,8 +33,7 @@ OTHERS = {
     "webrag ingest ./docs --watch": "it goes on until it is stopped; test_ingest_command.py does",
     "webrag worker": "it works until it is stopped; the tests of the jobs start some",
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
-    "pip install 'webrag[": "a test below looks for the extra",
-    'pip install "webrag[': "a test below looks for the extra",
+    "uv sync --inexact --extra": "a test below looks for the extra",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
     "export WEBRAG_MODELS=small": "the same",
     "webrag models small": "it downloads; test_models_command.py looks at what it says",
@@ -240,7 +239,7 @@ def test_every_extra_that_a_page_names_exists() -> None:
     named = {
         extra
         for path in PAGES
-        for extra in re.findall(r"webrag\[(\w+)\]", path.read_text(encoding="utf-8"))
+        for extra in re.findall(r"(?:webrag\[|--extra )(\w+)", path.read_text(encoding="utf-8"))
     }
 
     assert named

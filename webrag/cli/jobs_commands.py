@@ -27,7 +27,7 @@ _KINDS: "Sequence[JobKind]" = ("page", "site", "citation", "embedding")
 def jobs_command() -> None:
     """Look after what `--queue` of ingest, verify and reindex, and schedules have enqueued.
 
-    Needs the extra `workers`: pip install 'webrag[workers]'.
+    Needs the extra `workers`, as docs/guide/install.md says.
     """
 
 
@@ -101,7 +101,7 @@ def schedule_command(
 
     Without SITE: list the schedules.
 
-    Needs the extra `workers`: pip install 'webrag[workers]'.
+    Needs the extra `workers`, as docs/guide/install.md says.
     """
     chosen = given_crawl_options(crawl)
     if (site is None) != (every is None) or (remove is not None and site is not None):

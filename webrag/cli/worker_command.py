@@ -69,7 +69,7 @@ def worker_command(
     Start as many as you like, on any machine with the same WEBRAG_DATABASE_URL. Ctrl-C finishes the
     pages under way; what a worker leaves behind, others take over.
 
-    Needs the extra `workers`: pip install 'webrag[workers]'.
+    Needs the extra `workers`, as docs/guide/install.md says.
     """
     chosen: dict[str, Any] = {"concurrency": concurrency, "queues": queues}
     chosen |= {} if keep is None else {"kept": keep}

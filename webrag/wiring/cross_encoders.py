@@ -13,6 +13,7 @@ from llama_index.postprocessor.webrag.cross_encoder_scoring import (
 )
 
 from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 from webrag.settings.values import LOCAL_RERANKER_MODEL
 from webrag.wiring.local_embeddings import locate, quiet_fastembed, quiet_loggers, quiet_reading
 
@@ -71,7 +72,7 @@ def _load(model: str, folder: Path) -> PairScorer:
     except ImportError as error:
         raise ConfigurationError(
             f"The cross-encoder {model!r} needs packages that are not installed.",
-            hint=f'Install them with `pip install "webrag[{library.extra}]"`.',
+            hint=how_to_install(library.extra),
         ) from error
     except Exception as error:
         raise _unusable(model, error, folder) from error

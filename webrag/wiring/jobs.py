@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 from webrag.wiring.embeddings import choose_embedding, load_embedder
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def require_workers() -> None:
     if find_spec("procrastinate") is None:
         raise ConfigurationError(
             "Jobs need the package procrastinate, which is not installed.",
-            hint="Install it with `pip install 'webrag[workers]'`.",
+            hint=how_to_install("workers"),
         )
 
 

@@ -16,6 +16,7 @@ from webrag.embedding.known_models import (
     saved_prefixes,
 )
 from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 from webrag.settings.values import LOCAL_EMBEDDING_MODEL
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def _load(source: _Source, model: str, folder: Path) -> "BaseEmbedding":
     except ImportError as error:
         raise ConfigurationError(
             f"EMBEDDING_PROVIDER={source.extra} needs packages that are not installed.",
-            hint=f'Install them with `pip install "webrag[{source.extra}]"`.',
+            hint=how_to_install(source.extra),
         ) from error
     except ConfigurationError:
         raise

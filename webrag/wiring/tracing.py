@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 
 if TYPE_CHECKING:
     from webrag.answering.manager import Tracer
@@ -70,6 +71,6 @@ def _need(package: str, settings: "Settings") -> None:
         found = None
     if found is None:
         raise ConfigurationError(
-            f"WEBRAG_TRACING={settings.tracing} needs the package {package.replace('.', '-')}:"
-            ' pip install "webrag[tracing]".'
+            f"WEBRAG_TRACING={settings.tracing} needs the package {package.replace('.', '-')}.",
+            hint=how_to_install("tracing"),
         )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from webrag.extras import how_to_install
 from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
@@ -265,7 +266,7 @@ def test_reasons_of_several_failures_are_listed_with_what_helps_said_once(
         "Error: 2 of 2 pages were not obtained:",
         f"- {tmp_path.as_uri()}/a.docx is a .docx file, and what reads it is not installed.",
         f"- {tmp_path.as_uri()}/b.docx is a .docx file, and what reads it is not installed.",
-        'Run: pip install "webrag[office]"',
+        how_to_install("office"),
     ]
 
 

@@ -17,6 +17,7 @@ from llama_index.postprocessor.webrag.wordings import AskedWording
 from tests.webrag.orchestration.conftest import build_chunk, build_result
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 from webrag.orchestration.confidence import CROSS_ENCODER, LOCAL
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.settings import load_settings
@@ -91,7 +92,7 @@ def test_folder_without_a_network_needs_the_other_extra(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         chosen(tmp_path)
 
-    assert 'pip install "webrag[huggingface]"' in str(caught.value.hint)
+    assert caught.value.hint == how_to_install("huggingface")
 
 
 def test_broken_network_is_an_error_that_names_the_model(folder: Path, tmp_path: Path) -> None:

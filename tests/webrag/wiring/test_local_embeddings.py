@@ -19,6 +19,7 @@ from webrag.embedding.bundled import BundledEmbedding
 from webrag.embedding.embedder import Embedder, EmbeddingLimits
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 from webrag.settings import load_settings
 from webrag.wiring.embeddings import choose_embedding
 
@@ -329,4 +330,4 @@ def test_missing_extra_is_named_with_its_command() -> None:
     with pytest.raises(ConfigurationError, match="packages that are not installed") as raised:
         chosen(provider="huggingface").load()
 
-    assert raised.value.hint == 'Install them with `pip install "webrag[huggingface]"`.'
+    assert raised.value.hint == how_to_install("huggingface")

@@ -11,6 +11,7 @@ from email.message import EmailMessage, MIMEPart
 from functools import cache
 
 from webrag.errors import UnusablePageError
+from webrag.extras import how_to_install
 
 # What the converter writes above each slide.
 _SLIDE = re.compile(r"<!-- Slide number: \d{1,9} -->")
@@ -35,7 +36,7 @@ def markdown_from_office(body: bytes, ending: str, url: str) -> str:
         raise UnusablePageError(
             f"{url} is a .{ending} file, and what reads it is not installed.",
             url=url,
-            hint='Run: pip install "webrag[office]"',
+            hint=how_to_install("office"),
             kind="not_text",
         ) from error
     try:

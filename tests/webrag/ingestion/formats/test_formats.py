@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from webrag.errors import UnusablePageError
+from webrag.extras import how_to_install
 from webrag.ingestion.extract import extract
 from webrag.ingestion.formats.kinds import kind_of_name
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
@@ -394,7 +395,7 @@ def test_office_document_without_the_extra_says_how_to_get_it() -> None:
     with pytest.raises(UnusablePageError) as refused:
         stored("a.docx", kind="office", body=b"PK")
 
-    assert refused.value.hint == 'Run: pip install "webrag[office]"'
+    assert refused.value.hint == how_to_install("office")
 
 
 def test_a_file_without_words_is_named_empty() -> None:
