@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from typing_extensions import Unpack
 
@@ -39,7 +40,7 @@ _log = logging.getLogger(__name__)
 class OrchestratorEngine:
     """Answers questions with cited evidence, fetching and following links as allowed.
 
-    Holds no state of a run; safe to use from several tasks at once. It closes nothing: whoever
+    Safe to use from several tasks at once. `aclose` ends what runs and closes no part: whoever
     made the parts does.
     """
 
@@ -91,6 +92,9 @@ class OrchestratorEngine:
             config=config,
         )
 
+        self._handlers: WeakSet[WorkflowHandler] = WeakSet()
+        self._endings: set[asyncio.Task[None]] = set()
+
     @cached_property
     def _workflow(self) -> "WebRAGWorkflow":
         """Made for the first run: what it is built on takes time to import.
@@ -140,9 +144,9 @@ class OrchestratorEngine:
         """Begin a run in the background, for callers that want its events.
 
         Awaiting the handler gives the `OrchestrationResult`; `stream_events()` gives
-        `ProgressEvent` and `DecisionEvent`. The hard deadline and cancellation are the caller's
-        business: `await handler.cancel_run()` ends the run. `handler.ctx.to_dict()` can be kept,
-        at any moment, for `resume`.
+        `ProgressEvent` and `DecisionEvent`. The run ends early when the task that began it is
+        cancelled, when WebRAG is closed, and by `await handler.cancel_run()`; a hard deadline is
+        the caller's business. `handler.ctx.to_dict()` can be kept, at any moment, for `resume`.
 
         The arguments are those of `run`.
 
@@ -150,7 +154,7 @@ class OrchestratorEngine:
             InputError: A value cannot be used.
         """
         request = RunRequest.answer(url, query, config=self._components.config.expansion, **options)
-        return self._started(request)
+        return self._bound(self._started(request))
 
     def resume(self, saved: dict[str, Any]) -> "WorkflowHandler":
         """Go on with a run that was begun by `start`, here or in another process.
@@ -174,7 +178,25 @@ class OrchestratorEngine:
             context = Context.from_dict(self._workflow, saved, serializer=serializer)
         except (ContextSerdeError, ValueError) as error:
             raise InputError(f"This is not a saved run: {error}") from error
-        return self._workflow.run(ctx=context)
+        return self._bound(self._kept(self._workflow.run(ctx=context)))
+
+    async def aclose(self) -> None:
+        """End the runs that still go on, before what they work with is closed."""
+        await asyncio.gather(*(handler.cancel_run() for handler in self._handlers))
+
+    def _bound(self, handler: "WorkflowHandler") -> "WorkflowHandler":
+        """End a run early with the task that begins it, as the step of another workflow does."""
+
+        def end(beginner: "asyncio.Task[Any]") -> None:
+            if beginner.cancelled() and not handler.is_done():
+                ending = beginner.get_loop().create_task(handler.cancel_run())
+                self._endings.add(ending)
+                ending.add_done_callback(self._endings.discard)
+
+        beginner = asyncio.current_task()
+        assert beginner is not None
+        beginner.add_done_callback(end)
+        return handler
 
     async def search(
         self,
@@ -244,12 +266,19 @@ class OrchestratorEngine:
     async def _in_rounds(
         self, request: RunRequest, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
+        from workflows.errors import WorkflowCancelledByUser
+
         handler = self._started(request)
         try:
             return await _result(handler, on_progress)
-        except BaseException:
+        except BaseException as error:
             # Cancelling whoever awaits a workflow leaves its steps running.
             await handler.cancel_run()
+            caller = asyncio.current_task()
+            assert caller is not None
+            is_ended = isinstance(error, WorkflowCancelledByUser | asyncio.CancelledError)
+            if is_ended and not caller.cancelling():
+                raise InputError("WebRAG was closed while it worked on this question.") from error
             raise
 
     async def _at_once(
@@ -280,7 +309,11 @@ class OrchestratorEngine:
         from webrag.orchestration.events import SavedRun
 
         state = RunState.begin(request, self._components.config)
-        return self._workflow.run(run=SavedRun.of(state))
+        return self._kept(self._workflow.run(run=SavedRun.of(state)))
+
+    def _kept(self, handler: "WorkflowHandler") -> "WorkflowHandler":
+        self._handlers.add(handler)
+        return handler
 
 
 async def _result(

@@ -1,10 +1,15 @@
 """The order of a run's steps as a LlamaIndex workflow; the steps' work is in `research`."""
 
+import asyncio
 import time
 
 from workflows import Context, Workflow, step
 from workflows.events import StopEvent
+from workflows.plugins.basic import BasicRuntime, InternalAsyncioAdapter
+from workflows.runtime.types.named_task import NamedTask, PendingStart
+from workflows.runtime.types.plugin import WaitForNextTaskResult
 
+from webrag.concurrency import ended
 from webrag.orchestration.events import (
     AssembleWanted,
     DecisionEvent,
@@ -27,13 +32,43 @@ _RUN = "run"
 _PARALLEL_SEARCHES = 4
 
 
+class _WholeCancellation(InternalAsyncioAdapter):
+    """Cancels the steps that begin while the run is cancelled.
+
+    llama-index-workflows 2.26 forgets these: whoever awaits a handler and is cancelled cancels the
+    run in the middle of this wait, and the step that has just begun would go on for ever.
+    """
+
+    async def wait_for_next_task(
+        self,
+        running: list[NamedTask],
+        pending: list[PendingStart],
+        timeout: float | None = None,
+    ) -> WaitForNextTaskResult:
+        before = asyncio.all_tasks()
+        coroutines = {each.coro for each in pending}
+        try:
+            return await super().wait_for_next_task(running, pending, timeout)
+        except asyncio.CancelledError:
+            begun = asyncio.all_tasks() - before
+            await ended([task for task in begun if task.get_coro() in coroutines])
+            raise
+
+
+class _Runtime(BasicRuntime):
+    def get_internal_adapter(self, workflow: Workflow) -> InternalAsyncioAdapter:
+        made = super().get_internal_adapter(workflow)
+        assert isinstance(made, InternalAsyncioAdapter)
+        return _WholeCancellation(made._queues)
+
+
 class WebRAGWorkflow(Workflow):
     """prepare, analyse, retrieve each part, rank, judge, and expand or assemble.
 
     Start it with `run(run=SavedRun.of(state))`; it streams `ProgressEvent` and `DecisionEvent` and
     results in an `OrchestrationResult`. One instance serves any number of concurrent runs. Errors
     of steps reach the caller as they were raised. Cancelling the task that awaits the handler
-    does not cancel the run: call `handler.cancel_run()`.
+    does not cancel the run: call `handler.cancel_run()`, or begin it by `OrchestratorEngine.start`.
 
     A run can be interrupted and resumed, also by another process with the same corpus: keep
     `handler.ctx.to_dict()`, and later `run(ctx=Context.from_dict(workflow, kept))`. A step that had
@@ -44,7 +79,7 @@ class WebRAGWorkflow(Workflow):
     """
 
     def __init__(self, components: RunComponents, *, timeout: float | None = None) -> None:
-        super().__init__(timeout=timeout)
+        super().__init__(timeout=timeout, runtime=_Runtime())
         self._components = components
 
     @step

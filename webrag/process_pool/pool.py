@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from webrag.concurrency import settled
+from webrag.errors import InputError
 from webrag.process_pool.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
 
 _log = logging.getLogger(__name__)
@@ -267,7 +268,7 @@ class WorkerPool:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise RuntimeError("the pool of worker processes is closed")
+            raise InputError("WebRAG was closed: use its parts while it is open.")
 
     async def _answer(self, job: Job, payload: bytes, limit_s: float) -> bytes:
         worker = await self._worker_for(job)

@@ -180,6 +180,7 @@ async def assemble(
     splitting_llm = await asyncio.to_thread(_splitting_llm, settings)
     tracer = choose_tracer(settings, stack)
     _check_guardrails(guardrails)
+    runs = await stack.enter_async_context(AsyncExitStack())
 
     @_once
     def analyzer() -> "QueryAnalyzer":
@@ -217,7 +218,7 @@ async def assemble(
     def engine() -> "OrchestratorEngine":
         from webrag.orchestration.engine import OrchestratorEngine
 
-        return OrchestratorEngine(
+        made = OrchestratorEngine(
             acquirer=acquirer,
             corpus=corpus,
             searcher=searcher(),
@@ -231,6 +232,8 @@ async def assemble(
             ),
             scorer=lambda: map_scorer(ranks, bundled),
         )
+        runs.push_async_callback(made.aclose)
+        return made
 
     @_once
     def verifier() -> "Verifier":
