@@ -8,6 +8,7 @@ import hashlib
 import ipaddress
 import os
 import socket
+import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.chromium import NoBrowserError, find_or_bring_chromium
 from tests.kept_workers import KeptWorkers
 from tests.loopback import QuietHandler, serving
 from webrag.corpus.schema import drop_collection
@@ -36,6 +38,7 @@ _OUR_VARIABLES = (
     "EXPANSION_", "FIRECRAWL_", "FUSION_", "JINA_", "LANGCHAIN_", "LANGSMITH_", "MCP_", "OPENAI_",
     "ORCHESTRATION_", "OTEL_", "PG", "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
 )  # fmt: skip
+_CHROMIUM = pytest.StashKey[Path | NoBrowserError]()
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
@@ -51,6 +54,37 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Brings the browser when a test needs one that is not there; in no test's time.
+
+    In a process of pytest-xdist, too, as only these know the tests.
+    """
+    needed = any("chromium" in getattr(item, "fixturenames", ()) for item in session.items)
+    if not needed or session.config.option.collectonly:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            sys.stderr.write(f"\n{line}\n")
+            sys.stderr.flush()
+
+    try:
+        session.config.stash[_CHROMIUM] = find_or_bring_chromium(say)
+    except NoBrowserError as error:
+        session.config.stash[_CHROMIUM] = error
+        say(str(error))
+
+
+@pytest.fixture(scope="session")
+def chromium(request: pytest.FixtureRequest) -> Path:
+    """The browser; which tests ask for it is known before the first one runs."""
+    found = request.config.stash[_CHROMIUM]
+    if isinstance(found, NoBrowserError):
+        pytest.fail(str(found), pytrace=False)
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import ast
 import asyncio
 import gzip
 import logging
+import os
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -710,8 +711,6 @@ ROWS = (
     Row("fetch_max_decoded_bytes", (1_024, 10_000_000), fetched("/packed")),
     Row("fetch_max_redirects", (1, 5), fetched("/hop")),
     Row("fetch_prefer_markdown", (False, True), read_text),
-    Row("browser", ("auto", "never"), read_shell),
-    Row("browser_path", (None, Path("/bin/false")), built(chosen_browser)),
     Row("fetch_host_concurrency", (1, 4), built(let_in), {"fetch_host_delay": 0.0}),
     Row("fetch_host_delay", (0.0, 60.0), built(let_in)),
     Row("extraction_timeout", (1.0, 10.0), config("fetch", "extraction_timeout_s")),
@@ -795,6 +794,10 @@ ROWS = (
     Row("otel_exporter_otlp_endpoint", (None, "http://127.0.0.1:1/v1/traces"), traced,
         {"tracing": "opentelemetry"}),
 )  # fmt: skip
+BROWSER_ROWS = (
+    Row("browser", ("auto", "never"), read_shell),
+    Row("browser_path", (None, Path("/bin/false")), built(chosen_browser)),
+)
 
 
 @pytest.fixture
@@ -809,6 +812,18 @@ async def test_setting_changes_something(row: Row, lab: Lab) -> None:
     assert first != second
 
 
+@pytest.mark.parametrize("row", BROWSER_ROWS, ids=lambda row: row.setting)
+@pytest.mark.usefixtures("_chromium_on_path")
+async def test_setting_of_the_browser_changes_something(row: Row, lab: Lab) -> None:
+    await test_setting_changes_something(row, lab)
+
+
+@pytest.fixture
+def _chromium_on_path(chromium: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "chromium").symlink_to(chromium)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+
 def given(row: Row, value: Any, lab: Lab) -> Settings:
     config = lab.database.config
     own = {"data_dir": config.data_dir, "collection": config.collection, "recrawl_after": "never"}
@@ -817,7 +832,9 @@ def given(row: Row, value: Any, lab: Lab) -> Settings:
 
 
 def test_every_setting_has_a_row() -> None:
-    assert sorted(row.setting for row in ROWS) == sorted(set(Settings.model_fields) - {"origins"})
+    assert sorted(row.setting for row in ROWS + BROWSER_ROWS) == sorted(
+        set(Settings.model_fields) - {"origins"}
+    )
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.__name__)

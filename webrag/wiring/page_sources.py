@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 from webrag.settings.process_environment import has_display
 
 if TYPE_CHECKING:
@@ -183,14 +184,14 @@ def choose_renderer(settings: "Settings", builtin: BuiltinSource) -> "PageRender
     """
     if settings.browser == "never":
         return None
-    browser = _browser_at(settings.browser_path)
+    browser = find_browser(settings.browser_path)
     missing = _missing(settings.browser_path, browser)
     if browser is None or missing:
         if settings.browser == "auto" and settings.browser_path is None:
             return None
         raise ConfigurationError(
             f"Pages cannot be drawn in a browser: {missing}.",
-            hint="Run pip install 'webrag[browser]' and install Chromium, name the program in"
+            hint=f"{how_to_install('browser')} Install Chromium, name the program in"
             " WEBRAG_BROWSER_PATH, or set WEBRAG_BROWSER=never.",
         )
     from webrag.ingestion.browser.renderer import BrowserRenderer
@@ -208,7 +209,7 @@ def find_browser_for_login(settings: "Settings", *, has_endpoint: bool) -> Path 
     Raises:
         ConfigurationError: There is none, or no display for its window.
     """
-    browser = None if has_endpoint else _browser_at(settings.browser_path)
+    browser = None if has_endpoint else find_browser(settings.browser_path)
     if not find_spec("playwright"):
         missing = "playwright is not installed"
     elif has_endpoint:
@@ -220,8 +221,9 @@ def find_browser_for_login(settings: "Settings", *, has_endpoint: bool) -> Path 
         return browser
     raise ConfigurationError(
         f"No window can be opened to sign in: {missing}.",
-        hint="A window needs a display, pip install 'webrag[browser]' and Chromium or Chrome."
-        " Without them: `--cookies FILE` takes a cookies.txt that your own browser wrote,"
+        hint="A window needs a display, the extra `browser` and Chromium or Chrome."
+        f" {how_to_install('browser')} Without them: `--cookies FILE` takes a cookies.txt that your"
+        " own browser wrote,"
         " `--browser URL` a Chromium that runs with --remote-debugging-port, and the setting"
         " WEBRAG_LOGIN_HEADERS a header.",
     )
@@ -235,7 +237,12 @@ def _missing(named: Path | None, browser: Path | None) -> str:
     return f"there is no program {named}" if named else "no Chromium or Chrome is on the PATH"
 
 
-def _browser_at(named: Path | None) -> Path | None:
+def find_browser(named: Path | None) -> Path | None:
+    """Find the program that draws pages and opens windows.
+
+    Args:
+        named: The one to take; None takes the first Chromium or Chrome on the `PATH`.
+    """
     names = _BROWSERS if named is None else (str(named),)
     return next((Path(found) for name in names if (found := which(name))), None)
 

@@ -1,4 +1,3 @@
-import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -45,11 +44,11 @@ WRITES = "document.getElementById('app').innerHTML = '<h1>Hives</h1><p>A hive we
 
 @pytest.fixture
 async def drawing(
-    make_fetcher: Callable[..., HttpFetcher], pool: ExtractionPool
+    make_fetcher: Callable[..., HttpFetcher], pool: ExtractionPool, chromium: Path
 ) -> AsyncIterator[Callable[..., IngestionService]]:
     """Makes services that draw pages in a real browser."""
     fetcher = make_fetcher(allowed_hosts=("127.0.0.1", "localhost"))
-    renderer = BrowserRenderer(fetcher, Path(shutil.which("chromium") or "chromium"))
+    renderer = BrowserRenderer(fetcher, chromium)
     yield lambda **options: IngestionService(fetcher, pool, renderer=renderer, **options)
     await renderer.aclose()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -313,14 +314,7 @@ def called(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 def descendants(pid: int) -> list[int]:
-    listing = subprocess.run(
-        ["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True
-    ).stdout
-    parents = {int(child): int(parent) for child, parent in map(str.split, listing.splitlines())}
-    found = [pid]
-    for each in found:
-        found += [child for child, parent in parents.items() if parent == each]
-    return found[1:]
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
 def is_running(pid: int) -> bool:

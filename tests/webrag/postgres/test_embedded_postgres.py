@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -498,11 +499,12 @@ def _kill_postmaster(data_dir: Path) -> None:
 
 
 def _watchers(folder: Path) -> list[int]:
-    listing = subprocess.run(
-        ["ps", "-ewwo", "pid=,args="], capture_output=True, text=True, check=True
-    ).stdout
-    lines = [line for line in listing.splitlines() if f"watcher.py {folder} " in line]
-    return [int(line.split()[0]) for line in lines]
+    listed = psutil.process_iter(["cmdline"])
+    return [
+        each.pid
+        for each in listed
+        if f"watcher.py {folder} " in " ".join(each.info["cmdline"] or ())
+    ]
 
 
 def _until(condition: Callable[[], bool]) -> None:

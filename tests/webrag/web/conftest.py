@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import shutil
 import socket
 import sys
 import time
@@ -20,7 +19,6 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.loopback import QuietHandler, serving
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # A machine that does something else meanwhile is slow, not wrong.
 expect.set_options(timeout=60_000)
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
@@ -109,12 +107,11 @@ async def _drop(data_dir: Path, collection: str) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
+async def browser(chromium: Path) -> AsyncIterator[Browser]:
     """Chromium without a screen."""
-    assert CHROMIUM, "Chromium is missing: install the system's package `chromium`."
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
         yield started
         await started.close()

@@ -1,11 +1,12 @@
 import asyncio
 import os
-import shutil
-import subprocess
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -18,7 +19,6 @@ from webrag.ingestion.logins.session import Cookie, Login, Logins
 from webrag.ingestion.metering import metered
 from webrag.ingestion.models import FetchConfig, FetchedPage
 
-BROWSER = Path(shutil.which("chromium") or shutil.which("google-chrome") or "chromium")
 FRAME = '<!doctype html><title>Hives</title><div id="app"></div><script src="{}"></script>'
 WRITES = 'document.getElementById("app").innerHTML = "<h1>Hives</h1><p>A hive weighs 40 kg.</p>"'
 
@@ -36,8 +36,8 @@ async def fetcher() -> AsyncIterator[HttpFetcher]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def renderer(fetcher: HttpFetcher) -> AsyncIterator[BrowserRenderer]:
-    opened = BrowserRenderer(fetcher, BROWSER)
+async def renderer(fetcher: HttpFetcher, chromium: Path) -> AsyncIterator[BrowserRenderer]:
+    opened = BrowserRenderer(fetcher, chromium)
     yield opened
     await opened.aclose()
 
@@ -203,11 +203,11 @@ async def test_files_of_other_sites_are_counted_when_they_are_left_out(
 
 
 async def test_page_that_is_never_done_is_taken_as_it_is_when_the_time_is_up(
-    fetcher: HttpFetcher, static_site: Start
+    fetcher: HttpFetcher, static_site: Start, chromium: Path
 ) -> None:
     code = WRITES + ";setInterval(() => document.body.append('tick '), 20)"
     site = serve(static_site, {"/app.js": code})
-    renderer = BrowserRenderer(fetcher, BROWSER, timeout_s=4)
+    renderer = BrowserRenderer(fetcher, chromium, timeout_s=4)
     try:
         assert "40 kg" in await drawn(renderer, site, FRAME.format("/app.js"))
     finally:
@@ -215,10 +215,10 @@ async def test_page_that_is_never_done_is_taken_as_it_is_when_the_time_is_up(
 
 
 async def test_script_without_end_is_given_up_and_the_next_page_drawn(
-    fetcher: HttpFetcher, static_site: Start
+    fetcher: HttpFetcher, static_site: Start, chromium: Path
 ) -> None:
     site = serve(static_site, {"/endless.js": "for (;;) {}", "/app.js": WRITES})
-    renderer = BrowserRenderer(fetcher, BROWSER, timeout_s=2)
+    renderer = BrowserRenderer(fetcher, chromium, timeout_s=2)
     try:
         with pytest.raises(FetchError, match=r"drawn|draw"):
             await drawn(renderer, site, FRAME.format("/endless.js"))
@@ -228,10 +228,10 @@ async def test_script_without_end_is_given_up_and_the_next_page_drawn(
 
 
 async def test_files_beyond_the_bytes_of_a_page_do_not_reach_it(
-    fetcher: HttpFetcher, static_site: Start
+    fetcher: HttpFetcher, static_site: Start, chromium: Path
 ) -> None:
     site = serve(static_site, {"/app.js": WRITES})
-    renderer = BrowserRenderer(fetcher, BROWSER, max_bytes=10)
+    renderer = BrowserRenderer(fetcher, chromium, max_bytes=10)
     try:
         assert "40 kg" not in await drawn(renderer, site, FRAME.format("/app.js"))
     finally:
@@ -239,8 +239,8 @@ async def test_files_beyond_the_bytes_of_a_page_do_not_reach_it(
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def small_renderer(fetcher: HttpFetcher) -> AsyncIterator[BrowserRenderer]:
-    opened = BrowserRenderer(fetcher, BROWSER, max_memory=500_000_000)
+async def small_renderer(fetcher: HttpFetcher, chromium: Path) -> AsyncIterator[BrowserRenderer]:
+    opened = BrowserRenderer(fetcher, chromium, max_memory=500_000_000)
     yield opened
     await opened.aclose()
 
@@ -346,17 +346,18 @@ async def test_killed_browser_is_started_again(
     site = serve(static_site, {"/app.js": WRITES})
     await drawn(renderer, site, FRAME.format("/app.js"))
     for pid in children_named("chrom"):
-        subprocess.run(["kill", "-9", str(pid)], check=False)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     await asyncio.sleep(0.5)
     assert "40 kg" in await drawn(renderer, site, FRAME.format("/app.js"))
 
 
 async def test_cancelled_drawing_leaves_no_page_and_closing_no_process(
-    fetcher: HttpFetcher, static_site: Start
+    fetcher: HttpFetcher, static_site: Start, chromium: Path
 ) -> None:
     site = serve(static_site, {"/app.js": "setInterval(() => document.body.append('x'), 20)"})
     before = set(children_named("chrom"))
-    renderer = BrowserRenderer(fetcher, BROWSER)
+    renderer = BrowserRenderer(fetcher, chromium)
     task = asyncio.create_task(drawn(renderer, site, FRAME.format("/app.js")))
     async with asyncio.timeout(30):
         while "/app.js" not in site.paths:
@@ -386,20 +387,11 @@ async def test_browser_that_cannot_be_started_is_named(
 
 def children_named(part: str) -> list[int]:
     """Processes below this one whose program has `part` in its name."""
-    listed = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,comm=,stat="], capture_output=True, text=True, check=True
-    ).stdout.split("\n")
-    rows = [line.split() for line in listed if line.strip()]
-    below, found = {os.getpid()}, []
-    grew = True
-    while grew:
-        grew = False
-        for pid, parent, *rest in rows:
-            if int(parent) in below and int(pid) not in below:
-                below.add(int(pid))
-                grew = True
-                if part in rest[0] and not rest[-1].startswith("Z"):
-                    found.append(int(pid))
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+            if part in child.name() and child.status() != psutil.STATUS_ZOMBIE:
+                found.append(child.pid)
     return found
 
 
@@ -418,7 +410,7 @@ READS = """<script>fetch('/data').then(answer => answer.text())
     ],
 )
 async def test_login_goes_with_what_its_own_page_asks_for(
-    html: str, asked: str, has_login: bool
+    html: str, asked: str, has_login: bool, chromium: Path
 ) -> None:
     async def resolve(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
@@ -432,7 +424,7 @@ async def test_login_goes_with_what_its_own_page_asks_for(
         }
         config = FetchConfig(allowed_hosts=("wiki.example", "evil.example"))
         parts = HttpFetcher(config, resolver=resolve, dialer=hosts.dialer, logins=Logins([login]))
-        renderer = BrowserRenderer(parts, BROWSER)
+        renderer = BrowserRenderer(parts, chromium)
         page = page_of(f"{WIKI}/", f"<body>{html}</body>").model_copy(update={"with_login": True})
         try:
             await renderer.render(page, other_sites=True)

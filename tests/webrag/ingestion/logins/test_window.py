@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,10 +46,8 @@ def hosts() -> Iterator[TlsHosts]:
 
 
 @pytest.fixture
-async def endpoint(hosts: TlsHosts, tmp_path: Path) -> AsyncIterator[str]:
+async def endpoint(hosts: TlsHosts, tmp_path: Path, chromium: Path) -> AsyncIterator[str]:
     """A headless Chromium that takes orders, and for which the hosts are those of the test."""
-    chromium = shutil.which("chromium")
-    assert chromium
     rules = ", ".join(f"MAP {name} 127.0.0.1:{hosts.https_port}" for name in ("*.example",))
     async with async_playwright() as playwright:
         context = await playwright.chromium.launch_persistent_context(
@@ -122,6 +119,7 @@ async def test_user_signs_in_and_pages_are_read_with_that_session(
     assert "forty-two" in page.text
 
 
+@pytest.mark.usefixtures("chromium")  # what drives it must be there
 async def test_browser_that_cannot_be_reached_is_named_with_another_way() -> None:
     with pytest.raises(ConfigurationError, match="cannot be used") as caught:
         await sign_in(
