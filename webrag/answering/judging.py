@@ -59,8 +59,6 @@ _REMOVED_COST: Final = 0.5
 # Nothing that was only nearly found may pass for an answer.
 _GIVEN_UP: Final = 0.45
 
-_CONFLICT: Final = 0.79
-
 
 class Band(NamedTuple):
     """How a coherent question ends.
@@ -162,7 +160,6 @@ def answer_confidence(
     tally: CitationTally,
     *,
     gave_up: bool = False,
-    has_conflict: bool = False,
     ceiling: float = 1.0,
 ) -> float:
     """How far an answer may be trusted, [0, 1] with two decimals; 0 without citations.
@@ -172,7 +169,6 @@ def answer_confidence(
         reflection: The reflection's weighted score.
         tally: What became of the citations.
         gave_up: The writer said that the passages do not answer the question.
-        has_conflict: Sources disagree.
         ceiling: What the sentences themselves allow, by what they cover of the question.
     """
     if not tally.kept:
@@ -182,8 +178,6 @@ def answer_confidence(
     value *= 1 - _REMOVED_COST * wrong / (wrong + tally.kept)
     if gave_up:
         value = min(value, _GIVEN_UP)
-    if has_conflict:
-        value = min(value, _CONFLICT)
     return in_hundredths(min(max(value, 0.0), ceiling))
 
 

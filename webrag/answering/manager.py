@@ -10,7 +10,6 @@ from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 from llama_index_instrumentation import get_dispatcher
 
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.english.conflicts import find_conflicts
 from webrag.answering.evidence import Candidates, EvidenceFinder, Gathered
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, Guardrail, check_stage
 from webrag.answering.judging import (
@@ -28,7 +27,6 @@ from webrag.answering.models import (
     AnswerPart,
     AnswerRequest,
     CitationTally,
-    Conflict,
     EventListener,
     ExecutionPlan,
     FinalReason,
@@ -38,9 +36,8 @@ from webrag.answering.models import (
     RetrieveStep,
 )
 from webrag.answering.planning import Planner
-from webrag.answering.units import read_units
 from webrag.answering.writing import Draft, Synthesizer
-from webrag.concurrency import all_of, in_background
+from webrag.concurrency import all_of
 from webrag.corpus.models import CorpusStatus
 from webrag.errors import GuardrailsViolationError
 from webrag.orchestration.models import ProgressCallback
@@ -68,35 +65,12 @@ def part_text(part: AnswerPart) -> str:
     return f"{part.text} {marks}"
 
 
-def answer_text(
-    parts: Sequence[AnswerPart],
-    citations: Sequence[AnswerCitation],
-    conflicts: Sequence[Conflict],
-    band: Band,
-) -> str:
-    """The whole answer: its sentences, what sources disagree on, and the band's notice."""
+def answer_text(parts: Sequence[AnswerPart], band: Band) -> str:
+    """The whole answer: its sentences and the band's notice."""
     blocks = [part_text(part) for part in parts]
-    blocks += [text] if (text := side_by_side(citations, conflicts)) else []
     notice = [band.notice] if band.notice else []
     ordered = [*notice, *blocks] if band.comes_first else [*blocks, *notice]
     return "\n\n".join(ordered)
-
-
-def side_by_side(citations: Sequence[AnswerCitation], conflicts: Sequence[Conflict]) -> str:
-    """What sources disagree on, each with its own words; "" when they do not."""
-    if not conflicts:
-        return ""
-    by_number = {citation.number: citation for citation in citations}
-    lines = ["The sources disagree:"]
-    for conflict in conflicts:
-        lines += [_quoted(by_number[number]) for number in conflict.citations]
-    return "\n".join(dict.fromkeys(lines))
-
-
-def _quoted(citation: AnswerCitation) -> str:
-    dated = f", {citation.published_at:%Y-%m-%d}" if citation.published_at else ""
-    place = f"{citation.title or citation.source_url}{dated}"
-    return f'- "{citation.verbatim_text}" ({place}) [{citation.number}]'
 
 
 def _longest_run(text: str, char: str) -> int:
@@ -189,8 +163,6 @@ def _confidence(
     draft: Draft,
     reflection: Reflection,
     tally: CitationTally,
-    *,
-    has_conflict: bool,
 ) -> float:
     """Of quotations what they cover; what a writer made up before them does not count."""
     covered, judged = draft.covering, reflection.score
@@ -199,12 +171,7 @@ def _confidence(
         found, tally = covered.confidence, CitationTally(kept=tally.kept)
         judged = reflection.score if reflection.method == "llm" else covered.confidence
     return answer_confidence(
-        found,
-        judged,
-        tally,
-        gave_up=draft.gave_up,
-        has_conflict=has_conflict,
-        ceiling=covered.ceiling,
+        found, judged, tally, gave_up=draft.gave_up, ceiling=covered.ceiling
     )
 
 
@@ -414,15 +381,13 @@ class Manager:
             {"query": plan.original_query, "passages": len(gathered.evidence)},
         )
         run.note(draft.degraded)
-        tally = desk.tally  # before sentences that disagree are cited as well
-        conflicts = await in_background(self._conflicts, plan, gathered, desk)
         run.step("reflect")
         reflection, problem = await self._tracer.step(
             "reflect", lambda: self._reflector.reflect(plan, gathered, desk)
         )
         run.note(problem)
         stored = await self._stored_pages(gathered.step)
-        return self._answered(run, desk, draft, tally, conflicts, reflection, stored)
+        return self._answered(run, desk, draft, reflection, stored)
 
     async def _retrieve(self, run: Run, plan: ExecutionPlan) -> Candidates:
         request = run.request
@@ -475,20 +440,6 @@ class Manager:
         checked = Checked(run.request.query, run.gathered.evidence, parts, texts)
         check_stage("output", checked, self._guardrails)
 
-    def _conflicts(
-        self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk
-    ) -> tuple[Conflict, ...]:
-        if not desk.parts:
-            return ()
-        found = []
-        units = read_units(plan.revised_query, gathered)
-        for each in find_conflicts(units):
-            left = desk.cite(each.left.evidence, each.left.start, each.left.end)
-            right = desk.cite(each.right.evidence, each.right.start, each.right.end)
-            if left and right:
-                found.append(Conflict(kind=each.kind, citations=(left.number, right.number)))
-        return tuple(found)
-
     async def _stored_pages(self, step: RetrieveStep) -> int:
         """Pages that are stored; counted only where none was searched and the reader can count."""
         if step.documents or not isinstance(self._pages, PageCounter):
@@ -500,17 +451,15 @@ class Manager:
         run: Run,
         desk: CitationDesk,
         draft: Draft,
-        tally: CitationTally,
-        conflicts: tuple[Conflict, ...],
         reflection: Reflection,
         stored: int,
     ) -> ManagerResult:
         assert run.gathered is not None
         step = run.gathered.step
-        confidence = _confidence(step, draft, reflection, tally, has_conflict=bool(conflicts))
+        confidence = _confidence(step, draft, reflection, desk.tally)
         band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
         band = with_missing(band, draft.covering.missing)
-        text = answer_text(desk.parts, desk.citations, conflicts, band)
+        text = answer_text(desk.parts, band)
         texts = (text, reflection.applicability_note, reflection.uncertainty_note)
         self._check_output(run, tuple(desk.parts), texts)
         result = run.end(
@@ -522,7 +471,6 @@ class Manager:
             missing=draft.covering.missing,
             parts=tuple(desk.parts),
             citations=desk.citations,
-            conflicts=conflicts,
             applicability_note=reflection.applicability_note,
             uncertainty_note=reflection.uncertainty_note,
             diagnostics=diagnoses(step, stored=stored),

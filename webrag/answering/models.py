@@ -133,18 +133,6 @@ class AnswerPart(_Frozen):
     citations: tuple[int, ...]
 
 
-class Conflict(_Frozen):
-    """Two sources that say different things of the same subject.
-
-    Attributes:
-        kind: `number` when values differ, `negation` when one denies what the other says.
-        citations: Numbers of the two citations.
-    """
-
-    kind: Literal["number", "negation"]
-    citations: tuple[int, int]
-
-
 class CitationTally(_Frozen):
     """What became of the citations a writer proposed.
 
@@ -215,7 +203,6 @@ class ManagerResult(_Frozen):
         missing: Parts of the question that nothing in the answer speaks of.
         parts: The sentences of the answer.
         citations: What they cite, by number.
-        conflicts: Where sources disagree.
         confidence: [0, 1]; 0 in state `fail`.
         final_reason: Why the run ended as it did.
         diagnostics: Observations that decide nothing: `empty_corpus`, nothing is stored;
@@ -237,7 +224,6 @@ class ManagerResult(_Frozen):
     missing: tuple[str, ...] = ()
     parts: tuple[AnswerPart, ...] = ()
     citations: tuple[AnswerCitation, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
     confidence: float = Field(ge=0, le=1)
     final_reason: FinalReason
     applicability_note: str = ""

@@ -162,13 +162,12 @@ class _Writer:
 
     def finish(self, result: "ManagerResult", length: _Length, *, pager: bool) -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
-        from webrag.presentation.answer import format_part, format_rest
+        from webrag.presentation.answer import format_part
 
         details = length.details(result, result.answer)
         if not self._has_written:
             print_text(f"{format_part(result.answer)}\n\n{details}".rstrip(), pager=pager)
             return
-        rest = format_rest(result)
-        if rest:
-            click.echo(f"{rest}\n")
+        if result.notice:
+            click.echo(f"{format_part(result.notice)}\n")
         print_brief(details)

@@ -5,11 +5,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from webrag.answering.manager import side_by_side
 from webrag.answering.models import (
     AnswerCitation,
     AnswerPart,
-    Conflict,
     FinalReason,
     ManagerResult,
 )
@@ -43,7 +41,7 @@ def format_answer(result: ManagerResult) -> str:
 
 
 def format_part(text: str) -> str:
-    """A sentence of an answer as it may be shown on a terminal."""
+    """Clean a sentence of an answer, or its notice, for a terminal."""
     return clean_block(text)
 
 
@@ -84,12 +82,6 @@ def _place(citation: AnswerCitation) -> list[str]:
 
 def _moment(citation: AnswerCitation) -> str:
     return f", as of {shown_moment(citation.as_of)}" if citation.as_of else ""
-
-
-def format_rest(result: ManagerResult) -> str:
-    """What an answer says beside its sentences: disagreements of sources, and the notice."""
-    blocks = [side_by_side(result.citations, result.conflicts), result.notice]
-    return clean_block("\n\n".join(block for block in blocks if block))
 
 
 def _citations(result: ManagerResult) -> str:
@@ -180,7 +172,6 @@ class AnswerDocument(_Frozen):
         notice: Caveat, request for clarification or refusal; empty when there is none.
         citations: By number, in the order in which the parts name them.
         missing: Parts of the question that nothing in the answer speaks of.
-        conflicts: Where sources disagree, by the numbers of their citations.
         also_searched: Words of the question that no searched page has, and what was searched for
             in their place.
         synthesis: Who wrote the answer.
@@ -196,7 +187,6 @@ class AnswerDocument(_Frozen):
     notice: str
     citations: tuple[CitationDocument, ...]
     missing: tuple[str, ...]
-    conflicts: tuple[Conflict, ...]
     also_searched: dict[str, str]
     applicability_note: str
     uncertainty_note: str
@@ -219,7 +209,6 @@ def answer_document(result: ManagerResult) -> AnswerDocument:
         notice=result.notice or ("" if result.parts else result.answer),
         citations=tuple(_citation(each, said) for each in result.citations),
         missing=result.missing,
-        conflicts=result.conflicts,
         also_searched=result.retrieval.also_searched if result.retrieval else {},
         applicability_note=result.applicability_note,
         uncertainty_note=result.uncertainty_note,

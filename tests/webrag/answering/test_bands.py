@@ -65,12 +65,6 @@ def test_writer_that_gave_up_gets_the_lowest_band() -> None:
     assert band_of(confidence).reason == "confidence_too_low_clarify"
 
 
-def test_sources_that_disagree_keep_an_answer_from_the_highest_band() -> None:
-    confidence = answer_confidence(1.0, 1.0, KEPT, has_conflict=True)
-
-    assert band_of(confidence).reason == "confidence_medium_caveated"
-
-
 def test_less_than_half_of_the_words_is_low_coverage() -> None:
     assert has_low_coverage(0.49)
     assert not has_low_coverage(0.5)

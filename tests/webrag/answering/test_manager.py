@@ -381,34 +381,6 @@ async def test_sentences_are_told_as_soon_as_they_are_checked(desk: Any, model: 
     assert told.index(("part", "It listens on port 7411. [1]")) < told.index(("step", "reflect"))
 
 
-async def test_sources_that_disagree_make_no_answer_surer(desk: Any, model: Any) -> None:
-    await desk.store(URL, MANUAL)
-    # One of the two cites the wrong passage, whichever of the pages comes first.
-    said = "It listens on port 7411."
-    model.replies = [model.sentence(said, (1, QUOTE)) + model.sentence(said, (2, QUOTE))] * 2
-    agreed = await ask(desk, model.llm())
-    await desk.store("https://docs.test/old", f"# Old broker\n\n{PORT.replace('7411', '7000')}\n")
-
-    disputed = await ask(desk, model.llm())
-
-    assert (agreed.synthesis, disputed.synthesis) == ("llm", "llm")
-    assert disputed.conflicts
-    assert disputed.confidence < agreed.confidence + 0.02  # words weigh otherwise in two pages
-
-
-async def test_sources_that_disagree_are_shown_side_by_side(desk: Any) -> None:
-    await desk.store(URL, MANUAL)
-    await desk.store("https://docs.test/old", f"# Old broker\n\n{PORT.replace('7411', '7000')}\n")
-
-    result = await ask(desk)
-
-    assert [conflict.kind for conflict in result.conflicts] == ["number"]
-    tail = result.answer.partition("The sources disagree:")[2]
-    assert "7411" in tail
-    assert "7000" in tail
-    assert result.final_reason != "confidence_high"
-
-
 async def test_requested_years_leave_out_other_pages(desk: Any) -> None:
     await desk.store(URL, MANUAL, published=datetime(2025, 3, 1, tzinfo=UTC))
     old = MANUAL.replace("7411", "7000")

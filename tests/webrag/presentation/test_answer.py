@@ -2,12 +2,11 @@ import uuid
 
 import pytest
 
-from webrag.answering.models import AnswerCitation, AnswerPart, Conflict, ManagerResult
+from webrag.answering.models import AnswerCitation, AnswerPart, ManagerResult
 from webrag.presentation.answer import (
     answer_document,
     format_answer,
     format_details,
-    format_rest,
 )
 
 
@@ -26,7 +25,6 @@ RESULT = ManagerResult(
     answer="The port is 1. [1]",
     parts=(AnswerPart(text="The port is 1.", citations=(1,)),),
     citations=(citation(1, "port is 1"), citation(2, "port is 2")),
-    conflicts=(Conflict(kind="number", citations=(1, 2)),),
     confidence=0.75,
     final_reason="confidence_medium_caveated",
     notice="Check it.",
@@ -80,16 +78,6 @@ def test_document_of_a_refusal_holds_what_is_told() -> None:
     )
 
     assert answer_document(refused).notice == "Sorry."
-
-
-def test_rest_of_a_streamed_answer_is_its_conflicts_and_its_notice() -> None:
-    assert format_rest(RESULT).splitlines() == [
-        "The sources disagree:",
-        '- "port is 1" (Page) [1]',
-        '- "port is 2" (Page) [2]',
-        "",
-        "Check it.",
-    ]
 
 
 def quoted(text: str) -> str:
