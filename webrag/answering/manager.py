@@ -170,9 +170,7 @@ def _confidence(
     if draft.method == "extractive":
         found, tally = covered.confidence, CitationTally(kept=tally.kept)
         judged = reflection.score if reflection.method == "llm" else covered.confidence
-    return answer_confidence(
-        found, judged, tally, gave_up=draft.gave_up, ceiling=covered.ceiling
-    )
+    return answer_confidence(found, judged, tally, gave_up=draft.gave_up, ceiling=covered.ceiling)
 
 
 def incoherent_result(run: Run) -> ManagerResult:

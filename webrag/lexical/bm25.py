@@ -1,6 +1,6 @@
 """BM25 of children and of whole pages, summed in numpy; it runs no statement."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +12,6 @@ from webrag.lexical.blocks import PostingBlock
 K1 = 1.2  # the usual pair; k1 1.5 measured the same, 0.9/0.4 worse on short technical sections
 B = 0.75
 _ORDINAL_BITS = 16
-
-Frequencies = Mapping[str, tuple[int, int]]
-"""Pages and children that hold each term; one that occurs nowhere may be missing."""
 
 
 class CorpusTotals(NamedTuple):
@@ -144,25 +141,19 @@ def score_words(
     terms: Sequence[str],
     blocks: Sequence[PostingBlock],
     totals: CorpusTotals,
-    frequencies: Frequencies | None = None,
 ) -> WordScores:
     """BM25 of every child and of every whole page that holds a query term.
 
     Args:
         terms: Distinct query terms, also those that occur nowhere.
         blocks: Their postings; a page counts in one block at most.
-        totals: Size of the part that statistics are counted over.
-        frequencies: How often each term occurs in that part; None when the blocks are that part.
+        totals: Size of the pages that the blocks hold.
     """
-    in_children = [
-        sum(_held(block, term) for block in blocks)
-        if frequencies is None
-        else frequencies.get(term, (0, 0))[1]
-        for term in terms
-    ]
     idf = {
-        term: inverse_document_frequency(held, totals.children)
-        for term, held in zip(terms, in_children, strict=True)
+        term: inverse_document_frequency(
+            sum(_held(block, term) for block in blocks), totals.children
+        )
+        for term in terms
     }
     average = totals.terms / max(totals.children, 1) or 1.0
     # A child's length is one of few numbers, and gathering is cheaper than dividing.
@@ -174,7 +165,7 @@ def score_words(
         next_slot = slot + len(block.layout.lengths)
         _score_block(block, terms, weights, norms, scores[slot:next_slot])
         slot = next_slot
-    by_page = _score_pages(terms, blocks, totals, frequencies)
+    by_page = _score_pages(terms, blocks, totals)
     return WordScores(_child_scores(blocks, scores), by_page, idf)
 
 
@@ -239,10 +230,7 @@ _NO_NUMBERS = np.empty(0, np.int64)
 
 
 def _score_pages(
-    terms: Sequence[str],
-    blocks: Sequence[PostingBlock],
-    totals: CorpusTotals,
-    frequencies: Frequencies | None,
+    terms: Sequence[str], blocks: Sequence[PostingBlock], totals: CorpusTotals
 ) -> LexicalScores:
     """BM25 of the pages that hold a term, of how often they do."""
     average = totals.terms / max(totals.documents, 1) or 1.0
@@ -251,11 +239,7 @@ def _score_pages(
     scores = np.zeros(len(norms))
     for term in terms:  # one at a time: a question may have hundreds
         counts = _page_counts(blocks, term)
-        held = (
-            int(np.count_nonzero(counts))
-            if frequencies is None
-            else frequencies.get(term, (0, 0))[0]
-        )
+        held = int(np.count_nonzero(counts))
         weight = inverse_document_frequency(held, totals.documents) * term_weight(term)
         scores += weight * (K1 + 1) * counts / (counts + norms)
     places = np.flatnonzero(scores)

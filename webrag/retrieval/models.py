@@ -1,7 +1,7 @@
 """The contract between retrieval and what is built on it. No I/O here."""
 
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,11 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from webrag.corpus.models import ParentChunk
 from webrag.ingestion.addresses import place_in_file
 from webrag.ingestion.models import Anchor
-
-TermStatistics = Literal["corpus", "filtered"]
-
-TERM_STATISTICS: tuple[TermStatistics, ...] = get_args(TermStatistics)
-"""Every part of the collection that term weights can be counted over."""
 
 
 class _Frozen(BaseModel):
@@ -36,8 +31,6 @@ class RetrievalConfig(_Frozen):
         fusion_method: How the two legs are merged.
         lexical_weight: Share of BM25 in score fusion, the rest is dense.
         page_weight: Added share of the whole page's BM25 in a child's fused score.
-        statistics: Where it is counted how rare a term is and how long a chunk: over all pages of
-            the collection, or over those that the filters leave.
     """
 
     full_context_threshold: int = 30_000
@@ -51,7 +44,6 @@ class RetrievalConfig(_Frozen):
     fusion_method: Literal["score", "rrf"] = "score"
     lexical_weight: float = 0.4
     page_weight: float = 0.2
-    statistics: TermStatistics = "filtered"
 
 
 class WordingScores(_Frozen):

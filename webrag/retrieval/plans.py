@@ -26,7 +26,7 @@ from webrag.retrieval.aggregation import (
     fit_budget,
     group_by_parent,
 )
-from webrag.retrieval.models import RetrievalConfig, TermStatistics, WordingScores
+from webrag.retrieval.models import RetrievalConfig, WordingScores
 from webrag.retrieval.postings import postings_of, read_blocks, totals_of
 from webrag.retrieval.statements import CHUNK_KEY, PARENT_COLUMNS, Queries
 
@@ -106,7 +106,6 @@ def find_chunks(
     vector: Sequence[float],
     budget: int,
     limit: int,
-    statistics: TermStatistics = "filtered",
     wordings: Sequence[Asked] = (),
 ) -> Steps[Found]:
     """The parents of the children that match best by meaning and by words.
@@ -118,14 +117,11 @@ def find_chunks(
         vector: Its embedding; all zeros when it has no meaning the model knows.
         budget: Tokens of parents at most.
         limit: Children taken from each leg, and kept after fusion.
-        statistics: Where it is counted how rare a term is and how long a chunk.
         wordings: Other wordings of the question; what they find comes on top of what the question
             finds, at most half as much again.
     """
     asked = (Asked(terms, vector), *wordings)
-    totals, legs = yield from _both_legs(
-        queries, config, asked=asked, limit=limit, statistics=statistics
-    )
+    totals, legs = yield from _both_legs(queries, config, asked=asked, limit=limit)
     idf = tuple(leg.words.idf for leg in legs)
     found_keys = []
     for leg in legs:
@@ -195,11 +191,9 @@ def _both_legs(
     *,
     asked: Sequence[Asked],
     limit: int,
-    statistics: TermStatistics,
 ) -> Steps[tuple[CorpusTotals, list[_Legs]]]:
     """Size of the scope, and both legs of each wording, in one round trip if it can."""
     few = config.exact_scan_limit
-    is_apart = statistics == "corpus" and queries.scope.restricts_pages
     terms = list(dict.fromkeys(term for each in asked for term in each.terms))
     vectors = [each.vector for each in asked if any(each.vector)]
     blocks = yield from read_blocks(queries)
@@ -208,26 +202,20 @@ def _both_legs(
         *postings_of(queries, terms, blocks),
         queries.search_settings(config.hnsw_ef_search),
     ]
-    batch += [queries.sizes(), queries.frequencies(terms)] if is_apart else []
     batch += [_first_try(queries, vector, limit, few) for vector in vectors]
-    totals_rows, block_rows, later_rows, _, *others = yield from together(*batch)
+    totals_rows, block_rows, later_rows, _, *nearest = yield from together(*batch)
     totals = totals_of(totals_rows)
     if not queries.scope.restricts_chunks:
         totals = blocks.with_others(totals)
-    nearest = others[len(others) - len(vectors) :]
     if queries.scope.restricts and any(_are_too_many(rows, few) for rows in nearest):
         nearest = yield from together(
             *(queries.nearest_in_graph(vector, limit) for vector in vectors)
         )
     by_vector = iter(nearest)
     postings = blocks.with_rows(block_rows, later_rows)
-    counted, frequencies = totals, None
-    if is_apart:
-        counted = totals_of(others[0])
-        frequencies = {term: (pages, children) for term, pages, children in others[1]}
     legs = [
         _Legs(
-            score_words(each.terms, postings, counted, frequencies),
+            score_words(each.terms, postings, totals),
             [child_key(*row[:2]) for row in next(by_vector)] if any(each.vector) else [],
         )
         for each in asked

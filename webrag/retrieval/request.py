@@ -13,7 +13,7 @@ from webrag.lexical.spelling import respelled
 from webrag.retrieval.conditions import Scope
 from webrag.retrieval.editions import VersionChoice
 from webrag.retrieval.filters import SearchFilters
-from webrag.retrieval.models import TERM_STATISTICS, RetrievalConfig, TermStatistics
+from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.statements import Queries
 
 RetrievalMode = Literal["chunk", "full_context", "auto"]
@@ -55,7 +55,6 @@ class RetrievalRequest:
         wordings: Other wordings of it, none empty.
         budget: Tokens of parents at most.
         limit: Children at most.
-        statistics: Where term weights and lengths are counted.
         threshold: Tokens up to which everything is read in `auto` mode.
         warnings: Sentences for the user.
         started: Clock reading, for timing.
@@ -69,7 +68,6 @@ class RetrievalRequest:
     mode: RetrievalMode
     budget: int
     limit: int
-    statistics: TermStatistics
     threshold: int
     warnings: tuple[str, ...]
     started: float
@@ -97,7 +95,6 @@ def check_request(
     mode: RetrievalMode,
     context_budget: int | None,
     children_limit: int | None,
-    statistics: TermStatistics | None,
 ) -> RetrievalRequest:
     """What the arguments of a retrieval mean, for every version of a library until it is chosen.
 
@@ -108,8 +105,6 @@ def check_request(
     """
     started = time.perf_counter()
     check_choice("mode", mode, RETRIEVAL_MODES)
-    if statistics is not None:
-        check_choice("statistics", statistics, TERM_STATISTICS)
     question = SearchText.of(query)
     if not question.text:
         raise InputError("The query is empty; it must hold at least one visible character.")
@@ -127,7 +122,6 @@ def check_request(
         mode=mode,
         budget=budget,
         limit=_positive("children_limit", children_limit, config.children_limit),
-        statistics=statistics or config.statistics,
         threshold=threshold,
         warnings=(warning,) if is_clamped else (),
         started=started,

@@ -37,7 +37,6 @@ from webrag.retrieval.models import (
     RetrievalConfig,
     RetrievalResult,
     RetrievedChunk,
-    TermStatistics,
     TimingInfo,
     Wording,
 )
@@ -193,10 +192,8 @@ class Searcher:
     """Finds the parents that hold the best evidence, by meaning and by words together.
 
     Stateless apart from its parts; safe to share between tasks and threads. The search itself
-    sees one state of the corpus; which versions and spellings it has is read before. With
-    `statistics` of the filtered pages a filter changes scores: within one site, words that all its
-    pages share count little. With those of the corpus a chunk's BM25 is the same whatever is
-    filtered.
+    sees one state of the corpus; which versions and spellings it has is read before. A
+    filter changes scores: within one site, words that all its pages share count little.
 
     Args:
         database: Where the corpus is.
@@ -233,7 +230,6 @@ class Searcher:
         mode: RetrievalMode = "chunk",
         context_budget: int | None = None,
         children_limit: int | None = None,
-        statistics: TermStatistics | None = None,
         similarity_floor: float | None = None,
     ) -> RetrievalResult:
         """Give the best evidence for a question, or everything when that is little enough.
@@ -247,9 +243,6 @@ class Searcher:
                 everything when it fits the full-context threshold.
             context_budget: Tokens of parents at most, at least 1; None takes the configured one.
             children_limit: Candidates of each leg and in all, at least 1; None as configured.
-            statistics: Where it is counted how rare a term is and how long a chunk: `corpus` over
-                all that is stored, `filtered` over the pages that the filters leave; None as
-                configured.
             similarity_floor: Least cosine of a candidate that only the dense leg found; None as
                 configured.
 
@@ -261,9 +254,7 @@ class Searcher:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        request = self._check(
-            query, wordings, filters, mode, context_budget, children_limit, statistics
-        )
+        request = self._check(query, wordings, filters, mode, context_budget, children_limit)
         request = request.among(filters, await self._run(lambda: self._choice(filters)))
         whole = await self._whole(request)
         if whole is not None:
@@ -304,7 +295,7 @@ class Searcher:
             InputError: The question is empty or a number is out of range.
             StorageError: The database failed.
         """
-        request = self._check(query, (), filters, mode, context_budget, None, None)
+        request = self._check(query, (), filters, mode, context_budget, None)
         return await self._whole(
             request.among(filters, await self._run(lambda: self._choice(filters)))
         )
@@ -329,12 +320,9 @@ class Searcher:
         mode: RetrievalMode = "chunk",
         context_budget: int | None = None,
         children_limit: int | None = None,
-        statistics: TermStatistics | None = None,
     ) -> RetrievalResult:
         """As `retrieve`; needs no event loop and uses none, it blocks the calling thread."""
-        request = self._check(
-            query, wordings, filters, mode, context_budget, children_limit, statistics
-        )
+        request = self._check(query, wordings, filters, mode, context_budget, children_limit)
         request = request.among(filters, self._run_sync(lambda: self._choice(filters)))
         if request.mode != "chunk":
             whole = self._run_sync(lambda: _read_whole(request))
@@ -366,7 +354,6 @@ class Searcher:
         mode: RetrievalMode,
         context_budget: int | None,
         children_limit: int | None,
-        statistics: TermStatistics | None,
     ) -> RetrievalRequest:
         """What is asked; what cannot be used is refused before the database is asked."""
         request = check_request(
@@ -378,7 +365,6 @@ class Searcher:
             mode=mode,
             context_budget=context_budget,
             children_limit=children_limit,
-            statistics=statistics,
         )
         for warning in request.warnings:
             logger.warning(warning)
@@ -474,5 +460,4 @@ def _search(
         wordings=[Asked(each.terms, vector) for each, vector in others],
         budget=request.budget,
         limit=request.limit,
-        statistics=request.statistics,
     )

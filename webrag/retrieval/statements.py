@@ -171,19 +171,6 @@ class Queries:
             stale=list(stale),
         )
 
-    def frequencies(self, terms: Sequence[str]) -> Execute:
-        """Per term that occurs: the term, its pages and children in the whole collection."""
-        return self._statement(
-            """
-            select p.term, count(distinct p.document), sum(length(p.packed)) / %(size)s
-            from {postings} p join {documents} d on d.id = p.document
-            where p.term = any(%(terms)s) and {there}
-            group by p.term
-            """,
-            terms=list(terms),
-            size=POSTING.itemsize,
-        )
-
     def held_terms(self, terms: Sequence[str]) -> Execute:
         """One row for each of the terms that a page in scope holds."""
         return self._statement(

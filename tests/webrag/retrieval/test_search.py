@@ -12,7 +12,7 @@ from webrag.errors import InputError
 from webrag.ingestion.models import Anchor
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.filters import SearchFilters
-from webrag.retrieval.models import TERM_STATISTICS, RetrievalResult, TermStatistics
+from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
 MakeSearcher = Callable[..., Searcher]
@@ -264,87 +264,28 @@ async def test_term_weights_are_those_of_the_searched_pages(
     assert one_page.term_idf["theme"] < everything.term_idf["theme"]
 
 
-@pytest.mark.usefixtures("pages")
-@pytest.mark.parametrize(
-    "filters",
-    [
-        SearchFilters(source_urls=(THEME,)),
-        SearchFilters(source_urls=(BACKUP, PORTS)),
-        SearchFilters(sites=("docs.test",)),
-        SearchFilters(sites=("docs.test",), has=("table",)),
-        SearchFilters(has=("code",)),
-        SearchFilters(fetched_since=datetime(2020, 1, 1, tzinfo=UTC)),
-        SearchFilters(years=()),
-    ],
-)
-async def test_statistics_of_the_corpus_leave_every_weight_and_score_as_without_filters(
-    make_searcher: MakeSearcher, filters: SearchFilters
-) -> None:
-    everything = await make_searcher().retrieve("server theme port restoring")
-
-    filtered = await make_searcher().retrieve(
-        "server theme port restoring", filters=filters, statistics="corpus"
-    )
-
-    assert filtered.term_idf == everything.term_idf
-    assert lexical_scores(filtered).items() <= lexical_scores(everything).items()
-
-
-@pytest.mark.parametrize("statistics", ["corpus", "filtered"])
-async def test_term_weights_on_a_single_page_with_statistics_named(
-    make_searcher: MakeSearcher, add_page: AddPage, statistics: TermStatistics
+async def test_a_word_that_stands_once_on_the_only_page_searched_is_not_rare(
+    make_searcher: MakeSearcher, add_page: AddPage
 ) -> None:
     await add_page("https://a.test/", "A", "# A\n\nThe quokka waits often.")
     for number in range(8):
         await add_page(f"https://b.test/{number}", "B", f"# B\n\nNumber {number} waits, often.")
     only = SearchFilters(source_urls=("https://a.test/",))
 
-    result = await make_searcher().retrieve("quokka often", filters=only, statistics=statistics)
+    result = await make_searcher().retrieve("quokka often", filters=only)
 
-    ratio = result.term_idf["quokka"] / result.term_idf["often"]
-    assert (ratio > 3) == (statistics == "corpus")
-
-
-@pytest.mark.usefixtures("pages")
-async def test_statistics_change_nothing_without_filters(make_searcher: MakeSearcher) -> None:
-    searcher = make_searcher()
-
-    corpus, filtered = [
-        await searcher.retrieve("server port", statistics=each) for each in TERM_STATISTICS
-    ]
-
-    assert (corpus.chunks, corpus.term_idf) == (filtered.chunks, filtered.term_idf)
+    assert result.term_idf["quokka"] == result.term_idf["often"]
 
 
 @pytest.mark.usefixtures("pages")
-async def test_statistics_can_be_configured_and_named_for_one_call(
-    make_searcher: MakeSearcher,
-) -> None:
-    only = SearchFilters(source_urls=(THEME,))
-    searcher = make_searcher(statistics="corpus")
-
-    configured = await searcher.retrieve("theme", filters=only)
-    named = await searcher.retrieve("theme", filters=only, statistics="filtered")
-
-    assert named.term_idf["theme"] < configured.term_idf["theme"]
-
-
-@pytest.mark.usefixtures("pages")
-async def test_the_size_told_is_that_of_the_filtered_pages_whatever_the_statistics(
+async def test_the_size_told_is_that_of_the_filtered_pages(
     make_searcher: MakeSearcher,
 ) -> None:
     only = SearchFilters(source_urls=(THEME,))
 
-    result = await make_searcher().retrieve("theme", filters=only, statistics="corpus")
+    result = await make_searcher().retrieve("theme", filters=only)
 
     assert result.corpus_stats.total_documents == 1
-
-
-async def test_statistics_that_do_not_exist_are_refused_by_name(
-    make_searcher: MakeSearcher,
-) -> None:
-    with pytest.raises(InputError, match=r"statistics.*corpus.*filtered"):
-        await make_searcher().retrieve("port", statistics="site")
 
 
 @pytest.mark.usefixtures("pages")
