@@ -77,7 +77,6 @@ class OrchestrationConfig(_Frozen):
     Attributes:
         reranker_top_n: Chunks kept after reranking.
         context_budget: Tokens of evidence at most.
-        recall_factor: How many times more candidates and tokens a retrieval for more recall takes.
         children_limit: Candidates of an ordinary retrieval.
         similarity_floor: Least cosine of what only dense search finds in an ordinary retrieval.
         token_budget_saturation_ratio: Share of the budget that counts as filled.
@@ -96,7 +95,6 @@ class OrchestrationConfig(_Frozen):
 
     reranker_top_n: int = Field(default=20, ge=1)
     context_budget: int = Field(default=RetrievalConfig().context_budget, ge=1)
-    recall_factor: int = Field(default=2, ge=1)
     children_limit: int = Field(default=RetrievalConfig().children_limit, ge=1)
     similarity_floor: float = RetrievalConfig().similarity_floor
     token_budget_saturation_ratio: float = 0.8

@@ -25,7 +25,6 @@ def compute_signals(
     truncated: bool,
     profile: ScoreProfile,
     config: OrchestrationConfig,
-    scale: int = 1,
 ) -> EvaluationSignals:
     """Signals of a merged ranking.
 
@@ -37,7 +36,6 @@ def compute_signals(
         truncated: The retrieval was cut by the child limit or the token budget.
         profile: Thresholds of the scorer.
         config: Budget and sample sizes.
-        scale: How many times the budget was searched for.
     """
     judged = [item for item in chunks if _is_judged(item)]
     scores = sorted((item.reranked_score for item in judged), reverse=True)
@@ -48,7 +46,7 @@ def compute_signals(
     plateau = len(scores) >= _PLATEAU_SCORES and variance < profile.plateau_variance_threshold
     # What is off the topic fills a budget and helps nobody.
     useful = [item for item in judged if item.reranked_score >= profile.mediocre_score_floor]
-    fill = sum(item.chunk.token_count for item in useful) / (config.context_budget * scale)
+    fill = sum(item.chunk.token_count for item in useful) / config.context_budget
     repeated = redundant / (len(judged) + redundant) if redundant else 0.0
     return EvaluationSignals(
         top_score=top,

@@ -146,7 +146,7 @@ class OrchestratorEngine:
         Awaiting the handler gives the `OrchestrationResult`; `stream_events()` gives
         `ProgressEvent` and `DecisionEvent`. The run ends early when the task that began it is
         cancelled, when WebRAG is closed, and by `await handler.cancel_run()`; a hard deadline is
-        the caller's business. `handler.ctx.to_dict()` can be kept, at any moment, for `resume`.
+        the caller's business.
 
         The arguments are those of `run`.
 
@@ -155,30 +155,6 @@ class OrchestratorEngine:
         """
         request = RunRequest.answer(url, query, config=self._components.config.expansion, **options)
         return self._bound(self._started(request))
-
-    def resume(self, saved: dict[str, Any]) -> "WorkflowHandler":
-        """Go on with a run that was begun by `start`, here or in another process.
-
-        Time between saving and resuming does not count. The corpus must be the same one.
-
-        Args:
-            saved: What `handler.ctx.to_dict()` gave, also when it went through JSON.
-
-        Raises:
-            InputError: It is not a saved run.
-        """
-        from workflows import Context
-        from workflows.context.serializers import JsonSerializer
-        from workflows.errors import ContextSerdeError
-
-        from webrag.orchestration.events import SAVED_TYPES
-
-        serializer = JsonSerializer(allowed_types=SAVED_TYPES)
-        try:
-            context = Context.from_dict(self._workflow, saved, serializer=serializer)
-        except (ContextSerdeError, ValueError) as error:
-            raise InputError(f"This is not a saved run: {error}") from error
-        return self._bound(self._kept(self._workflow.run(ctx=context)))
 
     async def aclose(self) -> None:
         """End the runs that still go on, before what they work with is closed."""
@@ -306,12 +282,7 @@ class OrchestratorEngine:
         return result
 
     def _started(self, request: RunRequest) -> "WorkflowHandler":
-        from webrag.orchestration.events import SavedRun
-
-        state = RunState.begin(request, self._components.config)
-        return self._kept(self._workflow.run(run=SavedRun.of(state)))
-
-    def _kept(self, handler: "WorkflowHandler") -> "WorkflowHandler":
+        handler = self._workflow.run(state=RunState.begin(request, self._components.config))
         self._handlers.add(handler)
         return handler
 

@@ -1,59 +1,21 @@
-"""Typed events between the steps of a run, those it streams, and its state as JSON."""
+"""Typed events between the steps of a run, and those it streams."""
 
-import time
-from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, model_serializer, model_validator
 from workflows.events import Event, StartEvent
 
 from webrag.orchestration.models import ExpansionDecision
-from webrag.orchestration.state import RunClock, RunState
 from webrag.retrieval.models import RetrievalResult
-
-_STATE: TypeAdapter[RunState] = TypeAdapter(RunState)
-
-
-class SavedRun(BaseModel):
-    """A run between two steps.
-
-    Times are saved as seconds passed and left: a clock of one process says nothing in another, and
-    the time in between does not count.
-    """
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
-
-    state: Any
-
-    @classmethod
-    def of(cls, state: RunState) -> Self:
-        """Keep a state; it must not be changed afterwards."""
-        return cls(state=state)
-
-    @model_serializer
-    def _as_json(self) -> dict[str, Any]:
-        now, clock = time.monotonic(), self.state.clock
-        saved = replace(
-            self.state,
-            clock=RunClock(clock.started - now, clock.work_until - now, clock.spent_ms),
-        )
-        return {"state": _STATE.dump_python(saved, mode="json")}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_json(cls, value: Any) -> Any:
-        if not isinstance(value, dict) or isinstance(value.get("state"), RunState):
-            return value
-        state, now = _STATE.validate_python(value["state"]), time.monotonic()
-        state.clock.started += now
-        state.clock.work_until += now
-        return {"state": state}
 
 
 class RunStarted(StartEvent):
-    """Begins a run."""
+    """Begins a run.
 
-    run: SavedRun
+    Attributes:
+        state: The `RunState` of a request that wants rounds; the run changes it.
+    """
+
+    state: Any
 
 
 class Prepared(Event):
@@ -131,18 +93,3 @@ class ProgressEvent(Event):
     detail: str
     iteration: int | None = None
     total: int | None = None
-
-
-SAVED_TYPES: Final = (
-    SavedRun,
-    RunStarted,
-    Prepared,
-    SearchWanted,
-    SubQueryWanted,
-    SubQueryRetrieved,
-    JudgementWanted,
-    ExpansionWanted,
-    AssembleWanted,
-)
-
-"""All that a saved run may hold."""

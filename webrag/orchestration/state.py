@@ -4,8 +4,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from webrag.ingestion.addresses import site_of
@@ -289,16 +288,6 @@ class RunState:
             # What is wanting now, which a model is told, is not what was wanting before.
             self.closed.discard("expand_intent")
 
-    def copy(self) -> "RunState":
-        """A state that can be changed without changing this one."""
-        return replace(
-            self,
-            clock=replace(self.clock, spent_ms=dict(self.clock.spent_ms)),
-            budget=replace(self.budget),
-            pending=None if self.pending is None else replace(self.pending),
-            **{name: copy(getattr(self, name)) for name in _CONTAINERS},
-        )
-
     def note_degraded(self, sentence: str | None) -> None:
         """Remember a component that did not work as configured."""
         if sentence:
@@ -307,17 +296,3 @@ class RunState:
     def warn(self, *sentences: str) -> None:
         """Remember sentences for the user; each once."""
         self.warnings.update(dict.fromkeys(sentences))
-
-
-_CONTAINERS = (
-    "pages",
-    "steps",
-    "closed",
-    "tried",
-    "failed",
-    "aliases",
-    "unanswered",
-    "fetched",
-    "degraded",
-    "warnings",
-)

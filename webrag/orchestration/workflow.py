@@ -18,7 +18,6 @@ from webrag.orchestration.events import (
     Prepared,
     ProgressEvent,
     RunStarted,
-    SavedRun,
     SearchWanted,
     SubQueryRetrieved,
     SubQueryWanted,
@@ -65,14 +64,11 @@ class _Runtime(BasicRuntime):
 class WebRAGWorkflow(Workflow):
     """prepare, analyse, retrieve each part, rank, judge, and expand or assemble.
 
-    Start it with `run(run=SavedRun.of(state))`; it streams `ProgressEvent` and `DecisionEvent` and
-    results in an `OrchestrationResult`. One instance serves any number of concurrent runs. Errors
-    of steps reach the caller as they were raised. Cancelling the task that awaits the handler
-    does not cancel the run: call `handler.cancel_run()`, or begin it by `OrchestratorEngine.start`.
-
-    A run can be interrupted and resumed, also by another process with the same corpus: keep
-    `handler.ctx.to_dict()`, and later `run(ctx=Context.from_dict(workflow, kept))`. A step that had
-    begun is done again from its start; pages it had stored by then are not fetched again.
+    Start it with `run(state=RunState.begin(...))`; it streams `ProgressEvent` and `DecisionEvent`
+    and results in an `OrchestrationResult`. One instance serves any number of concurrent runs.
+    Errors of steps reach the caller as they were raised. Cancelling the task that awaits the
+    handler does not cancel the run: call `handler.cancel_run()`, or begin it by
+    `OrchestratorEngine.start`.
 
     Args:
         components: What runs work with.
@@ -85,23 +81,22 @@ class WebRAGWorkflow(Workflow):
     @step
     async def prepare(self, ctx: Context, ev: RunStarted) -> Prepared:
         """Get the named pages."""
-        run = ResearchRun(self._components, ev.run.state.copy())
+        run = ResearchRun(self._components, ev.state)
+        await ctx.store.set(_RUN, run)
         await run.prepare(_reporter(ctx, run))
-        await _keep(ctx, run)
         return Prepared()
 
     @step
     async def analyse(self, ctx: Context, _ev: Prepared) -> SearchWanted:
         """Find out what the question asks for."""
-        run = await self._run(ctx)
+        run = await _run(ctx)
         await run.analyse(_reporter(ctx, run))
-        await _keep(ctx, run)
         return SearchWanted()
 
     @step
     async def search(self, ctx: Context, _ev: SearchWanted) -> SubQueryWanted | None:
         """Send every part of the question to `retrieve`."""
-        run = await self._run(ctx)
+        run = await _run(ctx)
         run.announce_search(_reporter(ctx, run))
         begun = time.time()
         for position, query in enumerate(run.state.queries):
@@ -111,7 +106,7 @@ class WebRAGWorkflow(Workflow):
     @step(num_workers=_PARALLEL_SEARCHES)
     async def retrieve(self, ctx: Context, ev: SubQueryWanted) -> SubQueryRetrieved:
         """Find candidates for one part."""
-        run = await self._run(ctx)
+        run = await _run(ctx)
         result, failure = await run.retrieve(ev.sub_query)
         return SubQueryRetrieved(
             position=ev.position,
@@ -124,7 +119,7 @@ class WebRAGWorkflow(Workflow):
     @step
     async def rank(self, ctx: Context, ev: SubQueryRetrieved) -> JudgementWanted | None:
         """Wait for every part, then rank and merge them."""
-        run = await self._run(ctx)
+        run = await _run(ctx)
         parts = ctx.collect_events(ev, [SubQueryRetrieved] * len(run.state.queries))
         if parts is None:
             return None
@@ -132,40 +127,33 @@ class WebRAGWorkflow(Workflow):
         ordered = sorted(parts, key=lambda part: part.position)
         found = [(part.sub_query, part.result, part.failure) for part in ordered]
         await run.rank_found(found, _reporter(ctx, run))
-        await _keep(ctx, run)
         return JudgementWanted()
 
     @step
     async def judge(self, ctx: Context, _ev: JudgementWanted) -> ExpansionWanted | AssembleWanted:
         """Decide whether the evidence is enough."""
-        run = await self._run(ctx)
+        run = await _run(ctx)
         decision = await judge(run)
-        await _keep(ctx, run)
         ctx.write_event_to_stream(DecisionEvent(decision=decision, iteration=run.state.iteration))
         return AssembleWanted() if decision.action == "stop" else ExpansionWanted(decision=decision)
 
     @step
     async def expand(self, ctx: Context, ev: ExpansionWanted) -> SearchWanted | JudgementWanted:
         """Follow links, rephrase or retrieve more; when there was nothing to do, judge again."""
-        run = await self._run(ctx)
+        run = await _run(ctx)
         acted = await act(run, ev.decision, _reporter(ctx, run, in_loop=True))
-        await _keep(ctx, run)
         return SearchWanted() if acted else JudgementWanted()
 
     @step
     async def assemble(self, ctx: Context, _ev: AssembleWanted) -> StopEvent:
         """Put the result together."""
-        run = await self._run(ctx)
+        run = await _run(ctx)
         return StopEvent(result=await build_result(run, _reporter(ctx, run)))
 
-    async def _run(self, ctx: Context) -> ResearchRun:
-        """The run with a state of the step's own, so that a step half done leaves no trace."""
-        saved: SavedRun = await ctx.store.get(_RUN)
-        return ResearchRun(self._components, saved.state.copy())
 
-
-async def _keep(ctx: Context, run: ResearchRun) -> None:
-    await ctx.store.set(_RUN, SavedRun.of(run.state))
+async def _run(ctx: Context) -> ResearchRun:
+    run: ResearchRun = await ctx.store.get(_RUN)
+    return run
 
 
 def _reporter(ctx: Context, run: ResearchRun, *, in_loop: bool = False) -> Report:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.orchestration.models import SubQueryResult
-from webrag.orchestration.ranking.merger import Merged, merge, trim_to_budget, widened
+from webrag.orchestration.ranking.merger import merge, trim_to_budget
 
 from .conftest import build_chunk, build_ranked, build_result
 
@@ -100,19 +100,3 @@ def test_result_is_ordered_distinct_and_within_budget(lists: Any, budget: Any) -
     assert scores == sorted(scores, reverse=True)
     assert len({item.chunk.chunk_id for item in found}) == len(found)
     assert len(found) == 1 or sum(item.chunk.token_count for item in found) <= budget
-
-
-POOL = [build_ranked(score / 8, f"passage {score}") for score in range(8)]
-
-
-@given(before=st.sets(st.sampled_from(range(8))), now=st.sets(st.sampled_from(range(8))))
-def test_wider_result_holds_all_that_was_found_before_each_once_best_first(
-    before: set[int], now: set[int]
-) -> None:
-    found = widened(
-        Merged(tuple(POOL[at] for at in sorted(before, reverse=True))),
-        Merged(tuple(POOL[at] for at in sorted(now, reverse=True)), redundant=1, trimmed=2),
-    )
-
-    assert found.chunks == tuple(POOL[at] for at in sorted(before | now, reverse=True))
-    assert (found.redundant, found.trimmed) == (1, 2)

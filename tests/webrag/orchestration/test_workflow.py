@@ -1,4 +1,3 @@
-import json
 import time
 from typing import Any
 
@@ -8,7 +7,6 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from typing_extensions import override
 from workflows.events import StopEvent
 
-from webrag.errors import InputError
 from webrag.orchestration.confidence import LOCAL
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
@@ -99,52 +97,6 @@ async def test_steps_add_little_time_of_their_own(lab: Lab, static_site: Any) ->
     shares = [await share_of_its_own(engine, site + "/") for _ in range(5)]
 
     assert min(shares) < 0.8  # some 0.3 on an idle machine, where a run takes 40 ms
-
-
-def evidence(result: OrchestrationResult) -> Any:
-    """What was found, without how: a run that is resumed later finds its pages stored."""
-    chunks = [(item.chunk.text, round(item.reranked_score, 6)) for item in result.chunks]
-    return chunks, round(result.confidence, 6), result.final_decision.action
-
-
-async def test_run_goes_on_from_a_saved_context_and_ends_with_the_same_result(
-    lab: Lab, static_site: Any
-) -> None:
-    site = static_site(dict(MANUAL))
-    handler = lab.engine().start(site + "/", TWO_LINKS_AWAY, research_mode="deep")
-    saved = [
-        json.dumps(handler.ctx.to_dict())
-        async for event in handler.stream_events()
-        if isinstance(event, DecisionEvent)
-    ]
-    whole = await handler
-
-    for kept in saved:
-        resumed = await lab.engine().resume(json.loads(kept))
-
-        assert evidence(resumed) == evidence(whole)
-        assert resumed.timing.total_ms > 0
-    assert len(saved) == 4
-
-
-async def test_interrupted_run_is_finished_by_another_engine(lab: Lab, static_site: Any) -> None:
-    site = static_site(dict(MANUAL))
-    handler = lab.engine().start(site + "/", TWO_LINKS_AWAY, research_mode="deep")
-    async for event in handler.stream_events():
-        if isinstance(event, ProgressEvent) and event.detail.startswith("Scraping"):
-            kept = json.dumps(handler.ctx.to_dict())
-            break
-    await handler.cancel_run()
-
-    result = await lab.engine().resume(json.loads(kept))
-
-    assert any("512 megabytes" in item.chunk.text for item in result.chunks)
-    assert result.final_decision.action == "stop"
-
-
-async def test_what_is_no_saved_run_is_refused(lab: Lab) -> None:
-    with pytest.raises(InputError, match="not a saved run"):
-        lab.engine().resume({"state": "nonsense"})
 
 
 def test_workflow_is_valid() -> None:

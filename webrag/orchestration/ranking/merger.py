@@ -1,7 +1,7 @@
 """One ranked list out of several sub-queries' results; it neither retrieves nor scores."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from llama_index.postprocessor.webrag.selection import choose_distinct, shingles, within_budget
 
@@ -39,13 +39,6 @@ def merge(
     distinct, redundant = drop_redundant(union(results), redundancy_ceiling)
     kept = trim_to_budget(distinct, token_budget)
     return Merged(kept, redundant, len(distinct) - len(kept))
-
-
-def widened(before: Merged, now: Merged) -> Merged:
-    """A wider result with whatever of the narrower one before it lacks; ties keep page order."""
-    found = {item.chunk.chunk_id for item in now.chunks}
-    lost = (item for item in before.chunks if item.chunk.chunk_id not in found)
-    return replace(now, chunks=tuple(sorted((*now.chunks, *lost), key=_order)))
 
 
 def union(results: Sequence[SubQueryResult]) -> tuple[RankedChunk, ...]:

@@ -93,7 +93,6 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
         truncated=is_cut or merged.trimmed > 0,
         profile=run.profile,
         config=run.components.config,
-        scale=run.scale,
     )
 
 

@@ -24,7 +24,7 @@ from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
-from webrag.orchestration.ranking.merger import Merged, merge, widened
+from webrag.orchestration.ranking.merger import Merged, merge
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Cosine by which a retrieval for more recall lowers the floor.
+# A retrieval for more recall takes as many times more, and lowers the floor of cosines by the step.
+_RECALL_FACTOR: Final = 2
 _FLOOR_STEP: Final = 0.15
 
 
@@ -190,7 +191,7 @@ class ResearchRun:
     @property
     def scale(self) -> int:
         """How many times the configured candidates and tokens a retrieval takes."""
-        return self.components.config.recall_factor if self.state.wants_recall else 1
+        return _RECALL_FACTOR if self.state.wants_recall else 1
 
     async def prepare(self, report: Report) -> None:
         """Get the named pages; nothing to do for a search."""
@@ -329,7 +330,6 @@ class ResearchRun:
     async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
         """Rank every part's candidates with one scorer and merge them."""
         state, config = self.state, self.components.config
-        had_failed = state.scorer_failed
         with state.clock.timed("reranking_ms"):
             scored = await self._rank_all(retrieved)
             ranked = fulfilled(scored, self.wishes, datetime.now(UTC))
@@ -339,16 +339,12 @@ class ResearchRun:
         )
         state.warn(*(w for _, result in retrieved for w in result.warnings))
         with state.clock.timed("merge_ms"):
-            merged = await in_background(
+            state.merged = await in_background(
                 merge,
                 state.results,
                 redundancy_ceiling=config.redundancy_ceiling,
                 token_budget=config.context_budget * self.scale,
             )
-        is_wider = state.pending is not None and state.pending.decision.action == "expand_recall"
-        # What one scorer ranked before another took its place cannot be ordered among the rest.
-        is_same_scorer = state.scorer_failed == had_failed
-        state.merged = widened(state.merged, merged) if is_wider and is_same_scorer else merged
 
     async def _rank_all(
         self, retrieved: Sequence[tuple[str, RetrievalResult]]

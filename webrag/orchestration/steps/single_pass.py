@@ -1,7 +1,7 @@
 """A run without rounds: the steps of the workflow one after another, and none twice.
 
-The first rule of the decision table ends such a run after its first judgement, so it needs neither
-a loop nor a state that can be saved between steps, whose imports take a quarter of a second.
+The first rule of the decision table ends such a run after its first judgement, so it needs no
+loop, whose imports take a quarter of a second.
 """
 
 from webrag.concurrency import all_of
