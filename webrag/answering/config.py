@@ -1,9 +1,11 @@
 """What of the answer manager can be set; apart, as settings are read by every command."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from webrag.frozen import FrozenModel
 
 
-class AnswerConfig(BaseModel):
+class AnswerConfig(FrozenModel):
     """Numbers that steer the answer manager; docs/scoring.md explains each.
 
     Attributes:
@@ -15,8 +17,6 @@ class AnswerConfig(BaseModel):
         synthesis_timeout_s: Whole time a model has for an answer, its second try included.
         reflection_timeout_s: Whole time it has for judging one, its second try included.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rerank_recency_boost: float = Field(default=0.05, ge=0, le=1)
     recent_year_window: int = Field(default=3, ge=1, le=100)

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from webrag.frozen import FrozenModel
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.models import CitationSpan
 
@@ -27,11 +28,7 @@ FinalReason = Literal[
 ]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class AnswerRequest(_Frozen):
+class AnswerRequest(FrozenModel):
     """What the manager is asked.
 
     Attributes:
@@ -56,7 +53,7 @@ class AnswerRequest(_Frozen):
     as_of: datetime | None = None
 
 
-class ExecutionPlan(_Frozen):
+class ExecutionPlan(FrozenModel):
     """What is going to be done; every field is always set.
 
     Attributes:
@@ -76,7 +73,7 @@ class ExecutionPlan(_Frozen):
     wordings: tuple[str, ...] = ()
 
 
-class RetrieveStep(_Frozen):
+class RetrieveStep(FrozenModel):
     """What was searched and found.
 
     Attributes:
@@ -120,7 +117,7 @@ class AnswerCitation(CitationSpan):
     published_at: datetime | None = None
 
 
-class AnswerPart(_Frozen):
+class AnswerPart(FrozenModel):
     """A sentence of the answer, or a list, code block or table row, with its support.
 
     Attributes:
@@ -133,7 +130,7 @@ class AnswerPart(_Frozen):
     citations: tuple[int, ...]
 
 
-class CitationTally(_Frozen):
+class CitationTally(FrozenModel):
     """What became of the citations a writer proposed.
 
     Attributes:
@@ -147,7 +144,7 @@ class CitationTally(_Frozen):
     unsupported: int = 0
 
 
-class Reflection(_Frozen):
+class Reflection(FrozenModel):
     """The judgement of an answer.
 
     Attributes:
@@ -167,7 +164,7 @@ class Reflection(_Frozen):
     method: Literal["llm", "rules"]
 
 
-class AnswerEvent(_Frozen):
+class AnswerEvent(FrozenModel):
     """Something that happened while an answer was made.
 
     Attributes:
@@ -192,7 +189,7 @@ EventListener: TypeAlias = Callable[[AnswerEvent], None]
 """Called on the event loop; must return quickly."""
 
 
-class ManagerResult(_Frozen):
+class ManagerResult(FrozenModel):
     """An answer whose every sentence is supported by checked citations, or a polite refusal.
 
     Attributes:

@@ -4,18 +4,15 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
+from webrag.frozen import FrozenModel
 from webrag.ingestion.versions import Edition
 
 LastOutcome = Literal["indexed", "updated", "unchanged", "gone", "failed"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ChunkImage(_Frozen):
+class ChunkImage(FrozenModel):
     """An image that stands in a chunk; its bytes are never fetched.
 
     Attributes:
@@ -54,7 +51,7 @@ def _described(image: dict[str, Any]) -> ChunkImage:
     )
 
 
-class ParentChunk(_Frozen):
+class ParentChunk(FrozenModel):
     """A parent chunk of a page: what is written of it, and what evidence is made of.
 
     Attributes:
@@ -88,7 +85,7 @@ class ParentChunk(_Frozen):
         return self.token_end - self.token_start
 
 
-class StoredPage(_Frozen):
+class StoredPage(FrozenModel):
     """What is known of one page of the corpus, without its text.
 
     Attributes:
@@ -148,7 +145,7 @@ class StoredPage(_Frozen):
         )
 
 
-class AcquiredPage(_Frozen):
+class AcquiredPage(FrozenModel):
     """Outcome of making sure that a page is in the corpus.
 
     Attributes:
@@ -176,7 +173,7 @@ class AcquiredPage(_Frozen):
     with_login: bool = False
 
 
-class LinkCandidate(_Frozen):
+class LinkCandidate(FrozenModel):
     """A link of a stored page, as a candidate for expansion.
 
     Attributes:
@@ -212,7 +209,7 @@ class LinkCandidate(_Frozen):
     found_in: str = ""
 
 
-class PageStatus(_Frozen):
+class PageStatus(FrozenModel):
     """One stored page in the status listing.
 
     Attributes:
@@ -239,7 +236,7 @@ class PageStatus(_Frozen):
     with_login: bool = False
 
 
-class FailedPage(_Frozen):
+class FailedPage(FrozenModel):
     """A page that was asked for and never obtained.
 
     Attributes:
@@ -253,7 +250,7 @@ class FailedPage(_Frozen):
     status: int | None = None
 
 
-class PageListing(_Frozen):
+class PageListing(FrozenModel):
     """A part of what is stored.
 
     Attributes:
@@ -265,7 +262,7 @@ class PageListing(_Frozen):
     total: int
 
 
-class CollectionSize(_Frozen):
+class CollectionSize(FrozenModel):
     """One collection of the database.
 
     Attributes:
@@ -276,7 +273,7 @@ class CollectionSize(_Frozen):
     documents: int | None
 
 
-class SiteSize(_Frozen):
+class SiteSize(FrozenModel):
     """What is stored of one host.
 
     Attributes:
@@ -294,7 +291,7 @@ class SiteSize(_Frozen):
     versions: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
-class CorpusStatus(_Frozen):
+class CorpusStatus(FrozenModel):
     """What a collection holds.
 
     Attributes:

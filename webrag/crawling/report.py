@@ -5,7 +5,9 @@ import json
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from webrag.frozen import FrozenModel
 
 PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "failed"]
 """What a visit comes to."""
@@ -14,11 +16,7 @@ USUAL_PAGES: Final = 500
 MOST_PAGES: Final = 1_000_000
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CrawlOptions(_Frozen):
+class CrawlOptions(FrozenModel):
     """How far a crawl goes.
 
     Attributes:
@@ -47,7 +45,7 @@ class CrawlOptions(_Frozen):
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-class CrawlProgress(_Frozen):
+class CrawlProgress(FrozenModel):
     """How far a crawl is.
 
     Attributes:
@@ -77,7 +75,7 @@ class CrawlProgress(_Frozen):
 CrawlProgressCallback = Callable[[CrawlProgress], None]
 
 
-class SiteReport(_Frozen):
+class SiteReport(FrozenModel):
     """What a crawl did in this run.
 
     Attributes:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.formats.kinds import FileKind
 from webrag.ingestion.versions import Edition, Manifest
@@ -18,11 +19,7 @@ page|top|up""".replace("\n", " ").split("|")
 )
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class FetchConfig(_Frozen):
+class FetchConfig(FrozenModel):
     """Limits and manners of the built-in fetcher.
 
     Attributes:
@@ -55,7 +52,7 @@ class FetchConfig(_Frozen):
     prefer_markdown: bool = False
 
 
-class Alternate(_Frozen):
+class Alternate(FrozenModel):
     """Another version of a page, as the page or its server names it (`rel=alternate`).
 
     Attributes:
@@ -69,7 +66,7 @@ class Alternate(_Frozen):
     media_type: str = ""
 
 
-class Anchor(_Frozen):
+class Anchor(FrozenModel):
     """A place that a URL can point to.
 
     Attributes:
@@ -81,14 +78,14 @@ class Anchor(_Frozen):
     fragment: str
 
 
-class Validators(_Frozen):
+class Validators(FrozenModel):
     """What a conditional request is made with; taken from the stored page."""
 
     etag: str | None = None
     last_modified: str | None = None
 
 
-class NotModified(_Frozen):
+class NotModified(FrozenModel):
     """The site says the stored version is current.
 
     Attributes:
@@ -100,7 +97,7 @@ class NotModified(_Frozen):
     fetched_at: datetime
 
 
-class FetchedPage(_Frozen):
+class FetchedPage(FrozenModel):
     """A page as a source delivered it, decoded but not yet converted.
 
     Attributes:
@@ -167,7 +164,7 @@ class PageSource(Protocol):
         """Release connections; the source cannot be used afterwards."""
 
 
-class Rendering(_Frozen):
+class Rendering(FrozenModel):
     """A page as a browser drew it.
 
     Attributes:
@@ -193,7 +190,7 @@ class PageRenderer(Protocol):
         """End the browser."""
 
 
-class MappedLink(_Frozen):
+class MappedLink(FrozenModel):
     """One page of a site, as a mapping service lists it.
 
     Attributes:
@@ -231,7 +228,7 @@ class SiteMapper(Protocol):
         """
 
 
-class OutgoingLink(_Frozen):
+class OutgoingLink(FrozenModel):
     """One link of a page.
 
     Attributes:
@@ -258,7 +255,7 @@ class OutgoingLink(_Frozen):
     char_end: int | None = None
 
 
-class MapMark(_Frozen):
+class MapMark(FrozenModel):
     """Where a page says that its site's own map is.
 
     Attributes:
@@ -287,7 +284,7 @@ class MapMark(_Frozen):
     urls: tuple[str, ...]
 
 
-class NormalizedDocument(_Frozen):
+class NormalizedDocument(FrozenModel):
     """A page ready to be indexed.
 
     Attributes:

@@ -8,10 +8,10 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from packaging.version import InvalidVersion, Version
-from pydantic import BaseModel, ConfigDict
 
 from webrag.argument_checks import check_text, shown_value
 from webrag.errors import InputError
+from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import FILES, is_file, site_of
 from webrag.ingestion.characters import storable
 from webrag.ingestion.git.address import is_git, parse_git
@@ -49,7 +49,7 @@ _REF: Final = re.compile(
 _AT_END: Final = re.compile(rf"[-_][vV]?(\d{{1,8}}\.{_NUMBER})\Z")
 
 
-class Edition(BaseModel):
+class Edition(FrozenModel):
     """The version of a library that a page belongs to.
 
     Attributes:
@@ -60,18 +60,14 @@ class Edition(BaseModel):
         is_given: Somebody named the version; it holds until another is named.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     version: str
     library: str
     root: str
     is_given: bool = False
 
 
-class Manifest(BaseModel):
+class Manifest(FrozenModel):
     """What a package's metadata say of it, and the folder they lie in."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     version: str

@@ -5,10 +5,11 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from webrag.corpus.maintenance.reembedding import ReindexReport
 from webrag.crawling.report import CrawlOptions, SiteReport
+from webrag.frozen import FrozenModel
 from webrag.retrieval.citation_checks import Citation, CitationCheck
 
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -19,11 +20,7 @@ JobKind = Literal["page", "site", "citation", "embedding"]
 _SHOWN_FAILURES = 20
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class NewVectors(_Frozen):
+class NewVectors(FrozenModel):
     """A model that the stored text is embedded with again, and what part of it.
 
     Attributes:
@@ -43,7 +40,7 @@ class NewVectors(_Frozen):
         return self.model, self.dimensions
 
 
-class JobRequest(_Frozen):
+class JobRequest(FrozenModel):
     """What a job is asked to do: the pages of a site, one page, quotations, or new vectors.
 
     Attributes:
@@ -98,7 +95,7 @@ class JobRequest(_Frozen):
         return f"{count:,} quotation{'' if count == 1 else 's'} of {pages[0]}{more}"
 
 
-class JobReport(_Frozen):
+class JobReport(FrozenModel):
     """What a job has done so far, in all its turns.
 
     Attributes:
@@ -118,7 +115,7 @@ class JobReport(_Frozen):
     reindexed: ReindexReport | None = None
 
 
-class Job(_Frozen):
+class Job(FrozenModel):
     """One job.
 
     Attributes:
@@ -149,7 +146,7 @@ class Job(_Frozen):
     report: JobReport = Field(default_factory=JobReport)
 
 
-class Schedule(_Frozen):
+class Schedule(FrozenModel):
     """A site that is visited again and again.
 
     Attributes:
@@ -170,7 +167,7 @@ class Schedule(_Frozen):
     last_job: int | None = None
 
 
-class WorkerOptions(_Frozen):
+class WorkerOptions(FrozenModel):
     """How a worker works.
 
     Attributes:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from webrag.frozen import FrozenModel
 from webrag.retrieval.models import RetrievalConfig
 
 LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
@@ -19,11 +20,7 @@ LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
 """Signals that score a link, with their default weights."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SiteMapConfig(_Frozen):
+class SiteMapConfig(FrozenModel):
     """What may be read of the maps that sites keep of themselves.
 
     Attributes:
@@ -39,7 +36,7 @@ class SiteMapConfig(_Frozen):
     fresh_s: float = Field(default=86_400.0, gt=0)
 
 
-class ExpansionConfig(_Frozen):
+class ExpansionConfig(FrozenModel):
     """How far and how fast links are followed.
 
     Attributes:
@@ -71,7 +68,7 @@ class ExpansionConfig(_Frozen):
     site_map: SiteMapConfig = SiteMapConfig()
 
 
-class OrchestrationConfig(_Frozen):
+class OrchestrationConfig(FrozenModel):
     """Numbers that steer the loop.
 
     Attributes:

@@ -4,8 +4,9 @@ from collections.abc import Awaitable
 from datetime import datetime
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from webrag.frozen import FrozenModel
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 
 Action = Literal["stop", "expand_breadth", "expand_recall", "expand_intent"]
@@ -26,11 +27,7 @@ class ProgressCallback(Protocol):
         """Report one phase."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ScoreProfile(_Frozen):
+class ScoreProfile(FrozenModel):
     """Thresholds that fit the scale of one scorer; docs/scoring.md says how they were found.
 
     Attributes:
@@ -54,7 +51,7 @@ class ScoreProfile(_Frozen):
     irrelevant_score: float = 0.05
 
 
-class QueryAnalysis(_Frozen):
+class QueryAnalysis(FrozenModel):
     """What the question asks for.
 
     Attributes:
@@ -73,7 +70,7 @@ class QueryAnalysis(_Frozen):
     wordings: tuple[str, ...] = ()
 
 
-class RankedChunk(_Frozen):
+class RankedChunk(FrozenModel):
     """A retrieved chunk with its reranked score.
 
     Attributes:
@@ -96,7 +93,7 @@ class RankedChunk(_Frozen):
     best_wording: str | None = None
 
 
-class SubQueryResult(_Frozen):
+class SubQueryResult(FrozenModel):
     """One sub-query's retrieval and ranking."""
 
     sub_query: str
@@ -104,7 +101,7 @@ class SubQueryResult(_Frozen):
     ranked: tuple[RankedChunk, ...]
 
 
-class EvaluationSignals(_Frozen):
+class EvaluationSignals(FrozenModel):
     """What the evaluator decides on; every field is computed from scores of one scorer."""
 
     top_score: float
@@ -125,7 +122,7 @@ class EvaluationSignals(_Frozen):
     is_truncated: bool = False
 
 
-class ExpansionDecision(_Frozen):
+class ExpansionDecision(FrozenModel):
     """What to do next and why.
 
     Attributes:
@@ -141,7 +138,7 @@ class ExpansionDecision(_Frozen):
     rule_number: int
 
 
-class ExpansionStep(_Frozen):
+class ExpansionStep(FrozenModel):
     """Record of one iteration of the loop.
 
     Attributes:
@@ -182,7 +179,7 @@ class ExpansionStep(_Frozen):
     duration_ms: float = 0.0
 
 
-class NextLink(_Frozen):
+class NextLink(FrozenModel):
     """A link of the pages searched that was not followed.
 
     Attributes:
@@ -203,7 +200,7 @@ class NextLink(_Frozen):
     found_in: str = ""
 
 
-class OrchestrationTiming(_Frozen):
+class OrchestrationTiming(FrozenModel):
     """Milliseconds spent, cumulative over iterations."""
 
     ingestion_ms: float = 0.0
@@ -216,7 +213,7 @@ class OrchestrationTiming(_Frozen):
     total_ms: float = 0.0
 
 
-class OrchestrationResult(_Frozen):
+class OrchestrationResult(FrozenModel):
     """Evidence for a question, how it was found and how far to trust it.
 
     Attributes:

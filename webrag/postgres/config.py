@@ -3,16 +3,13 @@
 import re
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from webrag.errors import ConfigurationError
+from webrag.frozen import FrozenModel
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class DatabaseConfig(_Frozen):
+class DatabaseConfig(FrozenModel):
     """Which Postgres to use and how.
 
     Attributes:

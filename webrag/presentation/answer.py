@@ -3,8 +3,6 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from webrag.answering.models import (
     AnswerCitation,
     AnswerPart,
@@ -12,6 +10,7 @@ from webrag.answering.models import (
     ManagerResult,
 )
 from webrag.argument_checks import shown_moment
+from webrag.frozen import FrozenModel
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, one_line
@@ -130,11 +129,7 @@ def _about(result: ManagerResult) -> str:
     return "\n".join(["[ABOUT THIS ANSWER]", *lines])
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CitationDocument(_Frozen):
+class CitationDocument(FrozenModel):
     """Where a part of an answer stands.
 
     Attributes:
@@ -160,7 +155,7 @@ class CitationDocument(_Frozen):
     as_of: datetime | None = None
 
 
-class AnswerDocument(_Frozen):
+class AnswerDocument(FrozenModel):
     """What `ask` prints with `--json`; each text stands here once.
 
     Attributes:

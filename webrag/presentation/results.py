@@ -7,10 +7,9 @@ from itertools import islice
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
 from webrag.argument_checks import shown_moment
 from webrag.errors import InputError
+from webrag.frozen import FrozenModel
 from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import ConfidenceBand, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import candidate_blocks, cited, relevant_blocks
@@ -39,11 +38,7 @@ _NOTE_CHARS = 300
 _NOTES = 4
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ResultQuotation(_Frozen):
+class ResultQuotation(FrozenModel):
     """A quotation of a passage.
 
     Attributes:
@@ -64,7 +59,7 @@ class ResultQuotation(_Frozen):
     as_of: datetime | None = None
 
 
-class ResultPassage(_Frozen):
+class ResultPassage(FrozenModel):
     """A passage that was found.
 
     Attributes:
@@ -94,14 +89,14 @@ class ResultPassage(_Frozen):
     quotations: tuple[ResultQuotation, ...] = ()
 
 
-class ResultLink(_Frozen):
+class ResultLink(FrozenModel):
     """A link that was not followed."""
 
     url: str
     anchor: str
 
 
-class ResultDocument(_Frozen):
+class ResultDocument(FrozenModel):
     """What `answer`, `search` and `demo` print with `--json`.
 
     Attributes:

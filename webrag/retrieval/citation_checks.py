@@ -4,10 +4,9 @@ from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
 from webrag.argument_checks import check_text
 from webrag.errors import InputError
+from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import page_address
 
 MAX_QUOTE_CHARS = 10_000
@@ -28,11 +27,7 @@ VERBATIM: Final[tuple[FindingState, ...]] = ("exact", "moved")
 """States of a version that holds the quotation as it was quoted."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Citation(_Frozen):
+class Citation(FrozenModel):
     """A quotation somebody gives, with as much of its address as they know.
 
     Attributes:
@@ -50,7 +45,7 @@ class Citation(_Frozen):
     passage_id: UUID | None = None
 
 
-class Finding(_Frozen):
+class Finding(FrozenModel):
     """What one version of a page holds of a quotation.
 
     Attributes:
@@ -74,7 +69,7 @@ class Finding(_Frozen):
     seen_at: datetime | None = None
 
 
-class CitationCheck(_Frozen):
+class CitationCheck(FrozenModel):
     """A quotation and what was found of it.
 
     Attributes:

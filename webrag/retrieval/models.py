@@ -4,18 +4,15 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from webrag.corpus.models import ParentChunk
+from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import place_in_file
 from webrag.ingestion.models import Anchor
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RetrievalConfig(_Frozen):
+class RetrievalConfig(FrozenModel):
     """Numbers that steer retrieval; docs/scoring.md explains each.
 
     Attributes:
@@ -46,7 +43,7 @@ class RetrievalConfig(_Frozen):
     page_weight: float = 0.2
 
 
-class WordingScores(_Frozen):
+class WordingScores(FrozenModel):
     """What another wording of the question says of a child; as the fields of `ChildMatch`."""
 
     similarity: float
@@ -55,7 +52,7 @@ class WordingScores(_Frozen):
     fused: float
 
 
-class ChildMatch(_Frozen):
+class ChildMatch(FrozenModel):
     """A child chunk that matched, with every score it has.
 
     Attributes:
@@ -130,7 +127,7 @@ class RetrievedChunk(ParentChunk):
         return self.matches[0] if self.matches else None
 
 
-class CorpusStats(_Frozen):
+class CorpusStats(FrozenModel):
     """Size of what was searched.
 
     Attributes:
@@ -146,7 +143,7 @@ class CorpusStats(_Frozen):
     documents_matched: tuple[str, ...] = ()
 
 
-class TimingInfo(_Frozen):
+class TimingInfo(FrozenModel):
     """Milliseconds spent."""
 
     embed_ms: float = 0.0
@@ -154,7 +151,7 @@ class TimingInfo(_Frozen):
     total_ms: float = 0.0
 
 
-class Wording(_Frozen):
+class Wording(FrozenModel):
     """Another wording of the question, as it was searched for.
 
     Attributes:
@@ -166,7 +163,7 @@ class Wording(_Frozen):
     term_idf: dict[str, float]
 
 
-class RetrievalResult(_Frozen):
+class RetrievalResult(FrozenModel):
     """Everything orchestration needs to judge and use one retrieval.
 
     Attributes:
@@ -215,7 +212,7 @@ class RetrievalResult(_Frozen):
         return repr(self)
 
 
-class CitationSpan(_Frozen):
+class CitationSpan(FrozenModel):
     """A verbatim quotation and where it stands.
 
     Attributes:

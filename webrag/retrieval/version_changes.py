@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from webrag.frozen import FrozenModel
 from webrag.retrieval.citations import passage_link, plain_text
 from webrag.retrieval.verification import QuoteMatch, find_quote
 from webrag.retrieval.word_matches import WordChange, word_changes
@@ -18,11 +17,7 @@ _BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
 _ORDER: Final = {"reworded": 0, "added": 1, "removed": 2}
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class VersionPassage(_Frozen):
+class VersionPassage(FrozenModel):
     """A passage of a stored page, verbatim: `markdown[char_start:char_end] == text`.
 
     Attributes:
@@ -36,7 +31,7 @@ class VersionPassage(_Frozen):
     link: str
 
 
-class VersionChange(_Frozen):
+class VersionChange(FrozenModel):
     """A passage that one of two versions has, or both in other words.
 
     Attributes:
@@ -51,7 +46,7 @@ class VersionChange(_Frozen):
     words: tuple[WordChange, ...] = ()
 
 
-class VersionComparison(_Frozen):
+class VersionComparison(FrozenModel):
     """What changed for a question between two versions.
 
     Attributes:

@@ -3,12 +3,13 @@
 from ada_url import URL
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from webrag.frozen import FrozenModel
 from webrag.ingestion.models import FetchConfig
 
 FIRECRAWL_CLOUD_URL = "https://api.firecrawl.dev"
 
 
-class FirecrawlConfig(BaseModel):
+class FirecrawlConfig(FrozenModel):
     """Which Firecrawl is asked, and how patiently.
 
     Attributes:
@@ -31,8 +32,6 @@ class FirecrawlConfig(BaseModel):
         pause_s: Length of that pause.
         poll_s: Time between two questions after a batch's progress.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     api_url: str = FIRECRAWL_CLOUD_URL
     api_key: SecretStr | None = None

@@ -2,16 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import site_of
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ScoredCandidate(_Frozen):
+class ScoredCandidate(FrozenModel):
     """A link with its score.
 
     Attributes:
@@ -34,7 +31,7 @@ class ScoredCandidate(_Frozen):
     found_in: str = ""
 
 
-class ExpansionOutcome(_Frozen):
+class ExpansionOutcome(FrozenModel):
     """Result of following links for one round.
 
     Attributes:

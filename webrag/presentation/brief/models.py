@@ -3,19 +3,16 @@
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from webrag.frozen import FrozenModel
 from webrag.retrieval.models import CitationSpan, RetrievalConfig
 
 # What documentation servers that models like answer with is about as long.
 DEFAULT_MAX_TOKENS = 4_000
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class BriefConfig(_Frozen):
+class BriefConfig(FrozenModel):
     """How a brief is laid out.
 
     Attributes:
@@ -44,7 +41,7 @@ class BriefConfig(_Frozen):
     caller: Literal["mcp", "cli"] = "mcp"
 
 
-class Quote(_Frozen):
+class Quote(FrozenModel):
     """A quotation of a passage.
 
     Attributes:
@@ -62,7 +59,7 @@ class Quote(_Frozen):
     meaning: tuple[float, ...] = Field(default=(), exclude=True, repr=False)
 
 
-class EvidenceBlock(_Frozen):
+class EvidenceBlock(FrozenModel):
     """One passage of [EVIDENCE].
 
     Attributes:
