@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from webrag.llamaindex.query_engine import WebRAGQueryEngine
     from webrag.llamaindex.retriever import WebRAGRetriever
     from webrag.llamaindex.store import CorpusVectorStore
-    from webrag.llamaindex.tool_spec import WebRAGToolSpec
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import OrchestrationResult
     from webrag.orchestration.workflow import WebRAGWorkflow
     from webrag.retrieval.citation_checks import Citation
     from webrag.settings import Settings, load_settings
+    from webrag.tool_spec import WebRAGToolSpec
 
 __all__ = [
     "Citation",
@@ -66,7 +66,7 @@ _HOMES = {
     "WebRAGError": "webrag.errors",
     "WebRAGQueryEngine": "webrag.llamaindex.query_engine",
     "WebRAGRetriever": "webrag.llamaindex.retriever",
-    "WebRAGToolSpec": "webrag.llamaindex.tool_spec",
+    "WebRAGToolSpec": "webrag.tool_spec",
     "WebRAGWorkflow": "webrag.orchestration.workflow",
     "load_settings": "webrag.settings",
 }

@@ -1,4 +1,4 @@
-"""An embedding server on loopback that speaks OpenAI's protocol."""
+"""The parts of a corpus, and an embedding server on loopback that speaks OpenAI's protocol."""
 
 import hashlib
 import json
@@ -9,6 +9,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from tests.corpus_fixtures import acquirer as acquirer
+from tests.corpus_fixtures import corpus as corpus
+from tests.corpus_fixtures import counting_embedding as counting_embedding
+from tests.corpus_fixtures import indexer as indexer
+from tests.corpus_fixtures import make_document as make_document
+from tests.corpus_fixtures import server as server
+from tests.corpus_fixtures import site as site
 from tests.loopback import QuietHandler, serving
 
 DIMENSIONS = 48

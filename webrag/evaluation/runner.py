@@ -4,88 +4,22 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 from urllib.parse import urljoin
 
 from webrag.answering.models import FinalReason, ManagerResult
-from webrag.corpus.models import AcquiredPage
-from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
+from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import WebRAGError
 from webrag.evaluation.page_text import VisiblePages
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, write_record
 from webrag.ingestion.addresses import site_of
 from webrag.orchestration.models import OrchestrationResult
-from webrag.presentation.brief.brief import EvidenceBlock
 from webrag.presentation.brief.sections import cited_quotes
 from webrag.retrieval.models import CitationSpan
 
-
-class Ingested(Protocol):
-    """What ingesting a list of pages did."""
-
-    @property
-    def failed(self) -> dict[str, str]:
-        """URL to reason."""
-
-
-class Researcher(Protocol):
-    """The part of WebRAG that evaluation drives."""
-
-    async def ingest(
-        self,
-        urls: str | Sequence[str],
-        *,
-        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
-    ) -> Ingested:
-        """Fetch and index pages."""
-
-    async def ingest_site(
-        self,
-        url: str,
-        options: CrawlOptions | None = None,
-        *,
-        on_progress: CrawlProgressCallback | None = None,
-    ) -> SiteReport:
-        """Fetch and index the pages of a site."""
-
-    async def answer(
-        self,
-        url: str | Sequence[str],
-        question: str,
-        *,
-        wordings: Sequence[str] | None = None,
-        research_mode: Literal["fast", "deep"] = "fast",
-    ) -> OrchestrationResult:
-        """Answer from a page."""
-
-    async def search(
-        self,
-        question: str,
-        *,
-        wordings: Sequence[str] | None = None,
-        sites: Sequence[str] | None = None,
-    ) -> OrchestrationResult:
-        """Search what is stored."""
-
-    async def ask(
-        self,
-        question: str,
-        *,
-        wordings: Sequence[str] | None = None,
-        url: Sequence[str] = (),
-        sites: Sequence[str] = (),
-        deep: bool = False,
-    ) -> ManagerResult:
-        """Answer in sentences, from a page or from what is stored."""
-
-    def evidence(
-        self, result: OrchestrationResult, *, every_passage: bool = False
-    ) -> list[EvidenceBlock]:
-        """The blocks the brief prints, in its order, or all there are."""
-
-    async def markdown(self, url: str) -> str | None:
-        """Stored text of a page."""
+if TYPE_CHECKING:
+    from webrag.app import WebRAG
 
 
 class EvaluationProgress(Protocol):
@@ -95,7 +29,7 @@ class EvaluationProgress(Protocol):
         """Report `done` of `total` in `stage`."""
 
 
-OpenResearcher = Callable[[], AbstractAsyncContextManager[Researcher]]
+OpenMemory = Callable[[], AbstractAsyncContextManager["WebRAG"]]
 
 
 @dataclass(frozen=True)
@@ -130,7 +64,7 @@ class Evaluation:
         self,
         sites: Mapping[str, Site],
         *,
-        open_fresh: OpenResearcher,
+        open_fresh: OpenMemory,
         out: TextIO,
         on_progress: EvaluationProgress,
     ) -> None:
@@ -153,10 +87,10 @@ class Evaluation:
         Returns:
             One record per question; a question that fails has its error recorded.
         """
-        async with self._open_fresh() as researcher:
+        async with self._open_fresh() as memory:
             for name in dict.fromkeys(question.site for question in questions):
-                await self._ingest(researcher, name, max_pages)
-            return await self._search(researcher, questions, answers=answers)
+                await self._ingest(memory, name, max_pages)
+            return await self._search(memory, questions, answers=answers)
 
     async def run_stored(
         self, questions: Sequence[Question], *, answers: bool = False
@@ -170,11 +104,11 @@ class Evaluation:
         Returns:
             As for `run_whole`.
         """
-        async with self._open_fresh() as researcher:
-            return await self._search(researcher, questions, answers=answers)
+        async with self._open_fresh() as memory:
+            return await self._search(memory, questions, answers=answers)
 
     async def _search(
-        self, researcher: Researcher, questions: Sequence[Question], *, answers: bool
+        self, memory: "WebRAG", questions: Sequence[Question], *, answers: bool
     ) -> list[RunRecord]:
         records = []
         for done, question in enumerate(questions, start=1):
@@ -182,12 +116,10 @@ class Evaluation:
             sites = [site_of(address)] if address else ()
             ask: Awaitable[OrchestrationResult | ManagerResult]
             if answers:
-                ask = researcher.ask(question.query, wordings=question.wordings, sites=sites)
+                ask = memory.ask(question.query, wordings=question.wordings, sites=sites)
             else:
-                ask = researcher.search(
-                    question.query, wordings=question.wordings, sites=sites or None
-                )
-            records.append(await self._record(researcher, question, ask))
+                ask = memory.search(question.query, wordings=question.wordings, sites=sites or None)
+            records.append(await self._record(memory, question, ask))
             self._on_progress("questions", done, len(questions))
         return records
 
@@ -207,29 +139,29 @@ class Evaluation:
         records = []
         for done, question in enumerate(questions, start=1):
             site = self._sites[question.site]
-            async with self._open_fresh() as researcher:
+            async with self._open_fresh() as memory:
                 seed = urljoin(site.base_url, question.seed_url)
                 ask: Awaitable[OrchestrationResult | ManagerResult]
                 if answers:
-                    ask = researcher.ask(
+                    ask = memory.ask(
                         question.query, wordings=question.wordings, url=[seed], deep=deep
                     )
                 else:
-                    ask = researcher.answer(
+                    ask = memory.answer(
                         seed,
                         question.query,
                         wordings=question.wordings,
                         research_mode="deep" if deep else "fast",
                     )
-                records.append(await self._record(researcher, question, ask))
+                records.append(await self._record(memory, question, ask))
             self._on_progress("questions", done, len(questions))
         return records
 
-    async def _ingest(self, researcher: Researcher, name: str, max_pages: int) -> None:
+    async def _ingest(self, memory: "WebRAG", name: str, max_pages: int) -> None:
         site = self._sites[name]
         stage = f"ingest {name or site.base_url}"
         if site.pages is None:
-            crawled = await researcher.ingest_site(
+            crawled = await memory.ingest_site(
                 site.base_url,
                 CrawlOptions(max_pages=max_pages),
                 on_progress=lambda at: self._on_progress(stage, at.done, at.done + at.queued),
@@ -244,7 +176,7 @@ class Evaluation:
             done += 1
             self._on_progress(stage, done, len(urls))
 
-        report = await researcher.ingest(urls, on_page=count)
+        report = await memory.ingest(urls, on_page=count)
         if report.failed:
             url, reason = next(iter(report.failed.items()))
             self.warnings.append(
@@ -254,7 +186,7 @@ class Evaluation:
 
     async def _record(
         self,
-        researcher: Researcher,
+        memory: "WebRAG",
         question: Question,
         ask: Awaitable[OrchestrationResult | ManagerResult],
     ) -> RunRecord:
@@ -267,19 +199,19 @@ class Evaluation:
         else:
             ms = (time.perf_counter() - started) * 1000
             describe = self._answered if isinstance(result, ManagerResult) else self._describe
-            record = await describe(researcher, question, result, ms)  # type: ignore[arg-type]
+            record = await describe(memory, question, result, ms)  # type: ignore[arg-type]
         write_record(self._out, record)
         return record
 
     async def _describe(
-        self, researcher: Researcher, question: Question, result: OrchestrationResult, ms: float
+        self, memory: "WebRAG", question: Question, result: OrchestrationResult, ms: float
     ) -> RunRecord:
-        ranked = researcher.evidence(result, every_passage=True)
-        blocks = researcher.evidence(result)
+        ranked = memory.evidence(result, every_passage=True)
+        blocks = memory.evidence(result)
         printed = {(block.chunk_id, block.char_start) for block in blocks}
         visible = self._sites[question.site].visible
         citations = [
-            await _check(researcher, quote.citation, visible) for quote in cited_quotes(blocks)
+            await _check(memory, quote.citation, visible) for quote in cited_quotes(blocks)
         ]
         return RunRecord(
             id=question.id,
@@ -309,10 +241,10 @@ class Evaluation:
         )
 
     async def _answered(
-        self, researcher: Researcher, question: Question, result: ManagerResult, ms: float
+        self, memory: "WebRAG", question: Question, result: ManagerResult, ms: float
     ) -> RunRecord:
         visible = self._sites[question.site].visible
-        citations = [await _check(researcher, each, visible) for each in result.citations]
+        citations = [await _check(memory, each, visible) for each in result.citations]
         band = _BANDS.get(result.final_reason, "none")
         places = {each.number: place for place, each in enumerate(result.citations)}
         return RunRecord(
@@ -360,9 +292,9 @@ def _crawl_warnings(base_url: str, crawled: SiteReport, max_pages: int) -> list[
 
 
 async def _check(
-    researcher: Researcher, citation: CitationSpan, visible: VisiblePages | None
+    memory: "WebRAG", citation: CitationSpan, visible: VisiblePages | None
 ) -> CitationRecord:
-    stored = await researcher.markdown(citation.source_url) or ""
+    stored = await memory.markdown(citation.source_url) or ""
     exact = stored[citation.char_start : citation.char_end] == citation.verbatim_text
     shown = visible is None or visible.shows(citation.source_url, citation.verbatim_text)
     return CitationRecord(

@@ -13,7 +13,6 @@ import pytest
 from click.testing import Result
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.corpus_fixtures import server as server
 from webrag.extras import how_to_install
 
 ROOT = Path(__file__).parents[3]

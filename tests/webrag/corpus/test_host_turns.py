@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.corpus_fixtures import Server
-from tests.corpus_fixtures import server as server
 from tests.webrag.ingestion.http.test_fetcher_manners import LoopbackDialer
 from webrag.corpus.host_turns import HostTurns
 from webrag.corpus.schema import drop_collection, ensure_schema

@@ -4,13 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.corpus_fixtures import acquirer as acquirer
-from tests.corpus_fixtures import corpus as corpus
-from tests.corpus_fixtures import counting_embedding as counting_embedding
-from tests.corpus_fixtures import indexer as indexer
-from tests.corpus_fixtures import make_document as make_document
-from tests.corpus_fixtures import server as server
-from tests.corpus_fixtures import site as site
 from tests.webrag.ingestion.conftest import make_fetcher as make_fetcher
 from tests.webrag.orchestration.conftest import gate as gate
 from tests.webrag.orchestration.conftest import lab as lab

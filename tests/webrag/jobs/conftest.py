@@ -10,11 +10,6 @@ import pytest
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from tests.corpus_fixtures import CountingEmbedding
-from tests.corpus_fixtures import acquirer as acquirer
-from tests.corpus_fixtures import corpus as corpus
-from tests.corpus_fixtures import counting_embedding as counting_embedding
-from tests.corpus_fixtures import indexer as indexer
-from tests.corpus_fixtures import make_document as make_document
 from tests.webrag.crawling.crawl_lab import CrawlLab
 from tests.webrag.ingestion.conftest import make_fetcher as make_fetcher
 from tests.webrag.orchestration.conftest import gate as gate

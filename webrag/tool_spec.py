@@ -3,18 +3,16 @@
 import functools
 import inspect
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from typing_extensions import override
 
 from webrag.concurrency import in_background
-from webrag.corpus.models import AcquiredPage, CorpusStatus
-from webrag.crawling.report import CrawlOptions, SiteReport
+from webrag.crawling.report import CrawlOptions
 from webrag.errors import InputError
-from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.reports import (
     format_excerpt,
     format_ingest,
@@ -22,98 +20,15 @@ from webrag.presentation.reports import (
     format_status,
     format_verification,
 )
-from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.filters import ContentKind
-from webrag.retrieval.reading import PageExcerpt
+
+if TYPE_CHECKING:
+    from webrag.app import WebRAG
 
 _READ_TOKENS: Final = 4_000
 _LISTED_PAGES: Final = 50
 _MOST_CRAWLED: Final = 500
-
-
-class Ingested(Protocol):
-    """What became of the pages that were asked for."""
-
-    @property
-    def pages(self) -> Sequence[AcquiredPage]:
-        """Those that are in the corpus now."""
-        ...
-
-    @property
-    def failed(self) -> Mapping[str, str]:
-        """URL to the reason it was not obtained."""
-        ...
-
-    @property
-    def degraded(self) -> Sequence[str]:
-        """Sentences about page sources that did not work as configured."""
-        ...
-
-
-class Research(Protocol):
-    """What the tools need of `WebRAG`."""
-
-    async def answer(
-        self,
-        url: str | Sequence[str],
-        question: str,
-        *,
-        wordings: str | Sequence[str] | None = ...,
-        research_mode: Literal["fast", "deep"] = ...,
-    ) -> OrchestrationResult:
-        """Evidence for a question, starting from one or more pages."""
-        ...
-
-    async def search(
-        self,
-        question: str,
-        *,
-        wordings: str | Sequence[str] | None = ...,
-        source_urls: str | Sequence[str] | None = ...,
-        sites: str | Sequence[str] | None = ...,
-        years: int | Sequence[int] | None = ...,
-        has: ContentKind | Sequence[ContentKind] = ...,
-    ) -> OrchestrationResult:
-        """Evidence in what is stored."""
-        ...
-
-    async def ingest(self, urls: str | Sequence[str]) -> Ingested:
-        """Fetch and index pages."""
-        ...
-
-    def brief(
-        self, result: OrchestrationResult, *, include_guide: bool = ..., nonce: str | None = ...
-    ) -> str:
-        """The result as text."""
-        ...
-
-    async def ingest_site(self, url: str, options: CrawlOptions | None = ...) -> SiteReport:
-        """Fetch and index the pages of a site."""
-        ...
-
-    async def status(self, source_url: str | None = ...) -> CorpusStatus:
-        """What is stored."""
-        ...
-
-    async def read(
-        self,
-        url: str | None = ...,
-        *,
-        offset: int | None = ...,
-        heading: str | None = ...,
-        quote: str | None = ...,
-        max_tokens: int = ...,
-    ) -> PageExcerpt:
-        """A part of a stored page."""
-        ...
-
-    async def verify(self, citations: Citation, *, live: bool = ...) -> list[CitationCheck]:
-        """What became of a quotation."""
-        ...
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of a text."""
-        ...
 
 
 def _refusing_wrong_names(
@@ -160,7 +75,7 @@ class WebRAGToolSpec(BaseToolSpec):
         "verify",
     ]
 
-    def __init__(self, rag: Research) -> None:
+    def __init__(self, rag: "WebRAG") -> None:
         self._rag = rag
 
     @override
