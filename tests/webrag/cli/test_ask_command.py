@@ -70,6 +70,19 @@ def test_every_quotation_that_is_printed_is_one_that_verify_finds(
     }
 
 
+def test_caveat_follows_the_sentences_of_an_answer_once(manual: Any, corpus_command: Run) -> None:
+    question = "How often is the filter of the kettle cleaned with soap?"
+    asked = ["ask", question, "--url", f"{manual}/", "-q"]
+
+    result = corpus_command(manual, *asked)
+
+    notice = json.loads(corpus_command(manual, *asked, "--json").stdout)["notice"]
+    before, caveat, _ = result.stdout.partition(notice)
+    assert caveat
+    assert "every three weeks" in before
+    assert result.stdout.count(notice) == 1
+
+
 def test_stored_pages_answer_without_a_request(manual: Any, corpus_command: Run) -> None:
     corpus_command(manual, "ingest", f"{manual}/")
     manual.requests.clear()
