@@ -2,12 +2,13 @@
 
 import asyncio
 import contextvars
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -148,6 +149,23 @@ class LoopThread:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+
+_loops: dict[int, LoopThread] = {}
+_loops_mutex = Lock()
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for the work, which runs in a thread that all callers of this process share.
+
+    For entrances that LlamaIndex has no way to await; the caller may be in an event loop, which
+    stands still meanwhile. The loop goes on between the calls, and connections with it.
+    """
+    with _loops_mutex:
+        loop = _loops.get(os.getpid())  # no thread survives a fork
+        if loop is None:
+            loop = _loops[os.getpid()] = LoopThread()
+    return loop.run(work)
 
 
 async def _end_all() -> None:

@@ -7,19 +7,21 @@ a row, the old rows included. Searches are exact meanwhile: they compare with ev
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, sql
-from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.schema import read_meta, table
 from webrag.corpus.tables import LOADING_KEY, VECTOR_INDEX, vector_index_statement
 from webrag.errors import StorageError
-from webrag.postgres.database import LIFT_TIMEOUTS, Database
-from webrag.postgres.steps import Execute, Steps, run_steps
+from webrag.postgres.database import Database, lift_timeouts
+from webrag.postgres.execution import fetch
 
 logger = logging.getLogger(__name__)
+
+_Connection = AsyncConnection[Any]
 
 LEAST_ROWS = 2_000
 """Smaller loads go through the index: they take two seconds at most."""
@@ -37,31 +39,30 @@ _LEAST_MEMORY, _MOST_MEMORY = 64 << 20, 1 << 30
 _GRAPH_BYTES = 600
 
 
-def defer_index(collection: str, coming: int) -> Steps[bool]:
+async def _defer_index(connection: _Connection, collection: str, coming: int) -> bool:
     """Drop the vector index and note it, if that many coming rows make it worth while.
 
-    It is when there are at least `LEAST_ROWS` of them and not more in the table already. Fails
-    when readers keep the table in use for half a second.
+    It is when there are not more in the table already. Fails when readers keep the table in use
+    for half a second.
     """
-    if coming < LEAST_ROWS:
-        return False
-    yield Execute(sql.SQL("select set_config('lock_timeout', %s, true)"), (_LOCK_TIMEOUT,))
-    stored = yield Execute(
+    await connection.execute("select set_config('lock_timeout', %s, true)", (_LOCK_TIMEOUT,))
+    stored = await fetch(
+        connection,
         _compose(collection, "select count(*) from (select from {children} limit %s) stored"),
         (coming + 1,),
     )
     if stored[0][0] > coming:
         return False
-    yield Execute(
+    await connection.execute(
         _compose(collection, "insert into {meta} values (%s, %s) on conflict (key) do nothing"),
         (LOADING_KEY, Jsonb(True)),
     )
-    yield Execute(_compose(collection, "drop index if exists {index}"))
+    await connection.execute(_compose(collection, "drop index if exists {index}"))
     return True
 
 
-def must_keep_index(error: StorageError) -> bool:
-    """Whether `defer_index` failed as others use the table, or the user does not own it.
+def _must_keep_index(error: StorageError) -> bool:
+    """Whether `_defer_index` failed as others use the table, or the user does not own it.
 
     A load then goes through the index, slower and otherwise the same.
     """
@@ -71,46 +72,43 @@ def must_keep_index(error: StorageError) -> bool:
     return True
 
 
-def mark_load(collection: str) -> Steps[None]:
-    """Keep others from building the index until this transaction ends."""
-    yield Execute(
-        sql.SQL("select pg_advisory_xact_lock_shared(hashtextextended(%s, %s))"),
-        _lock_key(collection),
-    )
-
-
-def build_index(collection: str) -> Steps[bool]:
+async def _build_index(connection: _Connection, collection: str) -> bool:
     """Build an index that was deferred; not while a load is under way, which will build it.
 
     Readers go on meanwhile, writers wait. Repeating it does nothing.
     """
-    locked = yield Execute(
-        sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"), _lock_key(collection)
+    locked = await fetch(
+        connection,
+        sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
+        _lock_key(collection),
     )
     if not locked[0][0]:
         return False
-    yield Execute(sql.SQL(LIFT_TIMEOUTS))
-    removed = yield Execute(
-        _compose(collection, "delete from {meta} where key = %s returning key"), (LOADING_KEY,)
+    await lift_timeouts(connection)
+    removed = await fetch(
+        connection,
+        _compose(collection, "delete from {meta} where key = %s returning key"),
+        (LOADING_KEY,),
     )
     if not removed:
         return False
-    size = yield Execute(
+    size = await fetch(
+        connection,
         _compose(
             collection,
             "select (select value::int from {meta} where key = 'embedding_dimensions'),"
             " (select count(*) from {children})",
-        )
+        ),
     )
     dimensions, rows = size[0]
-    yield Execute(
-        sql.SQL("select set_config('maintenance_work_mem', %s, true)"),
+    await connection.execute(
+        "select set_config('maintenance_work_mem', %s, true)",
         (_build_memory(rows, dimensions),),
     )
-    yield Execute(vector_index_statement(collection, dimensions))
+    await connection.execute(vector_index_statement(collection, dimensions))
     # The planner learns of the rows now, not when the autovacuum comes by.
     for name in ("data_children", "postings", "documents", "parents"):
-        yield Execute(sql.SQL("analyze {}").format(table(collection, name)))
+        await connection.execute(sql.SQL("analyze {}").format(table(collection, name)))
     return True
 
 
@@ -157,21 +155,21 @@ async def finish_interrupted_load(database: Database) -> bool:
 async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool:
     collection = database.config.collection
 
-    async def work(connection: AsyncConnection[TupleRow]) -> bool:
-        return await run_steps(connection, defer_index(collection, coming))
-
     holder = await stack.enter_async_context(_tolerant(database))
-    await run_steps(holder, mark_load(collection))
+    # Others build no index until this transaction ends.
+    await holder.execute(
+        "select pg_advisory_xact_lock_shared(hashtextextended(%s, %s))", _lock_key(collection)
+    )
     try:
-        return await database.run(work)
+        return await database.run(lambda connection: _defer_index(connection, collection, coming))
     except StorageError as error:
-        if not must_keep_index(error):
+        if not _must_keep_index(error):
             raise
         return False
 
 
 @asynccontextmanager
-async def _tolerant(database: Database) -> AsyncIterator[AsyncConnection[TupleRow]]:
+async def _tolerant(database: Database) -> AsyncIterator[_Connection]:
     """A connection whose loss at the end means nothing: it only held a lock."""
     is_over = False
     try:
@@ -192,14 +190,14 @@ async def _finish(database: Database, stack: AsyncExitStack) -> None:
 async def _build(database: Database) -> bool:
     collection = database.config.collection
 
-    async def work(connection: AsyncConnection[TupleRow]) -> bool:
+    async def work(connection: _Connection) -> bool:
         try:
             async with connection.transaction():
-                return await run_steps(connection, build_index(collection))
+                return await _build_index(connection, collection)
         except psycopg.errors.DiskFull:
             # Containers give little shared memory, which workers need; one process needs none.
             await connection.execute("set local max_parallel_maintenance_workers = 0")
-            return await run_steps(connection, build_index(collection))
+            return await _build_index(connection, collection)
 
     try:
         is_built = await database.run(work)

@@ -12,7 +12,7 @@ from webrag.corpus.schema import table
 from webrag.corpus.writer import copy_links, lock_pages
 from webrag.ingestion.models import MappedLink, is_generic_anchor
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Execute, Steps, run_steps
+from webrag.postgres.execution import fetch
 
 
 class MappedLinks:
@@ -49,14 +49,15 @@ class MappedLinks:
             links: As the service listed them.
             at: When it did.
         """
-        await self._database.run(
-            lambda connection: run_steps(connection, self._write(url, links, at))
-        )
+        await self._database.run(lambda connection: self._write(connection, url, links, at))
 
-    def _write(self, url: str, links: Sequence[MappedLink], at: datetime) -> Steps[None]:
+    async def _write(
+        self, connection: AsyncConnection[Any], url: str, links: Sequence[MappedLink], at: datetime
+    ) -> None:
         candidates = table(self._collection, "link_candidates")
-        yield from lock_pages(self._collection, [url])
-        rows = yield Execute(
+        await lock_pages(connection, self._collection, [url])
+        rows = await fetch(
+            connection,
             sql.SQL("update {} set mapped_at = %s where url = %s returning id").format(
                 table(self._collection, "documents")
             ),
@@ -65,13 +66,14 @@ class MappedLinks:
         if not rows:
             return
         page_id = rows[0][0]
-        yield Execute(
+        await connection.execute(
             sql.SQL("delete from {} where source_document = %s and origin = 'map'").format(
                 candidates
             ),
             (page_id,),
         )
-        last = yield Execute(
+        last = await fetch(
+            connection,
             sql.SQL("select coalesce(max(ordinal), -1) from {} where source_document = %s").format(
                 candidates
             ),
@@ -82,7 +84,7 @@ class MappedLinks:
             LinkRow(ordinal, link.url, link.title, link.description, origin="map")
             for ordinal, link in enumerate(others.values(), start=last[0][0] + 1)
         ]
-        yield copy_links(self._collection, [(page_id, listed)])
+        await copy_links(connection, self._collection, [(page_id, listed)])
 
 
 def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:

@@ -29,14 +29,13 @@ from webrag.corpus.writer import (
     clear_attempts,
     edition_row,
     lock_pages,
-    note_attempt,
+    note_attempts,
     write_pages,
 )
 from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.postgres.database import Database
-from webrag.postgres.steps import run_steps
 
 _Connection = AsyncConnection[Any]
 
@@ -288,9 +287,8 @@ class Corpus(CorpusReader):
         """
 
         async def work(connection: _Connection) -> list[StoredPage]:
-            ids = await run_steps(
-                connection,
-                write_pages(self._collection, pages, keep_versions=self._keep_versions),
+            ids = await write_pages(
+                connection, self._collection, pages, keep_versions=self._keep_versions
             )
             # Only now: the tables are locked, so that the model cannot change any more.
             await self._check_model(connection)
@@ -391,11 +389,9 @@ class Corpus(CorpusReader):
             status: HTTP status of the answer, if there was one.
         """
         attempt = Attempt("failed", at, reason, status)
-
-        async def work(connection: _Connection) -> None:
-            await run_steps(connection, note_attempt(self._collection, url, attempt))
-
-        await self._database.run(work)
+        await self._database.run(
+            lambda connection: note_attempts(connection, self._collection, {url: attempt})
+        )
 
     async def set_edition(self, url: str, edition: Edition) -> None:
         """Note which version of a library a stored page is about; its text stays as it is."""
@@ -438,10 +434,10 @@ class Corpus(CorpusReader):
         )
 
         async def work(connection: _Connection) -> None:
-            await run_steps(connection, lock_pages(self._collection, [url]))
+            await lock_pages(connection, self._collection, [url])
             updated = await connection.execute(statement, {"url": url, **values})
-            await run_steps(connection, clear_attempts(self._collection, cleared))
+            await clear_attempts(connection, self._collection, cleared)
             if attempt is not None and updated.rowcount:
-                await run_steps(connection, note_attempt(self._collection, url, attempt))
+                await note_attempts(connection, self._collection, {url: attempt})
 
         await self._database.run(work)

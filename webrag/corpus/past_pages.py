@@ -12,7 +12,6 @@ from webrag.argument_checks import shown_moment
 from webrag.corpus.schema import table
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.errors import InputError
-from webrag.postgres.steps import Execute, Steps
 
 # Its text and its rows, before they are deleted. A page that had gone was replaced then.
 _KEEP = """
@@ -80,12 +79,17 @@ class PastPage(BaseModel):
     markdown: str
 
 
-def keep_past(
-    collection: str, pages: Mapping[str, tuple[str, datetime]], *, most: int
-) -> Steps[None]:
+async def keep_past(
+    connection: AsyncConnection[Any],
+    collection: str,
+    pages: Mapping[str, tuple[str, datetime]],
+    *,
+    most: int,
+) -> None:
     """Keep the stored texts of pages that are about to get other ones.
 
     Args:
+        connection: Within the transaction that writes the pages.
         collection: Their collection.
         pages: URL to the hash of the new text, and when it was delivered.
         most: Texts kept of each page; with 0 none is, and those kept before stay.
@@ -100,7 +104,7 @@ def keep_past(
         "posting_columns": _columns(POSTINGS.loaded),
     }
     names = {name: table(collection, name) for name in _NAMES}
-    yield Execute(
+    await connection.execute(
         sql.SQL(_KEEP).format(**names, **columns),
         {
             "urls": list(pages),
@@ -108,7 +112,7 @@ def keep_past(
             "times": [at for _, at in pages.values()],
         },
     )
-    yield Execute(sql.SQL(_TRIM).format(**names), {"urls": list(pages), "most": most})
+    await connection.execute(sql.SQL(_TRIM).format(**names), {"urls": list(pages), "most": most})
 
 
 async def read_past(connection: AsyncConnection[Any], collection: str, url: str) -> list[PastPage]:

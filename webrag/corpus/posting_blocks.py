@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, sql
 
+from webrag.concurrency import in_background
 from webrag.corpus.schema import table
 from webrag.errors import StorageError
 from webrag.lexical.blocks import BLOCK_CHUNKS, PackedBlock, pack_block
-from webrag.postgres.database import LIFT_TIMEOUTS, Database
-from webrag.postgres.steps import Copy, Execute, Rows, Steps, computed, run_steps
+from webrag.postgres.database import Database, lift_timeouts
+from webrag.postgres.execution import Rows, copy_rows, fetch
 
 logger = logging.getLogger(__name__)
+
+_Connection = AsyncConnection[Any]
 
 BLOCK_PAGES = 1_024
 """Pages of a block, if their chunks are at most `BLOCK_CHUNKS`: a term is in 49 rows of 50,000
@@ -66,18 +69,13 @@ async def gather_postings(database: Database, block_pages: int = BLOCK_PAGES) ->
     collection = database.config.collection
     made = 0
 
-    async def settle(connection: AsyncConnection[Any]) -> int:
-        return await run_steps(connection, _settled(collection))
-
-    async def make(connection: AsyncConnection[Any]) -> bool:
-        return await run_steps(connection, _next_block(collection, settled, block_pages))
+    async def make(connection: _Connection) -> bool:
+        return await _next_block(connection, collection, settled, block_pages)
 
     try:
-        if not await database.run(
-            lambda connection: run_steps(connection, _is_due(collection, block_pages))
-        ):
+        if not await database.run(lambda each: _is_due(each, collection, block_pages)):
             return 0
-        settled = await database.run(settle)
+        settled = await database.run(lambda each: _settled(each, collection))
         while await database.run(make):
             made += 1
     except StorageError as error:
@@ -87,9 +85,9 @@ async def gather_postings(database: Database, block_pages: int = BLOCK_PAGES) ->
     return made
 
 
-def mark_stale(collection: str, page_id: int) -> Steps[None]:
+async def mark_stale(connection: _Connection, collection: str, page_id: int) -> None:
     """Note that a page's postings have changed, after the page's own row has."""
-    yield Execute(
+    await connection.execute(
         _compose(
             collection,
             "update {blocked_pages} set document = null, is_stale = true where page = %s",
@@ -98,8 +96,9 @@ def mark_stale(collection: str, page_id: int) -> Steps[None]:
     )
 
 
-def _is_due(collection: str, block_pages: int) -> Steps[bool]:
-    rows = yield Execute(
+async def _is_due(connection: _Connection, collection: str, block_pages: int) -> bool:
+    rows = await fetch(
+        connection,
         _compose(
             collection,
             """
@@ -111,44 +110,55 @@ def _is_due(collection: str, block_pages: int) -> Steps[bool]:
     return bool(rows[0][0])
 
 
-def _settled(collection: str) -> Steps[int]:
+async def _settled(connection: _Connection, collection: str) -> int:
     """The row number up to which no page can be added any more.
 
     A page gets its number while its transaction holds the table; all that do are waited for.
     """
-    yield Execute(sql.SQL("select set_config('lock_timeout', %s, true)"), (_LOCK_TIMEOUT,))
-    yield Execute(_compose(collection, "lock table {documents} in share mode"))
-    rows = yield Execute(_compose(collection, "select coalesce(max(id), 0) from {documents}"))
+    await connection.execute("select set_config('lock_timeout', %s, true)", (_LOCK_TIMEOUT,))
+    await connection.execute(_compose(collection, "lock table {documents} in share mode"))
+    newest = _compose(collection, "select coalesce(max(id), 0) from {documents}")
+    rows = await fetch(connection, newest)
     return int(rows[0][0])
 
 
-def _next_block(collection: str, settled: int, block_pages: int) -> Steps[bool]:
+async def _next_block(
+    connection: _Connection, collection: str, settled: int, block_pages: int
+) -> bool:
     """Make one block, if there are enough pages and nobody else is making one."""
-    pages = yield from _lock_range(collection, settled, block_pages)
+    pages = await _lock_range(connection, collection, settled, block_pages)
     if pages is None:
         return False
-    values, rows = yield from _read_pages(collection, pages)
-    packed = yield from computed(lambda: pack_block(rows))
-    yield from _write_block(collection, values, packed)
+    values, rows = await _read_pages(connection, collection, pages)
+    # The transaction waits for it with all that it has locked.
+    packed = await in_background(pack_block, rows)
+    await _write_block(connection, collection, values, packed)
     return True
 
 
-def _lock_range(collection: str, settled: int, block_pages: int) -> Steps[_Range | None]:
+async def _lock_range(
+    connection: _Connection, collection: str, settled: int, block_pages: int
+) -> _Range | None:
     """The pages of the next block, unless somebody else is making one."""
-    locked = yield Execute(
+    locked = await fetch(
+        connection,
         sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
         (f"blocks {collection}", _LOCK_SEED),
     )
     if not locked[0][0]:
         return None
-    yield Execute(sql.SQL(f"{LIFT_TIMEOUTS}, set_config('work_mem', '{_SORT_MEMORY}', true)"))
-    return (yield from _next_range(collection, settled, block_pages))
+    await lift_timeouts(connection)
+    await connection.execute("select set_config('work_mem', %s, true)", (_SORT_MEMORY,))
+    return await _next_range(connection, collection, settled, block_pages)
 
 
-def _read_pages(collection: str, pages: _Range) -> Steps[tuple[dict[str, Any], Rows]]:
+async def _read_pages(
+    connection: _Connection, collection: str, pages: _Range
+) -> tuple[dict[str, Any], Rows]:
     """What tells the pages and their versions, and their postings, a row for each term."""
     values: dict[str, Any] = {"first": pages.first, "last": pages.last, "old": pages.block}
-    known = yield Execute(
+    known = await fetch(
+        connection,
         _compose(
             collection,
             "select id, xmin::text from {documents} where id between %(first)s and %(last)s",
@@ -156,7 +166,8 @@ def _read_pages(collection: str, pages: _Range) -> Steps[tuple[dict[str, Any], R
         values,
     )
     values |= {"pages": [row[0] for row in known], "versions": [row[1] for row in known]}
-    rows = yield Execute(
+    rows = await fetch(
+        connection,
         _compose(
             collection,
             """
@@ -175,8 +186,11 @@ def _read_pages(collection: str, pages: _Range) -> Steps[tuple[dict[str, Any], R
     return values, rows
 
 
-def _write_block(collection: str, values: dict[str, Any], packed: PackedBlock) -> Steps[None]:
-    ((number,),) = yield Execute(
+async def _write_block(
+    connection: _Connection, collection: str, values: dict[str, Any], packed: PackedBlock
+) -> None:
+    ((number,),) = await fetch(
+        connection,
         _compose(
             collection,
             "insert into {blocks} (first, last, layout) values (%(first)s, %(last)s, %(layout)s)"
@@ -184,23 +198,28 @@ def _write_block(collection: str, values: dict[str, Any], packed: PackedBlock) -
         ),
         values | {"layout": packed.layout},
     )
-    yield Copy(
-        sql.Composed([table(collection, "posting_blocks")]),
+    await copy_rows(
+        connection,
+        table(collection, "posting_blocks"),
         {"block": "int4", "term": "text", "packed": "bytea"},
         ((number, term, slots) for term, slots in packed.terms),
     )
     for statement in _SETTLE:
-        yield Execute(_compose(collection, statement), values | {"block": number})
+        await connection.execute(_compose(collection, statement), values | {"block": number})
 
 
-def _next_range(collection: str, settled: int, block_pages: int) -> Steps[_Range | None]:
-    worn = yield Execute(
+async def _next_range(
+    connection: _Connection, collection: str, settled: int, block_pages: int
+) -> _Range | None:
+    worn = await fetch(
+        connection,
         _compose(collection, "select b.first, b.last, b.id from ({worn}) b limit 1"),
         {"most_left": _MOST_LEFT},
     )
     if worn:
         return _Range(*worn[0])
-    rows = yield Execute(
+    rows = await fetch(
+        connection,
         _compose(
             collection,
             "select first, id from ({waiting}) w where id <= %(settled)s and {is_full}"

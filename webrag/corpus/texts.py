@@ -14,7 +14,7 @@ from webrag.corpus.schema import table
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import version_order
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Execute, Steps, run_steps
+from webrag.postgres.execution import fetch
 
 
 class StoredVersion(NamedTuple):
@@ -112,7 +112,7 @@ async def site_sizes(database: Database) -> list[SiteSize]:
         async with connection.cursor(row_factory=class_row(SiteSize)) as cursor:
             await cursor.execute(statement)
             sites = await cursor.fetchall()
-        stored = await run_steps(connection, stored_versions(database.config.collection))
+        stored = await stored_versions(connection, database.config.collection)
         return [
             each.model_copy(update={"versions": _newest_first(stored, each.site)}) for each in sites
         ]
@@ -149,10 +149,10 @@ with recursive versions as (
 """
 
 
-def stored_versions(collection: str) -> Steps[list[StoredVersion]]:
-    """Every version that a page can be retrieved of, each once."""
-    rows = yield Execute(sql.SQL(_READ).format(documents=table(collection, "documents")))
-    return [StoredVersion(*row) for row in rows]
+async def stored_versions(connection: AsyncConnection[Any], collection: str) -> list[StoredVersion]:
+    """Read every version that a page can be retrieved of, each once."""
+    statement = sql.SQL(_READ).format(documents=table(collection, "documents"))
+    return [StoredVersion(*row) for row in await fetch(connection, statement)]
 
 
 async def year_sizes(database: Database) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""Writes pages, in bulk loads, as steps of a transaction; it opens and commits none."""
+"""Writes pages, in bulk loads, within a transaction that others open and commit."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg import sql
+from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 from pydantic_core import to_jsonable_python
 
@@ -24,7 +24,9 @@ from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.lexical.postings import PostingRow
-from webrag.postgres.steps import Copy, Execute, Rows, Steps
+from webrag.postgres.execution import Rows, copy_rows, fetch
+
+_Connection = AsyncConnection[Any]
 
 Embeddings = Sequence[Any] | NDArray[np.float32]
 
@@ -37,22 +39,28 @@ _WRITTEN: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def copy_documents(collection: str, rows: Iterable[Mapping[str, Any]]) -> Copy:
+async def copy_documents(
+    connection: _Connection, collection: str, rows: Iterable[Mapping[str, Any]]
+) -> None:
     """Load pages; a column that a row does not name stays empty."""
     columns = DOCUMENTS.loaded
     written = _writer(columns)
     values = (written(map(row.get, columns)) for row in rows)
-    return Copy(table(collection, DOCUMENTS.name), columns, values)
+    await copy_rows(connection, table(collection, DOCUMENTS.name), columns, values)
 
 
-def copy_parents(collection: str, pages: Iterable[tuple[int, Sequence[ParentRow]]]) -> Copy:
+async def copy_parents(
+    connection: _Connection, collection: str, pages: Iterable[tuple[int, Sequence[ParentRow]]]
+) -> None:
     """Load parents, by the numbers of their pages."""
-    return _copy_rows(collection, PARENTS, "document", pages)
+    await _copy_rows(connection, collection, PARENTS, "document", pages)
 
 
-def copy_children(
-    collection: str, pages: Iterable[tuple[int, Sequence[ChildRow], Embeddings]]
-) -> Copy:
+async def copy_children(
+    connection: _Connection,
+    collection: str,
+    pages: Iterable[tuple[int, Sequence[ChildRow], Embeddings]],
+) -> None:
     """Load searched chunks and their vectors, by the numbers of their pages."""
     columns, values = _row_reader(CHILDREN, "document", "embedding")
     rows = (
@@ -60,15 +68,19 @@ def copy_children(
         for page_id, children, embeddings in pages
         for row, embedding in zip(children, embeddings, strict=True)
     )
-    return Copy(table(collection, CHILDREN.name), columns, rows)
+    await copy_rows(connection, table(collection, CHILDREN.name), columns, rows)
 
 
-def copy_links(collection: str, pages: Iterable[tuple[int, Sequence[LinkRow]]]) -> Copy:
+async def copy_links(
+    connection: _Connection, collection: str, pages: Iterable[tuple[int, Sequence[LinkRow]]]
+) -> None:
     """Load links, by the numbers of the pages they are on."""
-    return _copy_rows(collection, LINKS, "source_document", pages)
+    await _copy_rows(connection, collection, LINKS, "source_document", pages)
 
 
-def copy_postings(collection: str, pages: Iterable[tuple[int, Sequence[PostingRow]]]) -> Copy:
+async def copy_postings(
+    connection: _Connection, collection: str, pages: Iterable[tuple[int, Sequence[PostingRow]]]
+) -> None:
     """Load packed postings, by the numbers of their pages, which ascend.
 
     The rows of all pages come ordered by term, as their index wants them.
@@ -80,16 +92,20 @@ def copy_postings(collection: str, pages: Iterable[tuple[int, Sequence[PostingRo
             # A page's rows come by term: a fifth cheaper than sorting the rows of all.
             by_term.setdefault(row.term, []).append(loaded)
     rows = (row for term in sorted(by_term) for row in by_term[term])
-    return Copy(table(collection, POSTINGS.name), POSTINGS.loaded, rows)
+    await copy_rows(connection, table(collection, POSTINGS.name), POSTINGS.loaded, rows)
 
 
-def _copy_rows(
-    collection: str, target: Table, owner: str, pages: Iterable[tuple[int, Sequence[object]]]
-) -> Copy:
+async def _copy_rows(
+    connection: _Connection,
+    collection: str,
+    target: Table,
+    owner: str,
+    pages: Iterable[tuple[int, Sequence[object]]],
+) -> None:
     """Load rows whose fields are the columns; `owner` names the column of the page's number."""
     columns, values = _row_reader(target, owner)
     rows = ((page_id, *values(row)) for page_id, own in pages for row in own)
-    return Copy(table(collection, target.name), columns, rows)
+    await copy_rows(connection, table(collection, target.name), columns, rows)
 
 
 def _row_reader(target: Table, *first: str) -> tuple[dict[str, str], Callable[[object], list[Any]]]:
@@ -133,18 +149,15 @@ class Attempt:
     status: int | None = None
 
 
-def note_attempt(collection: str, url: str, attempt: Attempt) -> Steps[None]:
-    """Remember an attempt in place of the one before."""
-    return note_attempts(collection, {url: attempt})
-
-
-def note_attempts(collection: str, attempts: Mapping[str, Attempt]) -> Steps[None]:
+async def note_attempts(
+    connection: _Connection, collection: str, attempts: Mapping[str, Attempt]
+) -> None:
     """Remember the attempts at several pages, by URL, each in place of the one before."""
     rows = [
         (url, each.outcome, each.at, each.reason and each.reason[:_MAX_REASON_CHARS], each.status)
         for url, each in sorted(attempts.items())  # in one order, so that nobody deadlocks
     ]
-    yield Execute(
+    await connection.execute(
         sql.SQL(
             """
             insert into {outcomes} (url, outcome, at, reason, status)
@@ -158,11 +171,11 @@ def note_attempts(collection: str, attempts: Mapping[str, Attempt]) -> Steps[Non
     )
 
 
-def clear_attempts(collection: str, urls: Iterable[str]) -> Steps[None]:
+async def clear_attempts(connection: _Connection, collection: str, urls: Iterable[str]) -> None:
     """Forget what came of these URLs: they are known as another page now, or not at all."""
     wanted = sorted(set(urls))
     if wanted:
-        yield Execute(
+        await connection.execute(
             sql.SQL("delete from {} where url = any(%s)").format(
                 table(collection, "page_outcomes")
             ),
@@ -206,10 +219,10 @@ class _Previous(NamedTuple):
     stored: dict[str, datetime]
 
 
-def lock_pages(collection: str, urls: Iterable[str]) -> Steps[None]:
+async def lock_pages(connection: _Connection, collection: str, urls: Iterable[str]) -> None:
     """Wait until no other transaction writes these pages; in one order, so nobody deadlocks."""
     keys = [f"{collection}\n{url}" for url in sorted(set(urls))]
-    yield Execute(
+    await connection.execute(
         sql.SQL(
             "select pg_advisory_xact_lock(hashtextextended(key, %s)) from unnest(%s::text[]) key"
         ),
@@ -217,9 +230,13 @@ def lock_pages(collection: str, urls: Iterable[str]) -> Steps[None]:
     )
 
 
-def write_pages(
-    collection: str, pages: Sequence[EmbeddedPage], *, keep_versions: int = 0
-) -> Steps[list[int]]:
+async def write_pages(
+    connection: _Connection,
+    collection: str,
+    pages: Sequence[EmbeddedPage],
+    *,
+    keep_versions: int = 0,
+) -> list[int]:
     """Put pages in place of their stored versions, if there are any, and give their row numbers.
 
     A page stored under the requested URL is replaced too: the site has moved it. The smallest
@@ -227,50 +244,54 @@ def write_pages(
     change, `keep_versions` earlier ones are kept at most.
     """
     urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
-    yield from lock_pages(collection, set().union(*urls))
+    await lock_pages(connection, collection, set().union(*urls))
     changing = {
         url: (rows.document.content_hash, rows.document.fetched_at)
         for (rows, _), own in zip(pages, urls, strict=True)
         for url in own
     }
-    yield from keep_past(collection, changing, most=keep_versions)
-    previous = yield from _delete_previous(collection, urls)
-    ids = yield from next_page_ids(collection, len(pages))
+    await keep_past(connection, collection, changing, most=keep_versions)
+    previous = await _delete_previous(connection, collection, urls)
+    ids = await next_page_ids(connection, collection, len(pages))
     numbered = [(page_id, *page) for page_id, page in zip(ids, pages, strict=True)]
-    yield copy_documents(
+    await copy_documents(
+        connection,
         collection,
         (
             _document_row(page_id, rows, known)
             for (page_id, rows, _), known in zip(numbered, previous, strict=True)
         ),
     )
-    yield copy_parents(collection, ((each, rows.parents) for each, rows, _ in numbered))
-    yield copy_children(
-        collection, ((each, rows.children, vectors) for each, rows, vectors in numbered)
+    await copy_parents(connection, collection, ((each, rows.parents) for each, rows, _ in numbered))
+    await copy_children(
+        connection, collection, ((each, rows.children, vectors) for each, rows, vectors in numbered)
     )
-    yield copy_postings(collection, ((each, rows.postings) for each, rows, _ in numbered))
-    yield copy_links(collection, ((each, rows.links) for each, rows, _ in numbered))
+    await copy_postings(
+        connection, collection, ((each, rows.postings) for each, rows, _ in numbered)
+    )
+    await copy_links(connection, collection, ((each, rows.links) for each, rows, _ in numbered))
     documents = [rows.document for rows, _ in pages]
-    yield from clear_attempts(
-        collection, set().union(*urls) - {document.url for document in documents}
+    await clear_attempts(
+        connection, collection, set().union(*urls) - {document.url for document in documents}
     )
     attempts = {
         document.url: _attempt(document, is_known=document.url in known.urls)
         for document, known in zip(documents, previous, strict=True)
     }
-    yield from note_attempts(collection, attempts)
+    await note_attempts(connection, collection, attempts)
     return ids
 
 
-def next_page_ids(collection: str, count: int) -> Steps[list[int]]:
+async def next_page_ids(connection: _Connection, collection: str, count: int) -> list[int]:
     """Give row numbers for pages that are about to be loaded, in ascending order.
 
     From here on the transaction holds the table, so that others can wait for these pages.
     """
-    yield Execute(
+    await connection.execute(
         sql.SQL("lock table {} in row exclusive mode").format(table(collection, "documents"))
     )
-    rows = yield Execute(
+    rows = await fetch(
+        connection,
         sql.SQL("select nextval(pg_get_serial_sequence(%s, 'id')) from generate_series(1, %s)"),
         (table(collection, "documents").as_string(), count),
     )
@@ -314,9 +335,12 @@ def _attempt(document: NormalizedDocument, *, is_known: bool) -> Attempt:
     return Attempt(outcome, document.fetched_at, status=document.status)
 
 
-def _delete_previous(collection: str, urls: Sequence[set[str]]) -> Steps[list[_Previous]]:
+async def _delete_previous(
+    connection: _Connection, collection: str, urls: Sequence[set[str]]
+) -> list[_Previous]:
     """What was stored under the URLs of each page, and is not any more."""
-    old = yield Execute(
+    old = await fetch(
+        connection,
         sql.SQL(
             "delete from {} where url = any(%s) returning url, depth, aliases,"
             " content_hash, coalesce(stored_at, fetched_at)"

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection, sql
 from webrag.corpus.schema import table
 from webrag.errors import WebRAGError
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Execute, Rows, alone, run_steps
+from webrag.postgres.execution import Rows, fetch
 
 _Connection = AsyncConnection[Any]
 
@@ -361,8 +361,8 @@ class CrawlState:
 
     async def _run(self, statement: str, values: tuple[Any, ...]) -> Rows:
         """The rows of a statement on its own; none if it gives none."""
-        step = Execute(self._sql(statement), values)
-        return await self._database.run(lambda connection: run_steps(connection, alone(step)))
+        text = self._sql(statement)
+        return await self._database.run(lambda connection: fetch(connection, text, values))
 
     def _sql(self, text: str) -> sql.Composed:
         names = ("crawls", "crawl_urls", "documents", "jobs", "link_candidates")

@@ -17,10 +17,10 @@ from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from typing_extensions import override
 
 from webrag.argument_checks import check_choice
+from webrag.concurrency import run_blocking
 from webrag.errors import InputError
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.models import RetrievalResult, RetrievedChunk
-from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
+from webrag.retrieval.models import RETRIEVAL_MODES, RetrievalMode, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
 
@@ -67,13 +67,7 @@ class WebRAGRetriever(BaseRetriever):
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        result = self._searcher.retrieve_sync(
-            query_bundle.query_str,
-            wordings=bundle_wordings(query_bundle),
-            filters=self._filters,
-            mode=self._mode,
-        )
-        return self._nodes(result)
+        return run_blocking(self._aretrieve(query_bundle))
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

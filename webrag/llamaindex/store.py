@@ -1,13 +1,12 @@
 """The searched table as a LlamaIndex vector store. Does no reranking or fetching."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
+from llama_index.core.schema import BaseNode, NodeRelationship
 from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
@@ -15,22 +14,16 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 from llama_index.vector_stores.postgres import PGVectorStore
+from psycopg import AsyncConnection
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from typing_extensions import override
 
-from webrag.concurrency import in_background, run_in_loop
-from webrag.corpus.bulk_load import (
-    LEAST_ROWS,
-    build_index,
-    defer_index,
-    finish_interrupted_load,
-    index_deferred,
-    must_keep_index,
-)
+from webrag.concurrency import in_background, run_blocking
+from webrag.corpus.bulk_load import finish_interrupted_load, index_deferred
 from webrag.corpus.posting_blocks import gather_postings
 from webrag.corpus.schema import ensure_schema, update_schema
-from webrag.errors import ConfigurationError, InputError, StorageError
+from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.characters import storable
 from webrag.llamaindex.store_rows import (
     add_nodes,
@@ -43,13 +36,14 @@ from webrag.llamaindex.store_rows import (
 from webrag.llamaindex.store_search import LEXICAL_MODES, SearchOptions, search
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Steps, run_steps, run_steps_sync
 
 T = TypeVar("T")
 
+_Connection = AsyncConnection[Any]
+
 
 class StoreCollection:
-    """A collection for callers with and without an event loop.
+    """A collection that is made when it is first used.
 
     Args:
         database: Where it is.
@@ -63,26 +57,17 @@ class StoreCollection:
         self._embedding = embedding
         self._is_ready = False
 
-    def run(self, make: Callable[[], Steps[T]], *, autocommit: bool = False) -> T:
-        """Do the work in a transaction; blocks.
+    async def run(
+        self, work: Callable[[_Connection], Awaitable[T]], *, autocommit: bool = False
+    ) -> T:
+        """Do the work in a transaction, a second time if the connection is lost.
 
         Args:
-            make: Gives the work, anew for each attempt.
+            work: What to do.
             autocommit: The work begins its transaction itself, if it needs one.
         """
-        if not self._is_ready:
-            _run_in_thread(self._prepare_apart)
-            self._is_ready = True
-        return self.database.run_sync(
-            lambda connection: run_steps_sync(connection, make()), autocommit=autocommit
-        )
-
-    async def arun(self, make: Callable[[], Steps[T]], *, autocommit: bool = False) -> T:
-        """As `run`, without blocking."""
         await self.prepare()
-        return await self.database.run(
-            lambda connection: run_steps(connection, make()), autocommit=autocommit
-        )
+        return await self.database.run(work, autocommit=autocommit)
 
     async def prepare(self) -> None:
         """Make the collection if it is missing; repeating it is free.
@@ -90,35 +75,22 @@ class StoreCollection:
         Raises:
             ConfigurationError: It has vectors of another size.
         """
-        if not self._is_ready:
-            await self._prepare(self.database)
-            self._is_ready = True
-
-    async def _prepare(self, database: Database) -> None:
+        if self._is_ready:
+            return
         model, dimensions = self._embedding
-        existing = await update_schema(database)
+        existing = await update_schema(self.database)
         if existing is None:
-            await ensure_schema(database, embedding_model=model, embedding_dimensions=dimensions)
+            await ensure_schema(
+                self.database, embedding_model=model, embedding_dimensions=dimensions
+            )
         elif existing[1] != dimensions:
             raise ConfigurationError(
                 f"The collection {self.name!r} has vectors of {existing[1]} dimensions, "
                 f"made with {existing[0]}; embed_dim is {dimensions}."
             )
-        await finish_interrupted_load(database)
-        await gather_postings(database)
-
-    async def _prepare_apart(self) -> None:
-        database = Database(self.database.config)
-        try:
-            await self._prepare(database)
-        finally:
-            await database.close()
-
-
-def _run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine to its end, also when the calling thread has a running event loop."""
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        executor.submit(lambda: run_in_loop(work())).result()
+        await finish_interrupted_load(self.database)
+        await gather_postings(self.database)
+        self._is_ready = True
 
 
 QUERY_MODES = (
@@ -386,12 +358,17 @@ class CorpusVectorStore(PGVectorStore):
         Raises:
             InputError: The mode, the embedding, the words or a filter cannot be used.
         """
-        return self._collection.run(self._search(query, kwargs), autocommit=True)
+        return run_blocking(self.aquery(query, **kwargs))
 
     @override
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """As `query`."""
-        return await self._collection.arun(self._search(query, kwargs), autocommit=True)
+        check_query(query, self.embed_dim)
+        options = search_options(query, kwargs, self.hnsw_kwargs)
+        return await self._collection.run(
+            lambda connection: search(connection, self.schema_name, query, options),
+            autocommit=True,
+        )
 
     @override
     def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
@@ -408,15 +385,7 @@ class CorpusVectorStore(PGVectorStore):
         Raises:
             InputError: A searched node has no embedding, or one of another size.
         """
-        check_embeddings(nodes, self.embed_dim)
-        pages = pages_of_nodes(nodes)
-        is_deferred = len(nodes) >= LEAST_ROWS and self._defer_index(len(nodes))
-        try:
-            self._collection.run(lambda: add_nodes(self.schema_name, pages))
-        finally:
-            if is_deferred:
-                self._collection.run(lambda: build_index(self.schema_name))
-        return [storable(node.node_id) for node in nodes]
+        return run_blocking(self.async_add(nodes))
 
     @override
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
@@ -425,18 +394,22 @@ class CorpusVectorStore(PGVectorStore):
         pages = await in_background(pages_of_nodes, nodes)
         await self._collection.prepare()
         async with index_deferred(self.client, len(nodes)):
-            await self._collection.arun(lambda: add_nodes(self.schema_name, pages))
+            await self._collection.run(
+                lambda connection: add_nodes(connection, self.schema_name, pages)
+            )
         return [storable(node.node_id) for node in nodes]
 
     @override
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete what was made from a document."""
-        self._collection.run(lambda: delete_document(self.schema_name, ref_doc_id))
+        run_blocking(self.adelete(ref_doc_id))
 
     @override
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """As `delete`."""
-        await self._collection.arun(lambda: delete_document(self.schema_name, ref_doc_id))
+        await self._collection.run(
+            lambda connection: delete_document(connection, self.schema_name, ref_doc_id)
+        )
 
     @override
     def delete_nodes(
@@ -446,7 +419,7 @@ class CorpusVectorStore(PGVectorStore):
         **delete_kwargs: Any,
     ) -> None:
         """Delete chunks by id, by filters or by both together; nothing when neither is given."""
-        self._collection.run(lambda: delete_matching(self.schema_name, node_ids, filters))
+        run_blocking(self.adelete_nodes(node_ids, filters))
 
     @override
     async def adelete_nodes(
@@ -456,7 +429,9 @@ class CorpusVectorStore(PGVectorStore):
         **delete_kwargs: Any,
     ) -> None:
         """As `delete_nodes`."""
-        await self._collection.arun(lambda: delete_matching(self.schema_name, node_ids, filters))
+        await self._collection.run(
+            lambda connection: delete_matching(connection, self.schema_name, node_ids, filters)
+        )
 
     @override
     def get_nodes(
@@ -466,7 +441,7 @@ class CorpusVectorStore(PGVectorStore):
         **kwargs: Any,
     ) -> list[BaseNode]:
         """Give chunks by id, by filters or by both together, in page order; all by default."""
-        return list(self._collection.run(self._selection(node_ids, filters), autocommit=True))
+        return run_blocking(self.aget_nodes(node_ids, filters))
 
     @override
     async def aget_nodes(
@@ -477,38 +452,21 @@ class CorpusVectorStore(PGVectorStore):
     ) -> list[BaseNode]:
         """As `get_nodes`."""
         return list(
-            await self._collection.arun(self._selection(node_ids, filters), autocommit=True)
+            await self._collection.run(
+                lambda connection: select_nodes(connection, self.schema_name, node_ids, filters),
+                autocommit=True,
+            )
         )
 
     @override
     def clear(self) -> None:
         """Delete everything the collection holds, pages of WebRAG's own included."""
-        self._collection.run(lambda: clear(self.schema_name))
+        run_blocking(self.aclear())
 
     @override
     async def aclear(self) -> None:
         """As `clear`."""
-        await self._collection.arun(lambda: clear(self.schema_name))
-
-    def _selection(
-        self, node_ids: list[str] | None, filters: MetadataFilters | None
-    ) -> Callable[[], Steps[list[TextNode]]]:
-        return lambda: select_nodes(self.schema_name, node_ids, filters)
-
-    def _search(
-        self, query: VectorStoreQuery, kwargs: dict[str, Any]
-    ) -> Callable[[], Steps[VectorStoreQueryResult]]:
-        check_query(query, self.embed_dim)
-        options = search_options(query, kwargs, self.hnsw_kwargs)
-        return lambda: search(self.schema_name, query, options)
-
-    def _defer_index(self, coming: int) -> bool:
-        try:
-            return self._collection.run(lambda: defer_index(self.schema_name, coming))
-        except StorageError as error:
-            if must_keep_index(error):
-                return False
-            raise
+        await self._collection.run(lambda connection: clear(connection, self.schema_name))
 
 
 def _check_names(called: str, given: Iterable[str], *known: Callable[..., Any]) -> None:

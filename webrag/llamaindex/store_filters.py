@@ -11,7 +11,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
 )
-from psycopg import sql
+from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
 from webrag.argument_checks import shown_value
@@ -19,7 +19,7 @@ from webrag.corpus.nodes import STORE_KEYS
 from webrag.corpus.schema import table
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable, storable_values
-from webrag.postgres.steps import Execute, Steps
+from webrag.postgres.execution import fetch
 from webrag.retrieval.conditions import (
     ALWAYS,
     Condition,
@@ -77,7 +77,9 @@ def query_scope(query: VectorStoreQuery) -> Scope:
     return Scope(chunks=all_of(parts))
 
 
-def refuse_unknown_keys(collection: str, filters: MetadataFilters | None) -> Steps[None]:
+async def refuse_unknown_keys(
+    connection: AsyncConnection[Any], collection: str, filters: MetadataFilters | None
+) -> None:
     """Check that some stored node has each metadata key that the filters name.
 
     A key that is asked to be empty may be missing everywhere, and in an empty collection all are.
@@ -89,9 +91,10 @@ def refuse_unknown_keys(collection: str, filters: MetadataFilters | None) -> Ste
     if not keys:
         return
     children = table(collection, "data_children")
-    unknown = yield Execute(sql.SQL(_UNKNOWN_KEYS).format(children=children), (keys,))
+    unknown = await fetch(connection, sql.SQL(_UNKNOWN_KEYS).format(children=children), (keys,))
     if unknown:
-        known = yield Execute(sql.SQL(_KNOWN_KEYS).format(children=children), (list(STORE_KEYS),))
+        statement = sql.SQL(_KNOWN_KEYS).format(children=children)
+        known = await fetch(connection, statement, (list(STORE_KEYS),))
         names = ", ".join(
             repr(key) for key in sorted({*_COLUMNS, *_OF_PAGES, *(key for (key,) in known)})
         )

@@ -7,10 +7,12 @@ as it is, so that a page that is stored node by node is indexed as one that is s
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import compress, groupby
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
-from psycopg import sql
+from psycopg import AsyncConnection, sql
 
+from webrag.concurrency import in_background
 from webrag.corpus.posting_blocks import mark_stale
 from webrag.corpus.schema import table
 from webrag.corpus.writer import copy_postings
@@ -23,7 +25,9 @@ from webrag.lexical.postings import (
     segments,
     unpack_postings,
 )
-from webrag.postgres.steps import Execute, Steps, computed
+from webrag.postgres.execution import fetch
+
+_Connection = AsyncConnection[Any]
 
 
 def appended(
@@ -94,12 +98,18 @@ returning p.term, p.segment, p.packed
 """
 
 
-def add_postings(
-    collection: str, page_id: int, rows: Sequence[PostingRow], first: int, chunks: int
-) -> Steps[None]:
+async def add_postings(
+    connection: _Connection,
+    collection: str,
+    page_id: int,
+    rows: Sequence[PostingRow],
+    first: int,
+    chunks: int,
+) -> None:
     """Index further chunks of a stored page.
 
     Args:
+        connection: Within the transaction that stores the chunks.
         collection: That of the page.
         page_id: The page's number; nobody else writes it meanwhile.
         rows: Of the chunks, whose numbers begin at 0.
@@ -110,21 +120,25 @@ def add_postings(
         TooManyPostingsError: The page would have more chunks than can be indexed.
     """
     check_chunk_count(first + chunks)
-    last = yield Execute(
+    last = await fetch(
+        connection,
         _compose(collection, _TAKE_LAST),
         {"page": page_id, "terms": [row.term for row in rows if row.segment == 0]},
         binary=True,
     )
-    new = yield from computed(lambda: appended(map(PostingRow._make, last), rows, first))
-    yield copy_postings(collection, [(page_id, new)])
+    new = await in_background(appended, [*map(PostingRow._make, last)], rows, first)
+    await copy_postings(connection, collection, [(page_id, new)])
 
 
-def remove_postings(collection: str, page_id: int, ordinals: Collection[int]) -> Steps[int]:
+async def remove_postings(
+    connection: _Connection, collection: str, page_id: int, ordinals: Collection[int]
+) -> int:
     """Take chunks of a page out of the index, and give how many terms they had.
 
     All rows of the page are read: which terms a chunk has, is known for certain only from them.
     """
-    rows = yield Execute(
+    rows = await fetch(
+        connection,
         _compose(
             collection,
             "select term, segment, packed from {postings} where document = %s"
@@ -133,24 +147,23 @@ def remove_postings(collection: str, page_id: int, ordinals: Collection[int]) ->
         (page_id,),
         binary=True,
     )
-    left, terms = yield from computed(
-        lambda: remaining([PostingRow(*row) for row in rows], ordinals)
-    )
+    left, terms = await in_background(remaining, [*map(PostingRow._make, rows)], ordinals)
     if not left:
         return 0
-    yield Execute(
+    await connection.execute(
         _compose(collection, "delete from {postings} where document = %s and term = any(%s)"),
         (page_id, list(left)),
     )
     new = [row for of_term in left.values() for row in of_term]
-    yield copy_postings(collection, [(page_id, new)])
+    await copy_postings(connection, collection, [(page_id, new)])
     return terms
 
 
-def recount(collection: str, page_id: int, more_terms: int) -> Steps[None]:
+async def recount(connection: _Connection, collection: str, page_id: int, more_terms: int) -> None:
     """Bring a page's counts up to date, after its chunks and its postings have changed.
 
     Args:
+        connection: Within the transaction that changes the page.
         collection: That of the page.
         page_id: The page's number.
         more_terms: By how many terms it has more than before, or fewer.
@@ -158,7 +171,8 @@ def recount(collection: str, page_id: int, more_terms: int) -> Steps[None]:
     Raises:
         TooManyPostingsError: The page has more words than can be indexed.
     """
-    counts = yield Execute(
+    counts = await fetch(
+        connection,
         _compose(
             collection,
             """
@@ -173,12 +187,13 @@ def recount(collection: str, page_id: int, more_terms: int) -> Steps[None]:
     )
     # As many different words only a page of as many words can have.
     if counts and counts[0][0] > MAX_TERMS:
-        yield from _check_words(collection, page_id)
-    yield from mark_stale(collection, page_id)
+        await _check_words(connection, collection, page_id)
+    await mark_stale(connection, collection, page_id)
 
 
-def _check_words(collection: str, page_id: int) -> Steps[None]:
-    ((words,),) = yield Execute(
+async def _check_words(connection: _Connection, collection: str, page_id: int) -> None:
+    ((words,),) = await fetch(
+        connection,
         _compose(collection, "select count(*) from {postings} where document = %s and segment = 0"),
         (page_id,),
     )

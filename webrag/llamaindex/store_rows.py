@@ -12,9 +12,10 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Te
 from llama_index.core.utils import get_tokenizer
 from llama_index.core.vector_stores.types import MetadataFilters
 from llama_index.node_parser.webrag import LINE
-from psycopg import sql
+from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
+from webrag.concurrency import in_background
 from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns, storable_node
 from webrag.corpus.rows import (
     ChildRow,
@@ -43,8 +44,10 @@ from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, pack_postings
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
 from webrag.llamaindex.store_postings import add_postings, recount, remove_postings
-from webrag.postgres.steps import Execute, Steps, computed
+from webrag.postgres.execution import fetch
 from webrag.retrieval.conditions import Condition, all_of
+
+_Connection = AsyncConnection[Any]
 
 
 class PageEnd(NamedTuple):
@@ -253,49 +256,54 @@ def _title(metadata: Mapping[str, Any]) -> str | None:
     return metadata.get("title") or metadata.get("file_name")
 
 
-def add_nodes(collection: str, pages: Sequence[AddedPage]) -> Steps[None]:
+async def add_nodes(connection: _Connection, collection: str, pages: Sequence[AddedPage]) -> None:
     """Store nodes with embeddings; a node whose id is stored already replaces it.
 
     A page is made for a document that is not stored: its address is the metadata's `source_url`,
     its text is made of the nodes' texts. However many pages there are, each table is loaded once.
     """
     node_ids = [child.node_id for page in pages for child in page.children]
-    yield from _lock_holding(collection, node_ids, [page.url for page in pages])
-    taken = yield from _remove(collection, node_ids)
+    await _lock_holding(connection, collection, node_ids, [page.url for page in pages])
+    taken = await _remove(connection, collection, node_ids)
     more_terms: dict[int, int] = {}
     for page_id, ordinals in taken.items():
-        more_terms[page_id] = -(yield from remove_postings(collection, page_id, ordinals))
-    stored = yield from _stored_pages(collection, [page.url for page in pages])
-    known = yield from _known_parents(collection, pages)
-    placed = yield from computed(lambda: _placed(pages, stored, known))
-    yield from _delete_parents(collection, placed)
+        more_terms[page_id] = -await remove_postings(connection, collection, page_id, ordinals)
+    stored = await _stored_pages(connection, collection, [page.url for page in pages])
+    known = await _known_parents(connection, collection, pages)
+    placed = await in_background(_placed, pages, stored, known)
+    await _delete_parents(connection, collection, placed)
     new = [(page, nodes) for page, nodes in placed if page.url not in stored]
-    ids = dict(
-        zip(
-            (page.url for page, _ in new),
-            (yield from next_page_ids(collection, len(new))),
-            strict=True,
-        )
+    new_ids = await next_page_ids(connection, collection, len(new))
+    ids = {page.url: page_id for (page, _), page_id in zip(new, new_ids, strict=True)}
+    await copy_documents(
+        connection, collection, (_new_page(ids[each.url], each, nodes) for each, nodes in new)
     )
-    yield copy_documents(collection, (_new_page(ids[each.url], each, nodes) for each, nodes in new))
     ids |= {url: page_id for url, (page_id, _) in stored.items()}
-    yield copy_parents(collection, ((ids[page.url], nodes.parents) for page, nodes in placed))
-    yield copy_children(
+    await copy_parents(
+        connection, collection, ((ids[page.url], nodes.parents) for page, nodes in placed)
+    )
+    await copy_children(
+        connection,
         collection,
         ((ids[page.url], nodes.children, page.embeddings) for page, nodes in placed),
     )
-    yield copy_postings(collection, ((ids[page.url], page.postings) for page, _ in new))
+    await copy_postings(connection, collection, ((ids[page.url], page.postings) for page, _ in new))
     for page, nodes in placed:
         if page.url in stored:
             page_id, end = stored[page.url]
-            yield from _write_markdown(collection, page_id, nodes)
-            yield from add_postings(
-                collection, page_id, page.postings, end.next_ordinal, len(nodes.children)
+            await _write_markdown(connection, collection, page_id, nodes)
+            await add_postings(
+                connection,
+                collection,
+                page_id,
+                page.postings,
+                end.next_ordinal,
+                len(nodes.children),
             )
             more_terms[page_id] = more_terms.get(page_id, 0) + page.term_count
-    yield from _delete_empty(collection, taken)
+    await _delete_empty(connection, collection, taken)
     for page_id in sorted(more_terms):
-        yield from recount(collection, page_id, more_terms[page_id])
+        await recount(connection, collection, page_id, more_terms[page_id])
 
 
 def _placed(
@@ -305,31 +313,36 @@ def _placed(
     return [(page, place_nodes(page, ends.get(page.url, PageEnd()), parents)) for page in pages]
 
 
-def delete_children(collection: str, node_ids: Sequence[str]) -> Steps[None]:
+async def delete_children(
+    connection: _Connection, collection: str, node_ids: Sequence[str]
+) -> None:
     """Delete searched nodes, and parents and pages that are left without any."""
-    yield from _lock_holding(collection, node_ids)
-    taken = yield from _remove(collection, node_ids)
-    yield from _delete_empty(collection, taken)
+    await _lock_holding(connection, collection, node_ids)
+    taken = await _remove(connection, collection, node_ids)
+    await _delete_empty(connection, collection, taken)
     for page_id, ordinals in taken.items():
-        terms = yield from remove_postings(collection, page_id, ordinals)
-        yield from recount(collection, page_id, -terms)
+        terms = await remove_postings(connection, collection, page_id, ordinals)
+        await recount(connection, collection, page_id, -terms)
 
 
-def _lock_holding(
-    collection: str, node_ids: Sequence[str], urls: Iterable[str] = ()
-) -> Steps[None]:
+async def _lock_holding(
+    connection: _Connection, collection: str, node_ids: Sequence[str], urls: Iterable[str] = ()
+) -> None:
     """Lock pages, and those that hold the nodes: a node may be moved while this waits."""
     locked: set[str] = set()
-    wanted = {*urls, *(yield from _pages_holding(collection, node_ids))}
+    wanted = {*urls, *await _pages_holding(connection, collection, node_ids)}
     while not wanted <= locked:
-        yield from lock_pages(collection, wanted - locked)
+        await lock_pages(connection, collection, wanted - locked)
         locked |= wanted
-        wanted = set((yield from _pages_holding(collection, node_ids)))
+        wanted = set(await _pages_holding(connection, collection, node_ids))
 
 
-def _pages_holding(collection: str, node_ids: Sequence[str]) -> Steps[list[str]]:
+async def _pages_holding(
+    connection: _Connection, collection: str, node_ids: Sequence[str]
+) -> list[str]:
     """The addresses of the pages that stored nodes belong to."""
-    rows = yield Execute(
+    rows = await fetch(
+        connection,
         sql.SQL(
             "select distinct d.url from {children} c join {documents} d on d.id = c.document"
             " where c.node_id = any(%s)"
@@ -341,9 +354,12 @@ def _pages_holding(collection: str, node_ids: Sequence[str]) -> Steps[list[str]]
     return [url for (url,) in rows]
 
 
-def _remove(collection: str, node_ids: Sequence[str]) -> Steps[dict[int, list[int]]]:
+async def _remove(
+    connection: _Connection, collection: str, node_ids: Sequence[str]
+) -> dict[int, list[int]]:
     """Delete searched nodes, and give the numbers they had on each page, in order of the pages."""
-    deleted = yield Execute(
+    deleted = await fetch(
+        connection,
         sql.SQL("delete from {} where node_id = any(%s) returning document, ordinal").format(
             table(collection, "data_children")
         ),
@@ -355,7 +371,7 @@ def _remove(collection: str, node_ids: Sequence[str]) -> Steps[dict[int, list[in
     return taken
 
 
-def _delete_empty(collection: str, page_ids: Iterable[int]) -> Steps[None]:
+async def _delete_empty(connection: _Connection, collection: str, page_ids: Iterable[int]) -> None:
     """Delete the parents, and the pages, that are left without searched nodes."""
     names = {name: table(collection, name) for name in ("parents", "documents")}
     names["children"] = table(collection, "data_children")
@@ -365,33 +381,39 @@ def _delete_empty(collection: str, page_ids: Iterable[int]) -> Steps[None]:
         "delete from {documents} d where d.id = any(%s)"
         " and not exists (select from {children} c where c.document = d.id)",
     ):
-        yield Execute(sql.SQL(statement).format(**names), (list(page_ids),))
+        await connection.execute(sql.SQL(statement).format(**names), (list(page_ids),))
 
 
-def _delete_parents(
-    collection: str, placed: Iterable[tuple[AddedPage, PlacedNodes]]
-) -> Steps[None]:
+async def _delete_parents(
+    connection: _Connection, collection: str, placed: Iterable[tuple[AddedPage, PlacedNodes]]
+) -> None:
     """Make way for parents that are stored already."""
-    yield Execute(
+    await connection.execute(
         sql.SQL("delete from {} where id = any(%s)").format(table(collection, "parents")),
         ([parent.chunk_id for _, nodes in placed for parent in nodes.parents],),
     )
 
 
-def _known_parents(collection: str, pages: Iterable[AddedPage]) -> Steps[set[UUID]]:
+async def _known_parents(
+    connection: _Connection, collection: str, pages: Iterable[AddedPage]
+) -> set[UUID]:
     """Stored parents of new nodes, other than those that are made of the nodes themselves."""
     children = [child for page in pages for child in page.children]
     wanted = {each.parent_id for each in children if each.parent_id != row_id(each.node_id)}
-    rows = yield Execute(
+    rows = await fetch(
+        connection,
         sql.SQL("select id from {} where id = any(%s)").format(table(collection, "parents")),
         (list(wanted),),
     )
     return {found for (found,) in rows}
 
 
-def _stored_pages(collection: str, urls: Sequence[str]) -> Steps[dict[str, tuple[int, PageEnd]]]:
+async def _stored_pages(
+    connection: _Connection, collection: str, urls: Sequence[str]
+) -> dict[str, tuple[int, PageEnd]]:
     """The number and the end of each page that is stored."""
-    rows = yield Execute(
+    rows = await fetch(
+        connection,
         sql.SQL(
             """
             select d.url, d.id, d.markdown,
@@ -438,8 +460,10 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
     }
 
 
-def _write_markdown(collection: str, page_id: int, nodes: PlacedNodes) -> Steps[None]:
-    yield Execute(
+async def _write_markdown(
+    connection: _Connection, collection: str, page_id: int, nodes: PlacedNodes
+) -> None:
+    await connection.execute(
         sql.SQL(
             "update {} set gone_at = null, markdown = %s, content_hash = %s,"
             " anchors = coalesce((select jsonb_agg(a order by (a ->> 'char_start')::int)"
@@ -455,37 +479,44 @@ where {{condition}} order by c.document, c.ordinal
 """
 
 
-def select_nodes(
-    collection: str, node_ids: Sequence[str] | None, filters: MetadataFilters | None
-) -> Steps[list[TextNode]]:
+async def select_nodes(
+    connection: _Connection,
+    collection: str,
+    node_ids: Sequence[str] | None,
+    filters: MetadataFilters | None,
+) -> list[TextNode]:
     """Give the nodes that match, in page order; all when nothing is asked for."""
     condition = _condition(node_ids, filters)
-    yield from refuse_unknown_keys(collection, filters)
-    rows = yield Execute(_compose(collection, _SELECT, condition), condition.values)
+    await refuse_unknown_keys(connection, collection, filters)
+    rows = await fetch(connection, _compose(collection, _SELECT, condition), condition.values)
     return [node_from_columns(*row) for row in rows]
 
 
-def delete_matching(
-    collection: str, node_ids: Sequence[str] | None, filters: MetadataFilters | None
-) -> Steps[None]:
+async def delete_matching(
+    connection: _Connection,
+    collection: str,
+    node_ids: Sequence[str] | None,
+    filters: MetadataFilters | None,
+) -> None:
     """Delete the nodes that match; none when nothing is asked for."""
     if node_ids is None and filters is None:
         return
-    found = yield from select_nodes(collection, node_ids, filters)
-    yield from delete_children(collection, [node.node_id for node in found])
+    found = await select_nodes(connection, collection, node_ids, filters)
+    await delete_children(connection, collection, [node.node_id for node in found])
 
 
-def delete_document(collection: str, ref_doc_id: str) -> Steps[None]:
+async def delete_document(connection: _Connection, collection: str, ref_doc_id: str) -> None:
     """Delete what was made from a document, and its page when nothing else belongs to it."""
     ref_doc_id = storable(ref_doc_id)
-    rows = yield Execute(
+    rows = await fetch(
+        connection,
         sql.SQL("select node_id from {} where metadata_->>'ref_doc_id' = %s").format(
             table(collection, "data_children")
         ),
         (ref_doc_id,),
     )
-    yield from delete_children(collection, [node_id for (node_id,) in rows])
-    yield Execute(
+    await delete_children(connection, collection, [node_id for (node_id,) in rows])
+    await connection.execute(
         sql.SQL("delete from {} where document_id::text = %s").format(
             table(collection, "documents")
         ),
@@ -493,9 +524,9 @@ def delete_document(collection: str, ref_doc_id: str) -> Steps[None]:
     )
 
 
-def clear(collection: str) -> Steps[None]:
+async def clear(connection: _Connection, collection: str) -> None:
     """Delete all pages with everything made from them."""
-    yield Execute(sql.SQL("delete from {}").format(table(collection, "documents")))
+    await connection.execute(sql.SQL("delete from {}").format(table(collection, "documents")))
 
 
 def _condition(node_ids: Sequence[str] | None, filters: MetadataFilters | None) -> Condition:

@@ -1,4 +1,4 @@
-"""The ranked searches of the vector store, as steps that begin a transaction if they need one."""
+"""The ranked searches of the vector store; each begins a transaction if it needs one."""
 
 import math
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 from numpy.typing import NDArray
+from psycopg import AsyncConnection
 
 from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
 from webrag.ingestion.characters import storable
@@ -24,10 +25,12 @@ from webrag.lexical.bm25 import (
 )
 from webrag.lexical.fusion import fuse_scores
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
-from webrag.postgres.steps import Begin, Rows, Steps, begin_snapshot
-from webrag.retrieval.plans import best_by_words, find_nearest
+from webrag.postgres.execution import Rows, begin_snapshot
+from webrag.retrieval.chunk_search import best_by_words, find_nearest
 from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import CHUNK_KEY, Queries
+
+_Connection = AsyncConnection[Any]
 
 
 def select_varied(
@@ -104,46 +107,42 @@ class SearchOptions:
     variety: float = 0.5
 
 
-def search(
-    collection: str, query: VectorStoreQuery, options: SearchOptions
-) -> Steps[VectorStoreQueryResult]:
-    """Give the best chunks of retrievable pages, best first.
+async def search(
+    connection: _Connection, collection: str, query: VectorStoreQuery, options: SearchOptions
+) -> VectorStoreQueryResult:
+    """Give the best chunks of retrievable pages, best first, on a connection in no transaction.
 
     Similarities are cosines (`default`), BM25 (`sparse`, `text_search`), the fused score within
     0 and 1 (`hybrid`), or what the chunk adds (`mmr`).
     """
     queries = Queries(collection, query_scope(query))
-    yield from refuse_unknown_keys(collection, query.filters)
-    return (yield from _ranked(queries, query, options))
-
-
-def _ranked(
-    queries: Queries, query: VectorStoreQuery, options: SearchOptions
-) -> Steps[VectorStoreQueryResult]:
+    await refuse_unknown_keys(connection, collection, query.filters)
     if query.mode == VectorStoreQueryMode.MMR:
-        return _varied(queries, query, options)
+        return await _varied(connection, queries, query, options)
     if query.mode == VectorStoreQueryMode.HYBRID:
-        return _hybrid(queries, query, options)
+        return await _hybrid(connection, queries, query, options)
     if query.mode in LEXICAL_MODES:
-        return _sparse(queries, query)
-    return _default(queries, query, options)
+        return await _sparse(connection, queries, query)
+    return await _default(connection, queries, query, options)
 
 
-def _default(
-    queries: Queries, query: VectorStoreQuery, options: SearchOptions
-) -> Steps[VectorStoreQueryResult]:
-    rows = yield from _nearest(queries, query, options, query.similarity_top_k, NODE_COLUMNS)
+async def _default(
+    connection: _Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
+) -> VectorStoreQueryResult:
+    limit = query.similarity_top_k
+    rows = await _nearest(connection, queries, query, options, limit, NODE_COLUMNS)
     # The graph gives rows in nearly the right order.
     ranked = sorted(((_similarity(row[-1]), row) for row in rows), key=lambda pair: -pair[0])
     return _result([row for _, row in ranked], [similarity for similarity, _ in ranked])
 
 
-def _varied(
-    queries: Queries, query: VectorStoreQuery, options: SearchOptions
-) -> Steps[VectorStoreQueryResult]:
+async def _varied(
+    connection: _Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
+) -> VectorStoreQueryResult:
     limit = query.similarity_top_k
     columns = f"{NODE_COLUMNS}, c.embedding::halfvec"
-    rows = yield from _nearest(queries, query, options, max(options.prefetch, limit), columns)
+    prefetch = max(options.prefetch, limit)
+    rows = await _nearest(connection, queries, query, options, prefetch, columns)
     if not rows:
         return _result([], [])
     rows = sorted(rows, key=lambda row: -_similarity(row[-1]))
@@ -154,28 +153,35 @@ def _varied(
     return _result([rows[place] for place, _ in chosen], [score for _, score in chosen])
 
 
-def _sparse(queries: Queries, query: VectorStoreQuery) -> Steps[VectorStoreQueryResult]:
-    yield begin_snapshot()
-    scores, keys = yield from _lexical(queries, query, query.sparse_top_k or query.similarity_top_k)
+async def _sparse(
+    connection: _Connection, queries: Queries, query: VectorStoreQuery
+) -> VectorStoreQueryResult:
+    await begin_snapshot(connection)
+    limit = query.sparse_top_k or query.similarity_top_k
+    scores, keys = await _lexical(connection, queries, query, limit)
     if not keys:
         return _result([], [])
-    rows = yield queries.chunks([split_key(key) for key in keys], NODE_COLUMNS)
+    chunks = queries.chunks([split_key(key) for key in keys], NODE_COLUMNS)
+    rows = await chunks.fetch(connection)
     return _result(rows, scores.at(np.array(keys, np.int64)).tolist())
 
 
-def _hybrid(
-    queries: Queries, query: VectorStoreQuery, options: SearchOptions
-) -> Steps[VectorStoreQueryResult]:
+async def _hybrid(
+    connection: _Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
+) -> VectorStoreQueryResult:
     """Every candidate of either leg is scored by both, so that the legs need not agree."""
     limit = query.similarity_top_k
     vector = query.query_embedding or []
-    yield _begin_graph_search(options, limit)
-    scores, found = yield from _lexical(queries, query, query.sparse_top_k or limit)
-    nearest = yield from find_nearest(queries, vector, limit, most=_EXACT_ROWS, columns=CHUNK_KEY)
+    await begin_snapshot(connection, _graph_settings(options, limit))
+    scores, found = await _lexical(connection, queries, query, query.sparse_top_k or limit)
+    nearest = await find_nearest(
+        connection, queries, vector, limit, most=_EXACT_ROWS, columns=CHUNK_KEY
+    )
     keys = list(dict.fromkeys([*found, *(child_key(*row[:2]) for row in nearest)]))
     if not keys:
         return _result([], [])
-    rows = yield queries.distances([split_key(key) for key in keys], vector, NODE_COLUMNS)
+    distances = queries.distances([split_key(key) for key in keys], vector, NODE_COLUMNS)
+    rows = await distances.fetch(connection)
     fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[-1]) for r in rows])
     # Without a bound of its own the result is what either leg found, as with PGVectorStore.
     best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k]
@@ -195,35 +201,41 @@ def _fused(
     )
 
 
-def _nearest(
-    queries: Queries, query: VectorStoreQuery, options: SearchOptions, limit: int, columns: str
-) -> Steps[Rows]:
-    return find_nearest(
+async def _nearest(
+    connection: _Connection,
+    queries: Queries,
+    query: VectorStoreQuery,
+    options: SearchOptions,
+    limit: int,
+    columns: str,
+) -> Rows:
+    return await find_nearest(
+        connection,
         queries,
         query.query_embedding or [],
         limit,
         most=_EXACT_ROWS,
         columns=columns,
-        begin=_begin_graph_search(options, limit),
+        settings=_graph_settings(options, limit),
     )
 
 
-def _begin_graph_search(options: SearchOptions, limit: int) -> Begin:
+def _graph_settings(options: SearchOptions, limit: int) -> dict[str, str | int]:
     candidates = min(max(options.ef_search, limit), _MAX_EF_SEARCH)
-    return begin_snapshot({"hnsw.ef_search": candidates, "hnsw.iterative_scan": "relaxed_order"})
+    return {"hnsw.ef_search": candidates, "hnsw.iterative_scan": "relaxed_order"}
 
 
-def _lexical(
-    queries: Queries, query: VectorStoreQuery, limit: int
-) -> Steps[tuple[ChildScores, list[int]]]:
+async def _lexical(
+    connection: _Connection, queries: Queries, query: VectorStoreQuery, limit: int
+) -> tuple[ChildScores, list[int]]:
     """BM25 of all chunks that hold a word of the question, and the best that pass the filters.
 
     Metadata are of chunks: how rare a word is, is counted over the whole collection.
     """
     terms = query_terms(storable(query.query_str or ""))
-    totals, postings = yield from read_postings(queries, terms)
+    totals, postings = await read_postings(connection, queries, terms)
     scores = score_words(terms, postings, totals).children
-    return scores, (yield from best_by_words(queries, scores, limit))
+    return scores, await best_by_words(connection, queries, scores, limit)
 
 
 def _similarity(distance: float | None) -> float:

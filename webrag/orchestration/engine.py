@@ -22,7 +22,7 @@ from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.research import RunComponents
 from webrag.orchestration.steps.single_pass import run_once
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.request import RetrievalMode
+from webrag.retrieval.models import RetrievalMode
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:

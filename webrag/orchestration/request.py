@@ -13,7 +13,7 @@ from webrag.ingestion.addresses import page_address
 from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.request import RETRIEVAL_MODES, RetrievalMode
+from webrag.retrieval.models import RETRIEVAL_MODES, RetrievalMode
 
 _MAX_SEEDS: Final = 20
 _MAX_PAGES: Final = 25

@@ -5,18 +5,18 @@ import logging
 import selectors
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
 import psycopg
-from pgvector.psycopg import register_vector, register_vector_async
-from psycopg import AsyncConnection, Connection, IsolationLevel, sql
+from pgvector.psycopg import register_vector_async
+from psycopg import AsyncConnection, IsolationLevel, sql
 from psycopg.pq import PipelineStatus
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
 from webrag.postgres.config import DatabaseConfig, check_collection_name
@@ -30,10 +30,6 @@ from (values ('statement_timeout', %s), ('lock_timeout', %s)) as wanted (name, g
 where current_setting(name) = '0'
 """
 
-LIFT_TIMEOUTS = (
-    "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
-)
-
 
 def session_limits(statement_timeout_s: float) -> tuple[str, str]:
     """Values of `LIMIT_SESSION`; a lock is waited for half as long as a statement may take."""
@@ -46,7 +42,9 @@ async def lift_timeouts(connection: AsyncConnection[Any]) -> None:
     For what is as long as the corpus is large, and is asked for by a person: migrations, index
     builds, checks, and waiting for another process that does one of them.
     """
-    await connection.execute(LIFT_TIMEOUTS)
+    await connection.execute(
+        "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
+    )
 
 
 logger = logging.getLogger(__name__)
@@ -64,7 +62,7 @@ where e.extname = 'vector' and n.nspname <> all (current_schemas(true))
 """)
 
 
-async def configure_async(connection: AsyncConnection[TupleRow], config: DatabaseConfig) -> None:
+async def configure(connection: AsyncConnection[TupleRow], config: DatabaseConfig) -> None:
     """Make pgvector's types and operators known to a new connection, and limit its statements."""
     await connection.execute(_EXTEND_PATH)
     await connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
@@ -72,15 +70,7 @@ async def configure_async(connection: AsyncConnection[TupleRow], config: Databas
     await connection.commit()
 
 
-def configure(connection: Connection[TupleRow], config: DatabaseConfig) -> None:
-    """Make pgvector's types and operators known to a new connection, and limit its statements."""
-    connection.execute(_EXTEND_PATH)
-    connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
-    register_vector(connection)
-    connection.commit()
-
-
-def may_be_lost(connection: AsyncConnection[TupleRow] | Connection[TupleRow]) -> bool:
+def may_be_lost(connection: AsyncConnection[TupleRow]) -> bool:
     """Whether the server has said something unasked, as it does when it ends a connection.
 
     Asking it costs a round trip for each use, a third of a short search; a look at the socket
@@ -93,24 +83,6 @@ def may_be_lost(connection: AsyncConnection[TupleRow] | Connection[TupleRow]) ->
         return bool(selector.select(0))
 
 
-class _SameAge:
-    """Connections opened since one was lost: a server ends all of its own, though not at once."""
-
-    def __init__(self) -> None:
-        self._connections: WeakSet[object] = WeakSet()
-
-    def add(self, connection: object) -> None:
-        """Note a connection that was opened now."""
-        self._connections.add(connection)
-
-    def ends_with(self, lost: object) -> bool:
-        """Whether the others are to be replaced, as none was since this one was opened."""
-        if lost not in self._connections:
-            return False
-        self._connections = WeakSet()
-        return True
-
-
 class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
     """A pool that lets its event loop end without being closed first.
 
@@ -119,28 +91,23 @@ class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self.same_age = _SameAge()
+        # A server ends all of its connections, though not at once.
+        self._same_age: WeakSet[AsyncConnection[TupleRow]] = WeakSet()
         super().__init__(*args, **options)
 
     @classmethod
     async def worker(cls, q: Any) -> None:
         await super().worker(cast(Any, _EndingQueue(q)))
 
+    def note(self, opened: AsyncConnection[TupleRow]) -> None:
+        """Remember a connection that was opened now."""
+        self._same_age.add(opened)
+
     async def renew(self, lost: AsyncConnection[TupleRow]) -> None:
-        """Replace the connections that were opened before one was lost."""
-        if self.same_age.ends_with(lost):
+        """Replace the connections of the same age as one that was lost, if none did since."""
+        if lost in self._same_age:
+            self._same_age = WeakSet()
             await self.drain()
-
-
-class _SyncPool(ConnectionPool[Connection[TupleRow]]):
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self.same_age = _SameAge()
-        super().__init__(*args, **options)
-
-    def renew(self, lost: Connection[TupleRow]) -> None:
-        """As `_Pool.renew`."""
-        if self.same_age.ends_with(lost):
-            self.drain()
 
 
 class _EndingQueue:
@@ -220,9 +187,9 @@ class AsyncPools:
                 await pool.renew(connection)
                 raise
 
-        async def configure(connection: AsyncConnection[TupleRow]) -> None:
-            await configure_async(connection, self._config)
-            pool.same_age.add(connection)
+        async def prepare(connection: AsyncConnection[TupleRow]) -> None:
+            await configure(connection, self._config)
+            pool.note(connection)
 
         pool = _Pool(
             self._conninfo,
@@ -230,7 +197,7 @@ class AsyncPools:
             min_size=self._config.pool_min_size,
             max_size=max(self._config.pool_min_size, self._config.pool_max_size),
             timeout=self._config.acquire_timeout_s,
-            configure=configure,
+            configure=prepare,
             check=check,
             open=False,
         )
@@ -277,38 +244,6 @@ def _close_before(loop: asyncio.AbstractEventLoop, pool: _Pool) -> None:
     vars(loop)["close"] = close_all
 
 
-def make_sync_pool(
-    conninfo: Callable[[], str], kwargs: dict[str, Any], config: DatabaseConfig
-) -> _SyncPool:
-    """An open pool for synchronous callers in any thread; it connects on first use."""
-
-    def check(connection: Connection[TupleRow]) -> None:
-        if not may_be_lost(connection):
-            return
-        try:
-            ConnectionPool.check_connection(connection)
-        except psycopg.Error:
-            pool.renew(connection)
-            raise
-
-    def prepare(connection: Connection[TupleRow]) -> None:
-        configure(connection, config)
-        pool.same_age.add(connection)
-
-    pool = _SyncPool(
-        conninfo,
-        kwargs=kwargs,
-        min_size=0,
-        max_size=max(config.pool_min_size, config.pool_max_size),
-        timeout=config.acquire_timeout_s,
-        configure=prepare,
-        check=check,
-        open=False,
-    )
-    pool.open()
-    return pool
-
-
 T = TypeVar("T")
 
 
@@ -328,10 +263,8 @@ class Database:
     def __init__(self, config: DatabaseConfig) -> None:
         check_collection_name(config.collection)
         self.config = config
-        self._mutex = threading.Lock()
         self._server = Server(config)
         self._pools = AsyncPools(self._server.conninfo_async, self._server.connect_kwargs, config)
-        self._sync_pool: _SyncPool | None = None
         self._is_retired = False
 
     @property
@@ -453,48 +386,6 @@ class Database:
                     await self._pools.renew(connection)
         raise AssertionError
 
-    @contextmanager
-    def sync_connection(self, *, autocommit: bool = False) -> Iterator[Connection[TupleRow]]:
-        """As `connection`, for synchronous callers."""
-        pool = self._ensure_sync_pool()
-        try:
-            connection = pool.getconn()
-        except PoolTimeout as error:
-            raise self._no_connection() from error
-        except PoolClosed as error:
-            raise closed_error() from error
-        try:
-            connection.isolation_level = connection.read_only = None
-            connection.autocommit = autocommit
-            with connection:
-                yield connection
-        finally:
-            pool.putconn(connection)
-
-    def run_sync(
-        self,
-        work: Callable[[Connection[TupleRow]], T],
-        *,
-        snapshot: bool = False,
-        autocommit: bool = False,
-    ) -> T:
-        """As `run`, for synchronous callers."""
-        for last_attempt in (False, True):
-            connection: Connection[TupleRow] | None = None
-            try:
-                with self.sync_connection(autocommit=autocommit) as connection:
-                    if snapshot:
-                        connection.isolation_level = IsolationLevel.REPEATABLE_READ
-                        connection.read_only = True
-                    return work(connection)
-            except psycopg.Error as error:
-                if last_attempt or not is_lost(error, connection):
-                    raise storage_error(error, self._server.embedded_folder) from error
-                logger.info("The database connection was lost; trying once more.")
-                if connection is not None:
-                    self._ensure_sync_pool().renew(connection)
-        raise AssertionError
-
     def make_pool(
         self, configure: Callable[[AsyncConnection[TupleRow]], Awaitable[None]], *, max_size: int
     ) -> AsyncConnectionPool[AsyncConnection[TupleRow]]:
@@ -518,7 +409,7 @@ class Database:
     async def close(self) -> None:
         """Close all pools and give the embedded server up; repeating it does nothing."""
         await self._pools.close()
-        await asyncio.to_thread(self._close_blocking)
+        await asyncio.to_thread(self._server.release)
 
     async def retire(self) -> None:
         """Close for good: what still holds this database is told so instead of opening it again."""
@@ -528,23 +419,6 @@ class Database:
     def _refuse_retired(self) -> None:
         if self._is_retired:
             raise InputError("WebRAG was closed: use its parts while it is open.")
-
-    def _close_blocking(self) -> None:
-        with self._mutex:
-            pool, self._sync_pool = self._sync_pool, None
-        if pool is not None:
-            pool.close()  # its threads may be waiting for the mutex
-        self._server.release()
-
-    def _ensure_sync_pool(self) -> _SyncPool:
-        self._refuse_retired()
-        self._server.open()
-        with self._mutex:
-            if self._sync_pool is None:
-                self._sync_pool = make_sync_pool(
-                    self._server.conninfo, self._server.connect_kwargs, self.config
-                )
-            return self._sync_pool
 
     @asynccontextmanager
     async def _single_connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
@@ -560,7 +434,7 @@ class Database:
         except psycopg.OperationalError as error:
             raise unreachable_error(conninfo, error) from error
         async with connection:
-            await configure_async(connection, self.config)
+            await configure(connection, self.config)
             yield connection
 
     def _no_connection(self) -> StorageError:

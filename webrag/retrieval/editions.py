@@ -4,19 +4,20 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
-from psycopg import sql
+from psycopg import AsyncConnection, sql
 
 from webrag.corpus.schema import table
-from webrag.corpus.texts import StoredVersion
+from webrag.corpus.texts import StoredVersion, stored_versions
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import is_version, newest_version, version_order
-from webrag.postgres.steps import Execute, Steps
+from webrag.postgres.execution import fetch
 from webrag.retrieval.conditions import (
     ALWAYS,
     Condition,
+    Scope,
     all_of,
     any_of,
     negated,
@@ -24,6 +25,7 @@ from webrag.retrieval.conditions import (
     of_sites,
 )
 from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.statements import Queries
 
 _MOST_NAMED: Final = 12
 
@@ -46,10 +48,30 @@ class VersionChoice:
 _PORT: Final = re.compile(r":\d{1,5}\Z")
 
 
-def read_near(collection: str, urls: Sequence[str]) -> Steps[dict[str, set[str]]]:
-    """The libraries that some pages are about, and the editions they belong to."""
+async def read_choice(
+    connection: AsyncConnection[Any], collection: str, filters: SearchFilters
+) -> VersionChoice:
+    """Decide which of the stored versions a search reads, as `choose_versions` does.
+
+    Raises:
+        InputError: A version that is asked for is not stored.
+    """
+    if filters.as_of is not None:
+        versions = Queries(collection, Scope(as_of=filters.as_of)).versions()
+        stored = [StoredVersion(*row) for row in await versions.fetch(connection)]
+        return choose_versions(filters, stored)
+    stored = await stored_versions(connection, collection)
+    near = await _read_near(connection, collection, filters.near) if filters.near else {}
+    return choose_versions(filters, stored, near)
+
+
+async def _read_near(
+    connection: AsyncConnection[Any], collection: str, urls: Sequence[str]
+) -> dict[str, set[str]]:
+    """Read which libraries some pages are about, and the editions they belong to."""
     statement = "select library, edition from {} where version is not null and url = any(%s)"
-    rows = yield Execute(sql.SQL(statement).format(table(collection, "documents")), (list(urls),))
+    composed = sql.SQL(statement).format(table(collection, "documents"))
+    rows = await fetch(connection, composed, (list(urls),))
     return {
         library: {edition for _, edition in group}
         for library, group in groupby(sorted(rows), key=lambda row: str(row[0]))

@@ -1,7 +1,7 @@
 """The contract between retrieval and what is built on it. No I/O here."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 from uuid import UUID
 
 from pydantic import Field
@@ -10,6 +10,11 @@ from webrag.corpus.models import ParentChunk
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import place_in_file
 from webrag.ingestion.models import Anchor
+
+RetrievalMode = Literal["chunk", "full_context", "auto"]
+
+RETRIEVAL_MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
+"""Every way to choose what is returned."""
 
 
 class RetrievalConfig(FrozenModel):

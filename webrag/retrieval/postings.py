@@ -4,10 +4,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg import AsyncConnection
 
 from webrag.lexical.blocks import (
     PostingBlock,
@@ -17,7 +19,7 @@ from webrag.lexical.blocks import (
     unpack_slots,
 )
 from webrag.lexical.bm25 import CorpusTotals
-from webrag.postgres.steps import Execute, Rows, Steps, together
+from webrag.postgres.execution import Rows, Statement, fetch_together
 from webrag.retrieval.statements import Queries
 
 _NOTHING = CorpusTotals()
@@ -68,14 +70,16 @@ def _places(wanted: NDArray[np.int64], pages: NDArray[np.int64]) -> NDArray[np.i
     return found
 
 
-def read_blocks(queries: Queries) -> Steps[Blocks]:
+async def read_blocks(connection: AsyncConnection[Any], queries: Queries) -> Blocks:
     """What the blocks hold that the search of a whole collection reads."""
     left_out = queries.scope.left_out
     if queries.scope.restricts_pages and not left_out:
         return Blocks()
     others = [queries.left_editions()] if left_out else []
-    rows, left, *editions = yield from together(queries.blocks(), queries.left_pages(), *others)
-    layouts = yield from _read_layouts(queries, {row[0]: row[1] for row in rows})
+    rows, left, *editions = await fetch_together(
+        connection, queries.blocks(), queries.left_pages(), *others
+    )
+    layouts = await _read_layouts(connection, queries, {row[0]: row[1] for row in rows})
     without = [row[2:] for row in left] + [rows[0][1:] for rows in editions]
     pages = np.array([row[1] for row in left], np.int64)
     for edition_rows in editions:
@@ -91,7 +95,7 @@ def read_blocks(queries: Queries) -> Steps[Blocks]:
     )
 
 
-def postings_of(queries: Queries, terms: Sequence[str], blocks: Blocks) -> list[Execute]:
+def postings_of(queries: Queries, terms: Sequence[str], blocks: Blocks) -> list[Statement]:
     """Statements that read postings: those in blocks, and the others."""
     in_blocks = terms if blocks.last else ()
     return [
@@ -100,13 +104,13 @@ def postings_of(queries: Queries, terms: Sequence[str], blocks: Blocks) -> list[
     ]
 
 
-def read_postings(
-    queries: Queries, terms: Sequence[str]
-) -> Steps[tuple[CorpusTotals, list[PostingBlock]]]:
+async def read_postings(
+    connection: AsyncConnection[Any], queries: Queries, terms: Sequence[str]
+) -> tuple[CorpusTotals, list[PostingBlock]]:
     """Pages of the whole collection, their children and terms, and the postings of some terms."""
-    blocks = yield from read_blocks(queries)
-    sizes, block_rows, later_rows = yield from together(
-        queries.sizes(blocks.last, blocks.stale), *postings_of(queries, terms, blocks)
+    blocks = await read_blocks(connection, queries)
+    sizes, block_rows, later_rows = await fetch_together(
+        connection, queries.sizes(blocks.last, blocks.stale), *postings_of(queries, terms, blocks)
     )
     return blocks.with_others(totals_of(sizes)), blocks.with_rows(block_rows, later_rows)
 
@@ -150,14 +154,15 @@ class KnownLayouts:
 _KNOWN = KnownLayouts(most_bytes=64_000_000)  # eight million chunks, 20 on a page
 
 
-def _read_layouts(queries: Queries, keys: Mapping[int, UUID]) -> Steps[dict[int, SlotLayout]]:
+async def _read_layouts(
+    connection: AsyncConnection[Any], queries: Queries, keys: Mapping[int, UUID]
+) -> dict[int, SlotLayout]:
     """The layout of each block by its number; those that this process knows are not read."""
     found = {number: _KNOWN.get(key) for number, key in keys.items()}
     layouts = {number: layout for number, layout in found.items() if layout is not None}
     unknown = [number for number in keys if number not in layouts]
     if unknown:
-        (rows,) = yield from together(queries.block_layouts(unknown))
-        for number, packed in rows:
+        for number, packed in await queries.block_layouts(unknown).fetch(connection):
             layouts[number] = unpack_layout(packed)
             _KNOWN.keep(keys[number], layouts[number])
     return layouts

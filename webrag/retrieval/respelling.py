@@ -4,14 +4,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
+
+from psycopg import AsyncConnection
 
 from webrag.lexical.analysis import analyze
 from webrag.lexical.spelling import Respelling, doubtful_words, word_pairs
-from webrag.postgres.steps import Steps, alone
 from webrag.retrieval.statements import Queries
 
 IsCommon = Callable[[str], bool]
 """Tells whether a word, in lower case, is a common one of the language; may block."""
+
+_Connection = AsyncConnection[Any]
 
 # The first of a question; each is some five hundred look-ups in an index.
 _MOST_WORDS = 4
@@ -34,11 +38,12 @@ class Doubts:
         return bool(self.words or self.pairs)
 
 
-def find_doubts(queries: Queries, text: str) -> Steps[Doubts]:
+async def find_doubts(connection: _Connection, queries: Queries, text: str) -> Doubts:
     """What of a question the pages in scope lack; one statement, nearly always without a find."""
     words, pairs = doubtful_words(text), word_pairs(text)
     terms = sorted({*words.values(), *pairs.values()})
-    held = {row[0] for row in (yield from alone(queries.held_terms(terms)))} if terms else set()
+    rows = await queries.held_terms(terms).fetch(connection) if terms else []
+    held = {term for (term,) in rows}
     absent = [(word, term) for word, term in words.items() if term not in held]
     joined = [pair for pair, term in pairs.items() if term in held]
     return Doubts(dict(absent[:_MOST_WORDS]), joined[:_MOST_WORDS])
@@ -49,21 +54,33 @@ def respellings(doubts: Doubts) -> list[Respelling]:
     return [Respelling(word, term) for word, term in doubts.words.items()]
 
 
-def find_spellings(queries: Queries, words: Sequence[Respelling]) -> Steps[dict[str, int]]:
+def likely_spellings(
+    words: Sequence[Respelling], chunks: Mapping[str, int], is_common: IsCommon
+) -> dict[str, str]:
+    """Give the spelling of each word that has a likely one; `is_common` may block."""
+    found = {each.word: each.best(chunks, is_common) for each in words}
+    return {word: text for word, text in found.items() if text is not None}
+
+
+async def find_spellings(
+    connection: _Connection, queries: Queries, words: Sequence[Respelling]
+) -> dict[str, int]:
     """How many chunks hold each term of the spellings; counting ends at some hundreds."""
     terms = sorted(set(chain.from_iterable(each.terms for each in words)))
-    return dict((yield from alone(queries.bounded_counts(terms)))) if terms else {}
+    return dict(await queries.bounded_counts(terms).fetch(connection)) if terms else {}
 
 
-def find_compounds(
+async def find_compounds(
+    connection: _Connection,
     queries: Queries,
     words: Sequence[Respelling],
     pairs: Sequence[str],
     chunks: Mapping[str, int],
-) -> Steps[dict[str, str]]:
+) -> dict[str, str]:
     """Compounds that the pages write otherwise: in two words, or two words as one.
 
     Args:
+        connection: In a snapshot.
         queries: Statements for the scope.
         words: Those without a likely spelling.
         pairs: From `find_doubts`.
@@ -75,17 +92,16 @@ def find_compounds(
     found: dict[str, str] = {}
     for each in words:
         for first, second in each.splits(chunks):
-            if (yield from _is_phrase(queries, first, second)):
+            if await _is_phrase(connection, queries, first, second):
                 found[each.word] = f"{first} {second}"
                 break
     for pair in pairs:
         first, second = re.split("[ -]", pair.lower())
-        if not (yield from _is_phrase(queries, first, second)):
+        if not await _is_phrase(connection, queries, first, second):
             found[pair] = f"{first}{second}"
     return found
 
 
-def _is_phrase(queries: Queries, first: str, second: str) -> Steps[bool]:
+async def _is_phrase(connection: _Connection, queries: Queries, first: str, second: str) -> bool:
     terms = [*analyze(first), *analyze(second)]
-    rows = yield from alone(queries.phrase(terms, rf"\m{first}[\s_-]+{second}"))
-    return bool(rows)
+    return bool(await queries.phrase(terms, rf"\m{first}[\s_-]+{second}").fetch(connection))

@@ -12,7 +12,7 @@ from webrag.corpus.models import ParentChunk
 from webrag.corpus.schema import table
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.lexical.postings import POSTING
-from webrag.postgres.steps import Execute
+from webrag.postgres.execution import Statement
 from webrag.retrieval.conditions import EVERYTHING, Scope, there
 
 CHUNK_KEY = "c.document, c.ordinal"
@@ -37,7 +37,7 @@ class Queries:
 
     def __init__(self, collection: str, scope: Scope = EVERYTHING) -> None:
         self.scope = scope
-        self._collection = collection
+        self.collection = collection
         present, present_values = there(scope.as_of).named("there_")
         pages, page_values = scope.pages.named("page_")
         chunks, chunk_values = scope.chunks.named("chunk_")
@@ -46,9 +46,9 @@ class Queries:
 
     def of(self, scope: Scope) -> "Queries":
         """Statements for another scope of the same collection."""
-        return Queries(self._collection, scope)
+        return Queries(self.collection, scope)
 
-    def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
+    def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Statement:
         """One row: pages, their children and lexical terms; tokens and number of parents.
 
         Pages and what BM25 needs do not depend on which of their chunks are wanted.
@@ -63,20 +63,20 @@ class Queries:
             return self._statement(_LATER_TOTALS, behind=behind, stale=list(stale))
         return self._statement(_TOTALS if self.scope.restricts_pages else _ALL_TOTALS)
 
-    def blocks(self) -> Execute:
+    def blocks(self) -> Statement:
         """The number of each block, the name of its layout, its last page, and its totals."""
         return self._statement(
             "select id, layout_name, last, documents, children, terms, tokens, parents"
             " from {blocks}"
         )
 
-    def block_layouts(self, numbers: Sequence[int]) -> Execute:
+    def block_layouts(self, numbers: Sequence[int]) -> Statement:
         """The number and the packed layout of blocks."""
         return self._statement(
             "select id, layout from {blocks} where id = any(%(numbers)s)", numbers=list(numbers)
         )
 
-    def left_pages(self) -> Execute:
+    def left_pages(self) -> Statement:
         """Pages in blocks that do not count there: whether one is stale, its number and totals."""
         return self._statement(
             """
@@ -89,7 +89,7 @@ class Queries:
             """
         )
 
-    def left_editions(self) -> Execute:
+    def left_editions(self) -> Statement:
         """One row: pages in blocks that the scope leaves out, as big-endian ids; their totals.
 
         Those of `left_pages` are not among them.
@@ -105,7 +105,7 @@ class Queries:
             editions=list(self.scope.left_out),
         )
 
-    def block_postings(self, terms: Sequence[str]) -> Execute:
+    def block_postings(self, terms: Sequence[str]) -> Statement:
         """The block, the term and its packed slots, of all blocks that hold one of the terms."""
         return self._statement(
             "select p.block, p.term, p.packed from {blocks} b"
@@ -113,7 +113,7 @@ class Queries:
             terms=list(terms),
         )
 
-    def sizes(self, behind: int = 0, stale: Sequence[int] = ()) -> Execute:
+    def sizes(self, behind: int = 0, stale: Sequence[int] = ()) -> Statement:
         """One row: pages of the whole collection, their children and lexical terms.
 
         Args:
@@ -130,7 +130,7 @@ class Queries:
             stale=list(stale),
         )
 
-    def search_settings(self, ef_search: int) -> Execute:
+    def search_settings(self, ef_search: int) -> Statement:
         """Settings of the vector index until the transaction ends."""
         return self._statement(
             "select set_config('hnsw.ef_search', %(ef_search)s, true),"
@@ -139,7 +139,9 @@ class Queries:
             ef_search=str(min(max(ef_search, 1), 1000)),
         )
 
-    def lexical(self, terms: Sequence[str], behind: int = 0, stale: Sequence[int] = ()) -> Execute:
+    def lexical(
+        self, terms: Sequence[str], behind: int = 0, stale: Sequence[int] = ()
+    ) -> Statement:
         """Per term: pages as (id, terms of the page, bytes of postings), and the postings.
 
         Only the condition on pages counts.
@@ -171,13 +173,13 @@ class Queries:
             stale=list(stale),
         )
 
-    def held_terms(self, terms: Sequence[str]) -> Execute:
+    def held_terms(self, terms: Sequence[str]) -> Statement:
         """One row for each of the terms that a page in scope holds."""
         return self._statement(
             f"select t.term from {_TERMS} where exists ({_POSTINGS_OF})", terms=list(terms)
         )
 
-    def bounded_counts(self, terms: Sequence[str]) -> Execute:
+    def bounded_counts(self, terms: Sequence[str]) -> Statement:
         """Per term that pages in scope hold: the term, and chunks of the first such pages."""
         return self._statement(
             f"""
@@ -193,7 +195,7 @@ class Queries:
             size=POSTING.itemsize,
         )
 
-    def phrase(self, terms: Sequence[str], pattern: str) -> Execute:
+    def phrase(self, terms: Sequence[str], pattern: str) -> Statement:
         """One row if the text of a page in scope matches a pattern; the first pages are read.
 
         Args:
@@ -221,7 +223,7 @@ class Queries:
 
     def nearest_of_few(
         self, vector: Sequence[float], limit: int, most: int, columns: str = CHUNK_KEY
-    ) -> Execute:
+    ) -> Statement:
         """Best children by exact comparison with all in scope, in no order.
 
         Args:
@@ -237,7 +239,7 @@ class Queries:
 
     def nearest_in_graph(
         self, vector: Sequence[float], limit: int, columns: str = CHUNK_KEY
-    ) -> Execute:
+    ) -> Statement:
         """Best children by the vector index, in nearly the right order.
 
         Args:
@@ -252,7 +254,7 @@ class Queries:
         values = {"vector": HalfVector(list(vector)), "limit": limit}
         return self._statement(text, columns, editions=list(self.scope.left_out), **values)
 
-    def allowed(self, children: Sequence[tuple[int, int]]) -> Execute:
+    def allowed(self, children: Sequence[tuple[int, int]]) -> Statement:
         """Page and ordinal of those children that the condition on chunks leaves."""
         return self._statement(
             f"""
@@ -264,7 +266,7 @@ class Queries:
 
     def candidates(
         self, children: Sequence[tuple[int, int]], vectors: Sequence[Sequence[float]]
-    ) -> Execute:
+    ) -> Statement:
         """What ordering needs of each (page, ordinal); the text comes later, for the best.
 
         The last columns are the cosines with each of the vectors.
@@ -285,7 +287,7 @@ class Queries:
 
     def distances(
         self, children: Sequence[tuple[int, int]], vector: Sequence[float], columns: str
-    ) -> Execute:
+    ) -> Statement:
         """Columns of `data_children c` and the distance, in the order of the children."""
         return self._statement(
             f"select {{columns}}, c.embedding <=> %(vector)s from {_PLACES} order by k.place",
@@ -294,13 +296,13 @@ class Queries:
             **_places(children),
         )
 
-    def chunks(self, children: Sequence[tuple[int, int]], columns: str) -> Execute:
+    def chunks(self, children: Sequence[tuple[int, int]], columns: str) -> Statement:
         """Columns of `data_children c`, in the order of the children."""
         return self._statement(
             f"select {{columns}} from {_PLACES} order by k.place", columns, **_places(children)
         )
 
-    def texts(self, children: Sequence[tuple[int, int]]) -> Execute:
+    def texts(self, children: Sequence[tuple[int, int]]) -> Statement:
         """Page, ordinal, node id, offsets, text and heading path of children."""
         return self._statement(
             f"""
@@ -311,7 +313,7 @@ class Queries:
             **_places(children),
         )
 
-    def parents(self, ids: Sequence[UUID]) -> Execute:
+    def parents(self, ids: Sequence[UUID]) -> Statement:
         """Parents by id, as `PARENT_COLUMNS` names them."""
         return self._statement(
             f"select {_PARENT} from {{parents}} p"
@@ -319,7 +321,7 @@ class Queries:
             ids=list(ids),
         )
 
-    def parents_at(self, places: Sequence[tuple[UUID, int]]) -> Execute:
+    def parents_at(self, places: Sequence[tuple[UUID, int]]) -> Statement:
         """Parents by the id of their page and their index on it, in that order."""
         return self._statement(
             f"""
@@ -334,14 +336,14 @@ class Queries:
             indexes=[index for _, index in places],
         )
 
-    def versions(self) -> Execute:
+    def versions(self) -> Statement:
         """Site, library, edition and version of all pages that say one, each once."""
         return self._statement(
             "select distinct d.site, d.library, d.edition, d.version from {documents} d"
             " where d.version is not null and {there}"
         )
 
-    def pages_in_reading_order(self) -> Execute:
+    def pages_in_reading_order(self) -> Statement:
         """Row number and tokens of the pages in scope, nearest to the named ones first."""
         return self._statement(
             """
@@ -351,7 +353,7 @@ class Queries:
             """
         )
 
-    def parents_of_pages(self, documents: Sequence[int]) -> Execute:
+    def parents_of_pages(self, documents: Sequence[int]) -> Statement:
         """All parents of some pages in reading order, as `PARENT_COLUMNS` names them."""
         return self._statement(
             f"select {_PARENT} from {{parents}} p"
@@ -361,12 +363,12 @@ class Queries:
             documents=list(documents),
         )
 
-    def _statement(self, text: str, columns: str = "", /, **values: Any) -> Execute:
+    def _statement(self, text: str, columns: str = "", /, **values: Any) -> Statement:
         is_short = sum(map(len, self._conditions)) < _LONGEST_KEPT
         compose = _composed if is_short else _composed.__wrapped__
         is_past = self.scope.as_of is not None
-        statement = compose(text, self._collection, self._conditions, columns, is_past)
-        return Execute(statement, {**self._values, **values}, binary=True)
+        statement = compose(text, self.collection, self._conditions, columns, is_past)
+        return Statement(statement, {**self._values, **values}, binary=True)
 
 
 _LONGEST_KEPT = 2_000

@@ -10,7 +10,7 @@ from webrag.cli import main
 from webrag.cli.answer_command import answer_command, search_command
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import CONTENT_KINDS
-from webrag.retrieval.request import RetrievalMode
+from webrag.retrieval.models import RetrievalMode
 
 Run = Callable[..., Result]
 

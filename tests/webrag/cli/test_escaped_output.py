@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from webrag.concurrency import run_blocking
 from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
@@ -37,11 +38,8 @@ def stored(static_site: Any, corpus_command: Run, database: Database) -> str:
     site = static_site({"/a": PAGE})
     assert corpus_command(site, "ingest", f"{site}/a").exit_code == 0
     schema = database.config.collection
-    database.run_sync(
-        lambda connection: connection.execute(
-            f"update {schema}.documents set title = %s", (f"App{EVERY}les",)
-        )
-    )
+    update = f"update {schema}.documents set title = %s"
+    run_blocking(database.run(lambda each: each.execute(update, (f"App{EVERY}les",))))
     return str(site)
 
 

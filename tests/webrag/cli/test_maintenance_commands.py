@@ -14,6 +14,7 @@ import pytest
 from click.testing import Result
 from psycopg import sql
 
+from webrag.concurrency import run_blocking
 from webrag.corpus.schema import table
 from webrag.postgres.database import Database
 
@@ -93,7 +94,7 @@ def test_forget_takes_pages_older_than_an_age(
     older = sql.SQL("update {} set fetched_at = now() - interval '2 hours'").format(
         table(collection, "documents")
     )
-    database.run_sync(lambda connection: connection.execute(older))
+    run_blocking(database.run(lambda connection: connection.execute(older)))
     gone = corpus_command(None, "forget", "--older-than", "1h", "--json", "--yes")
 
     assert len(json.loads(kept.stdout)["removed"]) == 0

@@ -13,7 +13,7 @@ from webrag.cli.options import with_settings
 from webrag.jobs.models import JobKind
 from webrag.orchestration.models import QueryType
 from webrag.retrieval.filters import CONTENT_KINDS
-from webrag.retrieval.request import RETRIEVAL_MODES
+from webrag.retrieval.models import RETRIEVAL_MODES
 from webrag.settings import Settings
 
 Run = Callable[..., Result]

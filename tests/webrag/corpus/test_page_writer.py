@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
@@ -11,7 +11,7 @@ from webrag.corpus.writer import copy_postings, lock_pages
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import SEGMENT_POSTINGS, pack_postings, unpack_postings
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Execute, Steps, run_steps
+from webrag.postgres.execution import Rows, fetch
 
 MakeDocument = Callable[..., NormalizedDocument]
 
@@ -23,18 +23,14 @@ async def test_longest_term_fits_into_the_index_beside_full_postings(
     collection = database.config.collection
     postings = pack_postings([["\U0001e900" * 65]] * SEGMENT_POSTINGS)
 
-    def work() -> Steps[Any]:
-        yield copy_postings(collection, [(page.page_id, postings)])
-        return (
-            yield Execute(
-                "select packed from {} where term = %s".format(
-                    table(collection, "postings").as_string()
-                ),
-                ("\U0001e900" * 65,),
-            )
+    async def work(connection: AsyncConnection[Any]) -> Rows:
+        await copy_postings(connection, collection, [(page.page_id, postings)])
+        statement = sql.SQL("select packed from {} where term = %s")
+        return await fetch(
+            connection, statement.format(table(collection, "postings")), ("\U0001e900" * 65,)
         )
 
-    ((packed,),) = await database.run(lambda connection: run_steps(connection, work()))
+    ((packed,),) = await database.run(work)
 
     assert len(unpack_postings(packed)) == SEGMENT_POSTINGS
 
@@ -46,14 +42,14 @@ async def test_second_writer_of_a_page_waits_for_the_first(
     order = []
 
     async def first(connection: AsyncConnection[Any]) -> None:
-        await run_steps(connection, lock_pages(collection, ["https://a.test/"]))
+        await lock_pages(connection, collection, ["https://a.test/"])
         started.set()
         await asyncio.sleep(0.05)
         order.append("first")
 
     async def second(connection: AsyncConnection[Any]) -> None:
         await started.wait()
-        await run_steps(connection, lock_pages(collection, ["https://a.test/"]))
+        await lock_pages(connection, collection, ["https://a.test/"])
         order.append("second")
 
     started = asyncio.Event()
@@ -68,7 +64,7 @@ async def test_writers_of_different_pages_do_not_wait(database: Database, corpus
 
     async def write(url: str) -> None:
         async def work(connection: AsyncConnection[Any]) -> None:
-            await run_steps(connection, lock_pages(collection, [url]))
+            await lock_pages(connection, collection, [url])
             async with asyncio.timeout(5):
                 await both.wait()
 

@@ -25,7 +25,6 @@ from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
 from webrag.lexical.postings import unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database
-from webrag.postgres.steps import alone, run_steps
 from webrag.retrieval.conditions import EVERYTHING, Scope
 from webrag.retrieval.editions import choose_versions
 from webrag.retrieval.filters import NO_FILTERS
@@ -72,7 +71,7 @@ async def scores(database: Database, scope: Scope = EVERYTHING) -> dict[int, flo
     """BM25 of all chunks as a search reads it, by chunk."""
     queries = Queries(database.config.collection, scope)
     totals, postings = await database.run(
-        lambda connection: run_steps(connection, read_postings(queries, TERMS)), snapshot=True
+        lambda connection: read_postings(connection, queries, TERMS), snapshot=True
     )
     found = score_words(TERMS, postings, totals).children
     keys = found.best()
@@ -113,10 +112,10 @@ async def totals(
     queries = Queries(database.config.collection, scope)
 
     async def work(connection: Any) -> tuple[CorpusTotals, CorpusTotals]:
-        blocks = await run_steps(connection, read_blocks(queries))
+        blocks = await read_blocks(connection, queries)
         added, counted = [
-            totals_of(await (await connection.execute(step.statement, step.values)).fetchall())
-            for step in (queries.totals(blocks.last, blocks.stale), queries.totals())
+            totals_of(await each.fetch(connection))
+            for each in (queries.totals(blocks.last, blocks.stale), queries.totals())
         ]
         return blocks.with_others(added), counted
 
@@ -195,7 +194,7 @@ async def test_searches_of_blocks_are_exact_whatever_has_changed(
 async def newest_version(database: Database) -> Scope:
     """What is searched of two versions when none is asked for."""
     stored = await database.run(
-        lambda connection: run_steps(connection, stored_versions(database.config.collection))
+        lambda connection: stored_versions(connection, database.config.collection)
     )
     choice = choose_versions(NO_FILTERS, stored)
     return Scope.of(NO_FILTERS, choice.pages, choice.left_out)
@@ -218,7 +217,7 @@ async def test_graph_leaves_out_pages_of_other_versions_and_those_that_are_gone(
     queries = Queries(database.config.collection, await newest_version(database))
     nearest = queries.nearest_in_graph([0.5] * 16, 100, "c.document")
 
-    rows = await database.run(lambda connection: run_steps(connection, alone(nearest)))
+    rows = await database.run(nearest.fetch)
 
     found = await execute(
         database,
@@ -238,9 +237,7 @@ async def test_search_of_the_newest_version_reads_blocks_exactly(
     scope = await newest_version(database)
 
     read = await database.run(
-        lambda connection: run_steps(
-            connection, read_blocks(Queries(database.config.collection, scope))
-        )
+        lambda connection: read_blocks(connection, Queries(database.config.collection, scope))
     )
     assert (scope.left_out, read.last) == (("docs.test/1.9",), 8)
     found = await scores(database, scope)
@@ -298,7 +295,7 @@ async def test_a_page_that_has_its_number_but_is_not_stored_yet_is_waited_for(
     database: Database, other_database: Database
 ) -> None:
     async with other_database.connection() as connection:
-        await run_steps(connection, next_page_ids(database.config.collection, 1))
+        await next_page_ids(connection, database.config.collection, 1)
 
         assert await gather_postings(database, SMALL) == 0
 

@@ -15,7 +15,9 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
 )
 from llama_index.vector_stores.postgres import PGVectorStore
+from psycopg import AsyncConnection
 
+from webrag.concurrency import run_blocking
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.errors import ConfigurationError, InputError
@@ -42,10 +44,12 @@ def store(database: Database) -> Any:
 def server_url(postgres_dir: Path) -> Iterator[Any]:
     """A URL of the test server, as a user of one's own would write it."""
     database = Database(DatabaseConfig(data_dir=postgres_dir))
-    with database.sync_connection() as connection:
+
+    async def url(connection: AsyncConnection[Any]) -> str:
         info = connection.info
-        url = f"postgresql+psycopg2://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
-    yield url
+        return f"postgresql+psycopg2://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
+
+    yield run_blocking(database.run(url))
     asyncio.run(database.close())
 
 
@@ -82,8 +86,8 @@ def test_store_works_without_any_event_loop(server_url: str) -> None:
         assert isinstance(store, CorpusVectorStore)
         assert store.query(nearest("a", top_k=1)).ids == ["a"]
     finally:
-        with store.client.sync_connection() as connection:
-            connection.execute("drop schema test_without_loop cascade")
+        drop = "drop schema test_without_loop cascade"
+        run_blocking(store.client.run(lambda connection: connection.execute(drop)))
         asyncio.run(store.close())
 
 

@@ -12,10 +12,12 @@ from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from psycopg import sql
 
+from webrag.concurrency import run_blocking
 from webrag.corpus.schema import drop_collection
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
+from webrag.postgres.execution import fetch
 
 LIST = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks/store_behaviour.py"))
 
@@ -105,6 +107,5 @@ def oracle(store: CorpusVectorStore, condition: str, value: str) -> list[str]:
         sql.Identifier(store.schema_name, "data_children")
     )
     bound = (value,) if "%s" in condition else ()
-    with store.client.sync_connection() as connection:
-        rows = connection.execute(statement, bound).fetchall()
+    rows = run_blocking(store.client.run(lambda each: fetch(each, statement, bound)))
     return sorted(node_id for (node_id,) in rows)

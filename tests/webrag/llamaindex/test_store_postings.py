@@ -11,8 +11,9 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
     VectorStoreQueryMode,
 )
-from psycopg import Connection, sql
+from psycopg import AsyncConnection, AsyncCursor, sql
 
+from webrag.concurrency import run_blocking
 from webrag.corpus.rows import indexed_text
 from webrag.corpus.schema import table
 from webrag.lexical.analysis import analyze
@@ -27,9 +28,10 @@ from webrag.llamaindex.store import CorpusVectorStore
 from webrag.llamaindex.store_postings import add_postings, appended, recount, remaining
 from webrag.llamaindex.store_rows import add_nodes, pages_of_nodes
 from webrag.postgres.database import Database
-from webrag.postgres.steps import run_steps_sync
+from webrag.postgres.execution import fetch
 
 from .made_nodes import DIMENSIONS, URL, node, vector
+from .watched import Watched
 
 ELSEWHERE = "https://docs.test/elsewhere"
 WORDS = st.lists(st.sampled_from(["heron", "Herons", "fish", "C++", "--no-ff", "the"]), max_size=6)
@@ -64,11 +66,7 @@ def fetched(database: Database, statement: str, *values: Any) -> list[Any]:
     collection = database.config.collection
     tables = {name: table(collection, name) for name in names}
     query = sql.SQL(statement).format(**tables)
-
-    def work(connection: Connection[Any]) -> list[Any]:
-        return connection.execute(query, values).fetchall()
-
-    return database.run_sync(work)
+    return run_blocking(database.run(lambda connection: fetch(connection, query, values)))
 
 
 def indexed(database: Database, url: str) -> Indexed | None:
@@ -215,24 +213,24 @@ async def test_a_page_that_a_node_is_moved_to_meanwhile_is_locked_too(
     beside = Database(database.config)
     locked = 0
 
-    def work(connection: Connection[Any]) -> None:
+    moving = [one("moving", ["heron"], moved_to)]
+
+    async def move(cursor: AsyncCursor[Any]) -> None:
+        if moving:  # the first statement asks which page holds the node
+            await store.async_add([moving.pop()])
+
+    async def work(connection: AsyncConnection[Any]) -> None:
         nonlocal locked
-        collection = database.config.collection
-        steps = add_nodes(collection, pages_of_nodes([one("moving", ["heron"], ELSEWHERE)]))
-
-        def interrupted() -> Any:
-            answer = yield next(steps)  # which page holds the node
-            store.add([one("moving", ["heron"], moved_to)])
-            yield from resumed(steps, answer)
-
-        run_steps_sync(connection, interrupted())
+        added = pages_of_nodes([one("moving", ["heron"], ELSEWHERE)])
+        watched: Any = Watched(connection, move)
+        await add_nodes(watched, database.config.collection, added)
         held = (
             "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
         )
-        ((locked,),) = connection.execute(held).fetchall()
+        ((locked,),) = await (await connection.execute(held)).fetchall()
 
     try:
-        beside.run_sync(work)
+        await beside.run(work)
     finally:
         await beside.close()
 
@@ -240,53 +238,52 @@ async def test_a_page_that_a_node_is_moved_to_meanwhile_is_locked_too(
     assert indexed(database, moved_to) == computed(database, moved_to)
 
 
-def resumed(steps: Any, answer: Any) -> Any:
-    """The rest of steps that were begun, from an answer on."""
-    while True:
-        try:
-            step = steps.send(answer)
-        except StopIteration:
-            return
-        answer = yield step
-
-
-def test_adding_a_node_reads_as_much_of_a_long_page_as_of_a_short_one(
+async def test_adding_a_node_reads_as_much_of_a_long_page_as_of_a_short_one(
     store: CorpusVectorStore, database: Database
 ) -> None:
-    def rows_read(added: Any) -> int:
+    async def rows_read(added: Any) -> int:
         read = 0
 
-        def counted() -> Any:
+        async def count(cursor: AsyncCursor[Any]) -> None:
             nonlocal read
-            steps = add_nodes(database.config.collection, pages_of_nodes(added))
-            answer = None
-            while True:
-                try:
-                    step = steps.send(answer)
-                except StopIteration:
-                    return
-                answer = yield step
-                read += len(answer)
+            read += cursor.rowcount if cursor.description else 0
 
-        database.run_sync(lambda connection: run_steps_sync(connection, counted()))
+        async def work(connection: AsyncConnection[Any]) -> None:
+            watched: Any = Watched(connection, count)
+            await add_nodes(watched, database.config.collection, pages_of_nodes(added))
+
+        await database.run(work)
         return read
 
     store.add([one("short", ["heron"])])
-    of_short = rows_read([one("first", ["heron"])])
+    of_short = await rows_read([one("first", ["heron"])])
     store.add([one(str(at), ["heron", "fish"]) for at in range(200)])
 
-    assert rows_read([one("last", ["heron"])]) == of_short
+    assert await rows_read([one("last", ["heron"])]) == of_short
 
 
-def test_page_takes_no_more_chunks_than_their_numbers_reach() -> None:
+async def test_page_takes_no_more_chunks_than_their_numbers_reach(database: Database) -> None:
+    rows = [PostingRow("heron", 0, b"")]
     with pytest.raises(TooManyPostingsError, match="65,540 chunks"):
-        next(add_postings("docs", 1, [PostingRow("heron", 0, b"")], 65_530, 10))
+        await database.run(lambda each: add_postings(each, "docs", 1, rows, 65_530, 10))
 
 
-def test_page_takes_no_more_words_than_can_be_indexed_however_they_come() -> None:
-    steps = recount("docs", 1, 5)
-    next(steps)
-    steps.send([(MAX_TERMS + 1,)])
+async def test_page_takes_no_more_words_than_can_be_indexed_however_they_come(
+    store: CorpusVectorStore, database: Database
+) -> None:
+    collection = database.config.collection
+    await store.async_add([one("a", ["heron"])])
+    ((page_id,),) = fetched(database, "select id from {documents}")
+    fill = sql.SQL(
+        "insert into {} (document, term, segment, packed)"
+        " select %s, 'word' || n, 0, '' from generate_series(1, %s) n"
+    ).format(table(collection, "postings"))
+
+    async def work(connection: AsyncConnection[Any]) -> None:
+        # Without a look at the page for each of the rows.
+        await connection.execute("set local session_replication_role = replica")
+        await connection.execute(fill, (page_id, MAX_TERMS))
+        await recount(connection, collection, page_id, MAX_TERMS)
 
     with pytest.raises(TooManyPostingsError, match="different words"):
-        steps.send([(MAX_TERMS + 1,)])
+        await database.run(work)

@@ -6,6 +6,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import Document, NodeRelationship, RelatedNodeInfo
 from llama_index.node_parser.webrag import ParentChildNodeParser
+from psycopg import AsyncConnection, AsyncCursor
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
@@ -14,9 +15,9 @@ from webrag.lexical.postings import unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.llamaindex.store_rows import add_nodes, pages_of_nodes
 from webrag.postgres.database import Database
-from webrag.postgres.steps import run_steps_sync
 
 from .made_nodes import DIMENSIONS, URL, node, read
+from .watched import Watched
 
 MakeDocument = Callable[..., NormalizedDocument]
 
@@ -52,27 +53,23 @@ async def test_nodes_of_many_pages_are_loaded_together(
     pages = [f"https://docs.test/{n}" for n in range(30)]
     nodes = [node(f"{url} {n}", source_url=url) for url in pages for n in range(2)]
 
-    def steps_for(added: Any) -> int:
+    async def statements_for(added: Any) -> int:
         taken = 0
 
-        def counted() -> Any:
+        async def count(cursor: AsyncCursor[Any]) -> None:
             nonlocal taken
-            steps = add_nodes(database.config.collection, pages_of_nodes(added))
-            answer = None
-            while True:
-                try:
-                    step = steps.send(answer)
-                except StopIteration:
-                    return
-                taken += 1
-                answer = yield step
+            taken += 1
 
-        database.run_sync(lambda connection: run_steps_sync(connection, counted()))
+        async def work(connection: AsyncConnection[Any]) -> None:
+            watched: Any = Watched(connection, count)
+            await add_nodes(watched, database.config.collection, pages_of_nodes(added))
+
+        await database.run(work)
         return taken
 
     await store.aclear()
 
-    assert steps_for(nodes[:2]) == steps_for(nodes[2:])
+    assert await statements_for(nodes[:2]) == await statements_for(nodes[2:])
 
 
 async def test_pipeline_output_fills_parents_and_children(

@@ -7,19 +7,20 @@ import signal
 import uuid
 import weakref
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 from pgvector import HalfVector
-from psycopg import AsyncConnection, Connection, sql
+from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
+from webrag.concurrency import run_blocking
 from webrag.errors import DatabaseUnavailableError, StorageError
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Execute, alone, run_steps
+from webrag.postgres.execution import Statement
 
 
 @pytest.fixture
@@ -228,17 +229,15 @@ async def test_lost_work_is_repeated_on_no_connection_of_the_time_before(
 async def test_lost_work_of_synchronous_callers_is_repeated_on_a_new_connection(
     database: Database,
 ) -> None:
-    with ExitStack() as held:
-        connections = [held.enter_context(database.sync_connection()) for _ in range(4)]
-        before = {each.info.backend_pid for each in connections}
+    before = run_blocking(_held_together(database, 4))
     used: list[int] = []
 
-    def work(connection: Connection[TupleRow]) -> None:
+    async def work(connection: AsyncConnection[TupleRow]) -> None:
         used.append(connection.info.backend_pid)
         if len(used) == 1:
-            connection.execute("select pg_terminate_backend(pg_backend_pid())")
+            await connection.execute("select pg_terminate_backend(pg_backend_pid())")
 
-    await asyncio.to_thread(database.run_sync, work)
+    run_blocking(database.run(work))
 
     assert (used[0] in before, used[1] in before) == (True, False)
 
@@ -289,8 +288,7 @@ async def test_connection_left_in_pipeline_mode_is_not_used_again(postgres_dir: 
     with pytest.raises(asyncio.CancelledError):
         await database.run(cancelled_while_leaving)
 
-    one = Execute(sql.SQL("select 1"))
-    assert await database.run(lambda connection: run_steps(connection, alone(one))) == [(1,)]
+    assert await database.run(Statement(b"select 1").fetch) == [(1,)]
     await database.close()
 
 
@@ -385,13 +383,13 @@ async def test_closed_database_opens_again(database: Database) -> None:
 async def test_sync_callers_get_the_same_service(database: Database) -> None:
     attempts: list[int] = []
 
-    def work(connection: Connection[TupleRow]) -> object:
+    async def work(connection: AsyncConnection[TupleRow]) -> object:
         attempts.append(1)
         if len(attempts) == 1:
-            connection.execute("select pg_terminate_backend(pg_backend_pid())")
-        return connection.execute("select '[1]'::halfvec(1)").fetchone()
+            await connection.execute("select pg_terminate_backend(pg_backend_pid())")
+        return await (await connection.execute("select '[1]'::halfvec(1)")).fetchone()
 
-    result = await asyncio.to_thread(database.run_sync, work, snapshot=True)
+    result = run_blocking(database.run(work, snapshot=True))
 
     assert result == (HalfVector([1]),)
     assert len(attempts) == 2

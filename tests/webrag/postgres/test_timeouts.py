@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from webrag.concurrency import run_blocking
 from webrag.errors import StorageError, WebRAGError
 from webrag.postgres.database import lift_timeouts
 
@@ -42,7 +43,7 @@ async def test_limits_hold_for_synchronous_callers(server: Any) -> None:
     database = server.database(statement_timeout_s=0.1)
 
     with pytest.raises(StorageError, match="took too long"):
-        database.run_sync(lambda each: each.execute("select pg_sleep(30)"))
+        run_blocking(database.run(lambda each: each.execute("select pg_sleep(30)")))
     await database.close()
 
 

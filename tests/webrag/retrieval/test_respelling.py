@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from webrag.concurrency import run_blocking
 from webrag.corpus.models import AcquiredPage
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.search import Searcher
@@ -53,7 +54,7 @@ async def test_a_misspelt_question_finds_what_the_right_one_finds(make_searcher:
 
 @pytest.mark.usefixtures("manual")
 def test_without_an_event_loop_the_same_is_found(make_searcher: Make) -> None:
-    found = make_searcher().retrieve_sync("conactenate vidoe")
+    found = run_blocking(make_searcher().retrieve("conactenate vidoe"))
 
     assert found.also_searched == {"conactenate": "concatenate", "vidoe": "video"}
 

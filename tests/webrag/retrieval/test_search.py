@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from webrag.concurrency import run_blocking
 from webrag.corpus.models import AcquiredPage
 from webrag.corpus.pages import Corpus
 from webrag.errors import InputError
@@ -442,7 +443,7 @@ async def test_the_synchronous_method_gives_the_same(
     searcher = make_searcher()
 
     left = await searcher.retrieve("change the port", mode=mode)
-    right = await asyncio.to_thread(searcher.retrieve_sync, "change the port", mode=mode)
+    right = run_blocking(searcher.retrieve("change the port", mode=mode))
 
     assert left.model_dump(exclude={"timing"}) == right.model_dump(exclude={"timing"})
 

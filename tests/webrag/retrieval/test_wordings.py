@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from webrag.concurrency import run_blocking
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
@@ -114,7 +115,7 @@ async def test_blocking_retrieval_finds_the_same(make_searcher: MakeSearcher) ->
     searcher = make_searcher()
     wordings = ["dark theme", "restoring"]
 
-    blocking = searcher.retrieve_sync(QUESTION, wordings=wordings)
+    blocking = run_blocking(searcher.retrieve(QUESTION, wordings=wordings))
 
     waiting: Any = await searcher.retrieve(QUESTION, wordings=wordings)
     assert blocking.chunks == waiting.chunks

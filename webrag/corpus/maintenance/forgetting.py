@@ -11,7 +11,6 @@ from webrag.corpus import queries
 from webrag.corpus.schema import table
 from webrag.corpus.writer import clear_attempts, lock_pages
 from webrag.postgres.database import Database
-from webrag.postgres.steps import run_steps
 
 
 class ForgetReport(BaseModel):
@@ -78,13 +77,13 @@ async def forget_page(
     ).format(table(collection, "documents"))
 
     async def work(connection: AsyncConnection[Any]) -> bool:
-        await run_steps(connection, lock_pages(collection, [url]))
+        await lock_pages(connection, collection, [url])
         await connection.execute(_IMAGES_AS_THEY_ARE)
         cursor = await connection.execute(statement, {"url": url, "before": fetched_before})
         removed = await cursor.fetchone()
         if removed is None:
             return False
-        await run_steps(connection, clear_attempts(collection, {url, *removed}))
+        await clear_attempts(connection, collection, {url, *removed})
         past = sql.SQL("delete from {} where url = %s").format(table(collection, "past_pages"))
         await connection.execute(past, (url,))
         return True

@@ -1,4 +1,4 @@
-"""What a search reads, step by step; it runs nothing itself."""
+"""Finds the chunks of a scope that match a question best, by meaning and by words together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from llama_index.postprocessor.webrag.selection import depth_weight
 from numpy.typing import NDArray
+from psycopg import AsyncConnection
 
 from webrag.lexical.bm25 import (
     ChildScores,
@@ -18,7 +19,7 @@ from webrag.lexical.bm25 import (
     split_key,
 )
 from webrag.lexical.fusion import fuse_ranks, fuse_scores
-from webrag.postgres.steps import Begin, Execute, Rows, Steps, alone, together
+from webrag.postgres.execution import Rows, Statement, begin_snapshot, fetch_together
 from webrag.retrieval.aggregation import (
     Candidate,
     ParentHit,
@@ -43,10 +44,12 @@ _ADDED_SHARE = 0.5
 
 T = TypeVar("T")
 
+_Connection = AsyncConnection[Any]
+
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A wording of the question in the forms a search needs.
+class VariantQuery:
+    """The question, or another wording of it, in the forms a search needs.
 
     Attributes:
         terms: Distinct index terms.
@@ -58,8 +61,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a plan found, as rows.
+class SearchRows:
+    """The rows that a search found.
 
     Attributes:
         parents: Column name to value, one mapping per parent.
@@ -79,77 +82,80 @@ class Found:
     is_cut: bool = False
 
 
-def read_totals(queries: Queries) -> Steps[CorpusTotals]:
-    """Size of the pages in scope."""
-    return totals_of((yield from alone(queries.totals())))
-
-
-def read_whole(queries: Queries, budget: int) -> Steps[Found]:
-    """Every parent in reading order, as many whole pages as the budget allows, nearest first."""
-    totals_rows, pages = yield from together(queries.totals(), queries.pages_in_reading_order())
-    totals = totals_of(totals_rows)
-    kept_pages, _ = fit_budget(pages, lambda page: int(page[1]), budget)
-    if not kept_pages:
-        return Found(totals)
-    parents = parents_of(
-        (yield from alone(queries.parents_of_pages([page[0] for page in kept_pages])))
-    )
-    kept, _ = fit_budget(parents, lambda row: int(row["token_end"] - row["token_start"]), budget)
-    return Found(totals, kept, is_cut=len(kept) < totals.parents)
-
-
-def find_chunks(
-    queries: Queries,
-    config: RetrievalConfig,
-    *,
-    terms: Sequence[str],
-    vector: Sequence[float],
-    budget: int,
-    limit: int,
-    wordings: Sequence[Asked] = (),
-) -> Steps[Found]:
-    """The parents of the children that match best by meaning and by words.
+async def read_everything(
+    connection: _Connection, queries: Queries, budget: int, *, most: int | None = None
+) -> SearchRows | None:
+    """Read every parent in reading order, as many whole pages as the budget allows, nearest first.
 
     Args:
+        connection: In a snapshot.
+        queries: Statements for the scope.
+        budget: Tokens of parents at most.
+        most: Nothing is read, and None given, where the pages in scope have more tokens.
+    """
+    totals = totals_of(await queries.totals().fetch(connection))
+    if most is not None and totals.tokens > most:
+        return None
+    pages = await queries.pages_in_reading_order().fetch(connection)
+    kept_pages, _ = fit_budget(pages, lambda page: int(page[1]), budget)
+    if not kept_pages:
+        return SearchRows(totals)
+    rows = await queries.parents_of_pages([page[0] for page in kept_pages]).fetch(connection)
+    parents = parents_of(rows)
+    kept, _ = fit_budget(parents, lambda row: int(row["token_end"] - row["token_start"]), budget)
+    return SearchRows(totals, kept, is_cut=len(kept) < totals.parents)
+
+
+async def search_chunks(
+    connection: _Connection,
+    queries: Queries,
+    config: RetrievalConfig,
+    variants: Sequence[VariantQuery],
+    *,
+    budget: int,
+    limit: int,
+) -> SearchRows:
+    """Find the parents of the children that match best by meaning and by words.
+
+    Args:
+        connection: In a snapshot.
         queries: Statements for the scope.
         config: Weights and limits.
-        terms: Distinct index terms of the question.
-        vector: Its embedding; all zeros when it has no meaning the model knows.
+        variants: The question, then other wordings of it; what these find comes on top of what
+            the question finds, at most half as much again.
         budget: Tokens of parents at most.
         limit: Children taken from each leg, and kept after fusion.
-        wordings: Other wordings of the question; what they find comes on top of what the question
-            finds, at most half as much again.
     """
-    asked = (Asked(terms, vector), *wordings)
-    totals, legs = yield from _both_legs(queries, config, asked=asked, limit=limit)
+    totals, legs = await _both_legs(connection, queries, config, variants=variants, limit=limit)
     idf = tuple(leg.words.idf for leg in legs)
     found_keys = []
     for leg in legs:
-        by_words = yield from best_by_words(queries, leg.words.children, limit)
+        by_words = await best_by_words(connection, queries, leg.words.children, limit)
         found_keys.append(dict.fromkeys([*by_words, *leg.nearest]))
     keys = list(dict.fromkeys(key for each in found_keys for key in each))
     if not keys:
-        return Found(totals, idf=idf[0], wording_idf=idf[1:])
+        return SearchRows(totals, idf=idf[0], wording_idf=idf[1:])
 
-    rows = yield from alone(
-        queries.candidates([split_key(key) for key in keys], [each.vector for each in asked])
-    )
+    rows = await queries.candidates(
+        [split_key(key) for key in keys], [each.vector for each in variants]
+    ).fetch(connection)
     words = [leg.words for leg in legs]
     candidates = _question_candidates(rows, found_keys[0], words[0], config)
     own: list[Candidate] = candidates[:limit]
     extra: list[Candidate] = []
-    if wordings:
+    if len(variants) > 1:
         own, extra = _with_wordings(rows, words, found_keys, own, config, limit)
     hits, is_trimmed = _hits(own, extra, budget)
     if not hits:
-        return Found(totals, idf=idf[0], wording_idf=idf[1:])
+        return SearchRows(totals, idf=idf[0], wording_idf=idf[1:])
 
     children = [split_key(match.key) for hit in hits for match in hit.matches]
-    text_rows, parent_rows = yield from together(
+    text_rows, parent_rows = await fetch_together(
+        connection,
         queries.texts(children),
         queries.parents([hit.parent_id for hit in hits]),
     )
-    return Found(
+    return SearchRows(
         totals,
         parents_of(parent_rows),
         {hit.parent_id: hit for hit in hits},
@@ -185,31 +191,32 @@ class _Legs:
     nearest: list[int]
 
 
-def _both_legs(
+async def _both_legs(
+    connection: _Connection,
     queries: Queries,
     config: RetrievalConfig,
     *,
-    asked: Sequence[Asked],
+    variants: Sequence[VariantQuery],
     limit: int,
-) -> Steps[tuple[CorpusTotals, list[_Legs]]]:
+) -> tuple[CorpusTotals, list[_Legs]]:
     """Size of the scope, and both legs of each wording, in one round trip if it can."""
     few = config.exact_scan_limit
-    terms = list(dict.fromkeys(term for each in asked for term in each.terms))
-    vectors = [each.vector for each in asked if any(each.vector)]
-    blocks = yield from read_blocks(queries)
+    terms = list(dict.fromkeys(term for each in variants for term in each.terms))
+    vectors = [each.vector for each in variants if any(each.vector)]
+    blocks = await read_blocks(connection, queries)
     batch = [
         queries.totals(blocks.last, blocks.stale),
         *postings_of(queries, terms, blocks),
         queries.search_settings(config.hnsw_ef_search),
     ]
     batch += [_first_try(queries, vector, limit, few) for vector in vectors]
-    totals_rows, block_rows, later_rows, _, *nearest = yield from together(*batch)
+    totals_rows, block_rows, later_rows, _, *nearest = await fetch_together(connection, *batch)
     totals = totals_of(totals_rows)
     if not queries.scope.restricts_chunks:
         totals = blocks.with_others(totals)
     if queries.scope.restricts and any(_are_too_many(rows, few) for rows in nearest):
-        nearest = yield from together(
-            *(queries.nearest_in_graph(vector, limit) for vector in vectors)
+        nearest = await fetch_together(
+            connection, *(queries.nearest_in_graph(vector, limit) for vector in vectors)
         )
     by_vector = iter(nearest)
     postings = blocks.with_rows(block_rows, later_rows)
@@ -218,44 +225,46 @@ def _both_legs(
             score_words(each.terms, postings, totals),
             [child_key(*row[:2]) for row in next(by_vector)] if any(each.vector) else [],
         )
-        for each in asked
+        for each in variants
     ]
     return totals, legs
 
 
-def find_nearest(
+async def find_nearest(
+    connection: _Connection,
     queries: Queries,
     vector: Sequence[float],
     limit: int,
     *,
     most: int,
     columns: str,
-    begin: Begin | None = None,
-) -> Steps[Rows]:
+    settings: Mapping[str, str | int] | None = None,
+) -> Rows:
     """Rows of the nearest chunks, in any order: the columns, and the distance.
 
     Args:
+        connection: In a snapshot, or in no transaction.
         queries: Statements for the scope.
         vector: What the chunks are compared with.
         limit: Rows at most.
         most: Up to here what the scope leaves is compared one by one, and nothing is missed;
             beyond, the graph is searched until enough rows match.
         columns: Of `data_children c`.
-        begin: Begins a transaction with the settings of the graph, if none has been begun: one
-            statement sees one state of the corpus without.
+        settings: Of the graph, for a connection in no transaction: one is begun with them where
+            they count. One statement sees one state of the corpus without.
     """
     if queries.scope.restricts:
-        rows = yield _first_try(queries, vector, limit, most, columns)
+        rows = await _first_try(queries, vector, limit, most, columns).fetch(connection)
         if not _are_too_many(rows, most):
             return [row[:-1] for row in rows]
-    if begin:
-        yield begin
-    return (yield queries.nearest_in_graph(vector, limit, columns))
+    if settings:
+        await begin_snapshot(connection, settings)
+    return await queries.nearest_in_graph(vector, limit, columns).fetch(connection)
 
 
 def _first_try(
     queries: Queries, vector: Sequence[float], limit: int, most: int, columns: str = CHUNK_KEY
-) -> Execute:
+) -> Statement:
     if queries.scope.restricts:
         return queries.nearest_of_few(vector, limit, most, columns)
     return queries.nearest_in_graph(vector, limit, columns)
@@ -265,7 +274,9 @@ def _are_too_many(rows: Rows, most: int) -> bool:
     return bool(rows) and int(rows[0][-1]) > most
 
 
-def best_by_words(queries: Queries, scores: ChildScores, limit: int) -> Steps[list[int]]:
+async def best_by_words(
+    connection: _Connection, queries: Queries, scores: ChildScores, limit: int
+) -> list[int]:
     """Keys of the best chunks by BM25 among those in scope, best first."""
     if not queries.scope.restricts_chunks:
         return [int(key) for key in scores.best(limit)]
@@ -274,7 +285,7 @@ def best_by_words(queries: Queries, scores: ChildScores, limit: int) -> Steps[li
     start, size = 0, limit * _FIRST_LOOK
     while start < len(ranked) and len(kept) < limit:
         block = ranked[start : start + size]
-        rows = yield from alone(queries.allowed([split_key(key) for key in block]))
+        rows = await queries.allowed([split_key(key) for key in block]).fetch(connection)
         allowed = {child_key(*row) for row in rows}
         kept += [key for key in block if key in allowed]
         start, size = start + size, size * _FIRST_LOOK

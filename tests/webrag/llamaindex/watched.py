@@ -1,0 +1,31 @@
+"""A connection that tells a test of each statement that was run on it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from psycopg import AsyncConnection, AsyncCursor
+
+
+class Watched:
+    """Passes everything on to a connection.
+
+    Args:
+        connection: Does the work.
+        after: Called after each statement, before its rows are read.
+    """
+
+    def __init__(
+        self,
+        connection: AsyncConnection[Any],
+        after: Callable[[AsyncCursor[Any]], Awaitable[None]],
+    ) -> None:
+        self._connection = connection
+        self._after = after
+
+    async def execute(self, *args: Any, **options: Any) -> AsyncCursor[Any]:
+        cursor = await self._connection.execute(*args, **options)
+        await self._after(cursor)
+        return cursor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
