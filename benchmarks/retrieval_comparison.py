@@ -127,16 +127,22 @@ def stock_search(judged: Judged, data_dir: Path) -> Callable[[str], Texts]:
 
 
 def _connection(data_dir: Path, driver: str) -> str:
+    from psycopg import AsyncConnection
+
+    from webrag.concurrency import run_blocking
     from webrag.postgres.database import Database
     from webrag.settings import load_settings
 
     database = Database(load_settings(data_dir=data_dir).database_config())
     _OPEN.append(database)  # the server stops with the last one that uses it
-    with database.sync_connection() as connection:
+
+    async def address(connection: AsyncConnection) -> str:
         info = connection.info
         secret = f":{info.password}" if info.password else ""
         where = f"host={info.host}&port={info.port}"
         return f"postgresql+{driver}://{info.user}{secret}@/{info.dbname}?{where}"
+
+    return run_blocking(database.run(address))
 
 
 def scored(gold: Sequence[Sequence[str]], texts: Texts) -> dict[str, float]:

@@ -29,29 +29,36 @@ import asyncio
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 import psycopg
-from psycopg import sql
+from pgvector.psycopg import register_vector
+from psycopg import AsyncConnection, sql
 
 from webrag.app import WebRAG
+from webrag.concurrency import run_blocking
 from webrag.corpus.maintenance.forgetting import forget_page
-from webrag.corpus.posting_blocks import gather_postings
+from webrag.corpus.posting_blocks import compact_postings
 from webrag.corpus.schema import list_collections, table
 from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings
 from webrag.lexical.blocks import block_of_rows
 from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import pack_postings
-from webrag.postgres.database import Database
-from webrag.postgres.steps import Execute, Steps, Together, run_steps_sync
+from webrag.postgres.database import Database, lift_timeouts
+from webrag.postgres.execution import Statement
+from webrag.retrieval.chunk_search import SearchRows, VariantQuery, search_chunks
 from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.plans import find_chunks
 from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import Queries
 from webrag.settings import load_settings
+
+T = TypeVar("T")
+
+_Connection = AsyncConnection[Any]
 
 PAGE, BATCH, VOCABULARY, SUBJECT = 20, 96, 200_000, 150
 SHORTEST, LONGEST = 60, 160
@@ -203,11 +210,37 @@ def recall(reference: np.ndarray, found: Sequence[int], limit: int) -> float:
     return float(sum(score >= best[-1] - 1e-6 for score in got)) / len(best)
 
 
+class Recorded:
+    """Passes everything on to a connection and notes the statements, in the batches they form."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self.batches: list[list[Statement]] = []
+        self._connection = connection
+        self._is_together = False
+
+    async def execute(self, text: Any, values: Any = (), *, binary: bool = False) -> Any:
+        if not self._is_together:
+            self.batches.append([])
+        self.batches[-1].append(Statement(text, values, binary))
+        return await self._connection.execute(text, values, binary=binary)
+
+    @asynccontextmanager
+    async def pipeline(self) -> AsyncIterator[None]:
+        self.batches.append([])
+        self._is_together = True
+        async with self._connection.pipeline():
+            yield
+        self._is_together = False
+
+
 class Lab:
-    def __init__(self, connection: psycopg.Connection, collection: str, corpus: Corpus) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], database: Database, corpus: Corpus
+    ) -> None:
+        self.database = database
         self.corpus = corpus
         self.loaded = 0
-        self.collection = collection
+        self.collection = database.config.collection
         names = ["documents", "parents", "data_children", "postings", "rows", "texts"]
         names += ["posting_blocks", "blocks", "blocked_pages"]
         self.names = {name: table(self.collection, name) for name in names}
@@ -229,13 +262,13 @@ class Lab:
         lengths = [int(self.corpus.lengths[(n - 1) * PAGE : n * PAGE].sum()) for n in pages]
         started = time.perf_counter()
 
-        def steps() -> Steps[None]:
+        async def write(connection: _Connection) -> None:
+            await lift_timeouts(connection)
             documents = sql.SQL(DOCUMENTS).format(**self.names)
-            yield Execute(documents, [PAGE, list(ids), lengths])
-            yield copy_postings(self.collection, packed)
+            await connection.execute(documents, [PAGE, list(ids), lengths])
+            await copy_postings(connection, self.collection, packed)
 
-        with self.connection.transaction():
-            run_steps_sync(self.connection, steps())
+        run_blocking(self.database.run(write))
         return packing, time.perf_counter() - started
 
     def grow(self, children: int) -> None:
@@ -304,35 +337,32 @@ class Lab:
         return f"{kb / 1000:.0f} + {index / 1000:.0f} MB, {each:.1f} kB a chunk"
 
     def totals(self) -> CorpusTotals:
-        step = self.queries.totals()
-        rows = self.connection.execute(step.statement, step.values).fetchone() or ()
+        ((rows,),) = self.send([self.queries.totals()])
         return CorpusTotals(*(int(value) for value in rows))
 
     def packed(self, question: Sequence[int], _: CorpusTotals) -> list[int]:
         """What the product does for the lexical leg, chunks and pages scored."""
         terms = [word(term) for term in question]
-        totals, postings = run_steps_sync(self.connection, read_postings(self.queries, terms))
+        totals, postings = self.read(lambda each: read_postings(each, self.queries, terms))
         scores = score_words(terms, postings, totals).children
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
 
     def page_rows(self, question: Sequence[int], totals: CorpusTotals) -> list[int]:
         """The same without blocks."""
         terms = [word(term) for term in question]
-        postings = [block_of_rows(self.send(self.queries.lexical(terms)))]
+        postings = [block_of_rows(self.send([self.queries.lexical(terms)])[0])]
         scores = score_words(terms, postings, totals).children
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
 
-    def send(self, step: Execute | Together) -> list[tuple[Any, ...]]:
-        """The rows of statements, as the product reads them."""
-        if isinstance(step, Execute):
-            cursor = self.connection.execute(step.statement, step.values, binary=True)
-            return cursor.fetchall() if cursor.description else []
+    def read(self, work: Callable[[_Connection], Awaitable[T]]) -> T:
+        """What the product reads in a transaction, from a program without an event loop."""
+        return run_blocking(self.database.run(work, snapshot=True))
+
+    def send(self, batch: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+        """The rows of statements that travel together."""
         with self.connection.pipeline():
-            sent = [
-                self.connection.execute(each.statement, each.values, binary=True)
-                for each in step.statements
-            ]
-        return [(each.fetchall() if each.description else [],) for each in sent]
+            sent = [self.connection.execute(e.text, e.values, binary=True) for e in batch]
+        return [each.fetchall() if each.description else [] for each in sent]
 
     def vector(self, random: np.random.Generator) -> list[float]:
         page = int(random.integers(1, self.loaded // PAGE))
@@ -370,32 +400,26 @@ class Lab:
         """What is measured of one question."""
         question = [int(term[1:]) for term in terms]
 
-        def plan() -> Steps[object]:
+        async def search(connection: Any) -> SearchRows:
+            variants = [VariantQuery(terms, vector)]
             config = RetrievalConfig()
-            return find_chunks(
-                self.queries, config, terms=terms, vector=vector, budget=8_000, limit=80
+            return await search_chunks(
+                connection, self.queries, config, variants, budget=8_000, limit=80
             )
 
-        batches = self.batches(plan())
+        async def record(connection: _Connection) -> list[list[Statement]]:
+            recorded = Recorded(connection)
+            await search(recorded)
+            return recorded.batches
+
+        batches = self.read(record)
         return {
-            "whole search": lambda: run_steps_sync(self.connection, plan()),
-            "its statements alone": lambda: [self.send(step) for step in batches],
+            "whole search": lambda: self.read(search),
+            "its statements alone": lambda: [self.send(batch) for batch in batches],
             "words, from blocks": lambda: self.packed(question, totals),
             "words, from rows of pages": lambda: self.page_rows(question, totals),
-            "vectors": lambda: self.send(self.queries.nearest_in_graph(vector, 80)),
+            "vectors": lambda: self.send([self.queries.nearest_in_graph(vector, 80)]),
         }
-
-    def batches(self, plan: Steps[object]) -> list[Execute | Together]:
-        """The statements of a plan, found by running it."""
-        found: list[Execute | Together] = []
-        try:
-            step = next(plan)
-            while True:
-                assert isinstance(step, Execute | Together)
-                found.append(step)
-                step = plan.send(self.send(step))
-        except StopIteration:
-            return found
 
     def make_references(self) -> None:
         corpus, count = self.corpus, self.loaded
@@ -512,15 +536,19 @@ async def measure(
 ) -> None:
     size = len(corpus.terms)
     print(f"{size:,} chunks", flush=True)
-    with database.sync_connection(autocommit=True) as connection:
-        lab = Lab(connection, database.config.collection, corpus)
+    async with database.connection() as pooled:
+        names = ("host", "port", "user", "dbname", "password")
+        place = {name: getattr(pooled.info, name) for name in names}
+    with psycopg.connect(**place, autocommit=True) as connection:
+        register_vector(connection)
+        lab = Lab(connection, database, corpus)
         lab.loaded = size if is_there else 0
         if not is_there:
             lab.grow(size)
             lab.fill()
         lab.note_alive()
         started = time.perf_counter()
-        blocks = await gather_postings(database)
+        blocks = await compact_postings(database)
         took = time.perf_counter() - started
         print(f"  {blocks} blocks made in {took:.0f} s", flush=True)
         for name in ("posting_blocks", "blocks", "blocked_pages"):

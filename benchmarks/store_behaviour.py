@@ -398,7 +398,7 @@ async def attempt(run: Behaviour, subject: Subject) -> str | None:
 async def main() -> int:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         database = Database(DatabaseConfig(data_dir=Path(folder), collection="ours"))
-        with database.sync_connection() as connection:
+        async with database.connection() as connection:
             info = connection.info
             place = f"{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
         ours = CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)

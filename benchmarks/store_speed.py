@@ -17,8 +17,8 @@ import pickle
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -51,7 +51,6 @@ from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.steps import Copy, Execute
 
 SLICES = 4
 BATCH = 96  # pages, as `webrag import` stores them
@@ -165,9 +164,53 @@ class Clock:
         self.seconds[name] += time.perf_counter() - begin
 
 
-def _text_of(step: Execute) -> str:
-    statement = step.statement
-    return statement.decode() if isinstance(statement, bytes) else statement.as_string()
+class Loaded:
+    """The rows of one COPY, kept in place of being sent; stands for the driver's copy."""
+
+    def __init__(self, statement: Any) -> None:
+        self.statement = statement
+        self.types: list[str] = []
+        self.rows: list[Sequence[Any]] = []
+
+    @property
+    def formatter(self) -> "Loaded":
+        return self
+
+    def set_types(self, types: list[str]) -> None:
+        self.types = types
+
+    def write_row(self, row: Sequence[Any]) -> bytes:
+        self.rows.append(row)
+        return b""
+
+
+class Loading:
+    """Stands for a connection to an empty collection, and keeps what is loaded."""
+
+    description = True
+
+    def __init__(self, first: int) -> None:
+        self.made: list[Loaded] = []
+        self._first = first
+        self._rows: list[tuple[int]] = []
+
+    async def execute(self, text: Any, values: Any = (), **_: Any) -> "Loading":
+        is_numbering = not isinstance(text, str) and "nextval" in text.as_string()
+        count = values[1] if is_numbering else 0
+        self._rows = [(self._first + n,) for n in range(count)]
+        return self
+
+    async def fetchall(self) -> list[tuple[int]]:
+        return self._rows
+
+    @asynccontextmanager
+    async def cursor(self) -> AsyncIterator["Loading"]:
+        yield self
+
+    @asynccontextmanager
+    async def copy(self, statement: Any) -> AsyncIterator[Loaded]:
+        self.made.append(Loaded(statement))
+        yield self.made[-1]
 
 
 class Bare:
@@ -179,31 +222,21 @@ class Bare:
         self.collection = collection
         self._next = 1
 
-    def rows(self, pages: Sequence[Page]) -> list[tuple[Copy, list[Any]]]:
+    async def rows(self, pages: Sequence[Page]) -> list[Loaded]:
         """The rows of a slice, made before the clock runs, as the product makes them."""
-        steps = write_pages(self.collection, [(page.rows, page.vectors) for page in pages])
-        made, answer = [], None
-        step = next(steps)
-        try:
-            while True:
-                if isinstance(step, Copy):
-                    made.append((step, list(step.rows)))
-                    answer = []
-                elif isinstance(step, Execute) and "nextval" in _text_of(step):
-                    answer = [(self._next + n,) for n in range(len(pages))]
-                    self._next += len(pages)
-                else:
-                    answer = []
-                step = steps.send(answer)
-        except StopIteration:
-            return made
+        loading = Loading(self._next)
+        self._next += len(pages)
+        connection: Any = loading
+        written = [(page.rows, page.vectors) for page in pages]
+        await write_pages(connection, self.collection, written)
+        return loading.made
 
-    def load(self, made: Sequence[tuple[Copy, list[Any]]]) -> None:
+    def load(self, made: Sequence[Loaded]) -> None:
         with self.connection.cursor() as cursor:
-            for copied, rows in made:
-                with cursor.copy(copied.statement) as copy:
-                    copy.set_types(list(copied.columns.values()))
-                    for row in rows:
+            for each in made:
+                with cursor.copy(each.statement) as copy:
+                    copy.set_types(each.types)
+                    for row in each.rows:
                         copy.write_row(row)
         self.connection.commit()
 
@@ -239,7 +272,7 @@ async def run(pages: list[Page], data_dir: Path) -> None:
     )
     for each in (bulk, added, bared):
         await ensure_schema(each, embedding_model="bundled", embedding_dimensions=dimensions)
-    with bulk.sync_connection() as connection:
+    async with bulk.connection() as connection:
         info = connection.info
         conninfo = f"host={info.host} port={info.port} user={info.user} dbname={info.dbname}"
         url = f"postgresql+psycopg://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
@@ -263,7 +296,7 @@ async def run(pages: list[Page], data_dir: Path) -> None:
             part = pages[number::SLICES]
             leaves: list[BaseNode] = [leaf for page in part for leaf in page.leaves]
             nodes: list[BaseNode] = [node for page in part for node in page.nodes]
-            rows = bare.rows(part)
+            rows = await bare.rows(part)
             turns: list[tuple[str, Callable[[], Any]]] = [
                 ("bare COPY", partial(bare.load, rows)),
                 ("WebRAG, pages", partial(load_bulk, part)),
