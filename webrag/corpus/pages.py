@@ -20,7 +20,7 @@ from webrag.corpus.past_pages import (
     read_past,
     read_urls_held,
 )
-from webrag.corpus.posting_blocks import gather_postings, may_be_due
+from webrag.corpus.posting_blocks import compact_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding, read_embedding, table
 from webrag.corpus.writer import (
@@ -296,7 +296,7 @@ class Corpus(CorpusReader):
 
         stored = await self._database.run(work)
         if may_be_due([page.page_id for page in stored]):
-            await gather_postings(self._database)
+            await compact_postings(self._database)
         return stored
 
     def index_deferred(self, coming: int) -> AbstractAsyncContextManager[bool]:

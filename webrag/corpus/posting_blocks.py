@@ -52,7 +52,7 @@ def may_be_due(page_ids: Sequence[int]) -> bool:
     return any(page_id % _ASKED_EVERY == 0 for page_id in page_ids)
 
 
-async def gather_postings(database: Database, block_pages: int = BLOCK_PAGES) -> int:
+async def compact_postings(database: Database, block_pages: int = BLOCK_PAGES) -> int:
     """Make blocks of the pages that are in none, and those anew that lost many of their pages.
 
     Never fails: what cannot be made now, because others hold the tables or the user may not change
@@ -85,7 +85,7 @@ async def gather_postings(database: Database, block_pages: int = BLOCK_PAGES) ->
     return made
 
 
-async def mark_stale(connection: _Connection, collection: str, page_id: int) -> None:
+async def mark_dirty(connection: _Connection, collection: str, page_id: int) -> None:
     """Note that a page's postings have changed, after the page's own row has."""
     await connection.execute(
         _compose(

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from webrag.concurrency import in_background, run_blocking
 from webrag.corpus.bulk_load import finish_interrupted_load, index_deferred
-from webrag.corpus.posting_blocks import gather_postings
+from webrag.corpus.posting_blocks import compact_postings
 from webrag.corpus.schema import ensure_schema, update_schema
 from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.characters import storable
@@ -89,7 +89,7 @@ class StoreCollection:
                 f"made with {existing[0]}; embed_dim is {dimensions}."
             )
         await finish_interrupted_load(self.database)
-        await gather_postings(self.database)
+        await compact_postings(self.database)
         self._is_ready = True
 
 

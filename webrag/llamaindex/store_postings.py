@@ -13,7 +13,7 @@ import numpy as np
 from psycopg import AsyncConnection, sql
 
 from webrag.concurrency import in_background
-from webrag.corpus.posting_blocks import mark_stale
+from webrag.corpus.posting_blocks import mark_dirty
 from webrag.corpus.schema import table
 from webrag.corpus.writer import copy_postings
 from webrag.lexical.postings import (
@@ -188,7 +188,7 @@ async def recount(connection: _Connection, collection: str, page_id: int, more_t
     # As many different words only a page of as many words can have.
     if counts and counts[0][0] > MAX_TERMS:
         await _check_words(connection, collection, page_id)
-    await mark_stale(connection, collection, page_id)
+    await mark_dirty(connection, collection, page_id)
 
 
 async def _check_words(connection: _Connection, collection: str, page_id: int) -> None:

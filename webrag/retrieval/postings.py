@@ -75,9 +75,9 @@ async def read_blocks(connection: AsyncConnection[Any], queries: Queries) -> Blo
     left_out = queries.scope.left_out
     if queries.scope.restricts_pages and not left_out:
         return Blocks()
-    others = [queries.left_editions()] if left_out else []
+    others = [queries.excluded_editions()] if left_out else []
     rows, left, *editions = await fetch_together(
-        connection, queries.blocks(), queries.left_pages(), *others
+        connection, queries.blocks(), queries.excluded_pages(), *others
     )
     layouts = await _read_layouts(connection, queries, {row[0]: row[1] for row in rows})
     without = [row[2:] for row in left] + [rows[0][1:] for rows in editions]

@@ -76,7 +76,7 @@ class Queries:
             "select id, layout from {blocks} where id = any(%(numbers)s)", numbers=list(numbers)
         )
 
-    def left_pages(self) -> Statement:
+    def excluded_pages(self) -> Statement:
         """Pages in blocks that do not count there: whether one is stale, its number and totals."""
         return self._statement(
             """
@@ -89,10 +89,10 @@ class Queries:
             """
         )
 
-    def left_editions(self) -> Statement:
+    def excluded_editions(self) -> Statement:
         """One row: pages in blocks that the scope leaves out, as big-endian ids; their totals.
 
-        Those of `left_pages` are not among them.
+        Those of `excluded_pages` are not among them.
         """
         return self._statement(
             f"""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.bulk_load import finish_interrupted_load
 from webrag.corpus.pages import Corpus
-from webrag.corpus.posting_blocks import gather_postings
+from webrag.corpus.posting_blocks import compact_postings
 from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import Embedder
@@ -369,7 +369,7 @@ async def _open_corpus(
         database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
     )
     await finish_interrupted_load(database)
-    await gather_postings(database)
+    await compact_postings(database)
     if settings.embedding_provider != "auto":
         return choice, None
     fresh = choose_embedding(settings, None, bundled).name

@@ -13,7 +13,7 @@ from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
-from webrag.corpus.posting_blocks import BLOCK_PAGES, gather_postings
+from webrag.corpus.posting_blocks import BLOCK_PAGES, compact_postings
 from webrag.corpus.schema import ensure_schema, table
 from webrag.corpus.texts import stored_versions
 from webrag.corpus.writer import next_page_ids
@@ -181,10 +181,10 @@ async def test_searches_of_blocks_are_exact_whatever_has_changed(
     change: Change,
     gathers_again: bool,
 ) -> None:
-    assert await gather_postings(database, SMALL) == 2
+    assert await compact_postings(database, SMALL) == 2
 
     await change(database, corpus, indexer, make_document)
-    await gather_postings(database, SMALL if gathers_again else BLOCK_PAGES)
+    await compact_postings(database, SMALL if gathers_again else BLOCK_PAGES)
 
     assert await scores(database) == pytest.approx(await defined_scores(database))
     added, counted = await totals(database)
@@ -232,7 +232,7 @@ async def test_graph_leaves_out_pages_of_other_versions_and_those_that_are_gone(
 async def test_search_of_the_newest_version_reads_blocks_exactly(
     database: Database, corpus: Corpus, indexer: Indexer, make_document: Any, change: Change
 ) -> None:
-    await gather_postings(database, SMALL)
+    await compact_postings(database, SMALL)
     await change(database, corpus, indexer, make_document)
     scope = await newest_version(database)
 
@@ -248,7 +248,7 @@ async def test_search_of_the_newest_version_reads_blocks_exactly(
 
 @pytest.mark.usefixtures("pages")
 async def test_a_term_is_in_one_row_for_each_block(database: Database) -> None:
-    await gather_postings(database, SMALL)
+    await compact_postings(database, SMALL)
 
     rows = await execute(database, "select count(*) from {posting_blocks} where term = 'page'")
 
@@ -257,16 +257,16 @@ async def test_a_term_is_in_one_row_for_each_block(database: Database) -> None:
 
 @pytest.mark.usefixtures("pages")
 async def test_few_pages_make_no_block(database: Database) -> None:
-    assert await gather_postings(database) == 0
+    assert await compact_postings(database) == 0
 
 
 @pytest.mark.usefixtures("pages")
 async def test_a_block_that_lost_many_pages_is_made_without_them(database: Database) -> None:
-    await gather_postings(database, SMALL)
+    await compact_postings(database, SMALL)
     for number in (1, 2):
         await forget_page(database, url(number))
 
-    assert await gather_postings(database, SMALL) == 1
+    assert await compact_postings(database, SMALL) == 1
 
     counted = await execute(database, "select documents from {blocks} order by first")
     assert counted == [(2,), (4,)]
@@ -283,7 +283,7 @@ async def test_a_page_that_is_changed_meanwhile_is_read_from_its_own_rows(
             ),
             (url(2),),
         )
-        await gather_postings(database, SMALL)
+        await compact_postings(database, SMALL)
 
     stale = await execute(database, "select count(*) from {blocked_pages} where is_stale")
     assert stale == [(1,)]
@@ -297,9 +297,9 @@ async def test_a_page_that_has_its_number_but_is_not_stored_yet_is_waited_for(
     async with other_database.connection() as connection:
         await next_page_ids(connection, database.config.collection, 1)
 
-        assert await gather_postings(database, SMALL) == 0
+        assert await compact_postings(database, SMALL) == 0
 
-    assert await gather_postings(database, SMALL) == 2
+    assert await compact_postings(database, SMALL) == 2
 
 
 @pytest.mark.usefixtures("pages")
@@ -308,7 +308,7 @@ async def test_processes_that_gather_at_once_make_each_block_once(
 ) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(gather_postings(each, SMALL)) for each in (database, other_database)
+            group.create_task(compact_postings(each, SMALL)) for each in (database, other_database)
         ]
 
     assert sum(task.result() for task in tasks) == 2
@@ -334,7 +334,7 @@ async def test_a_block_has_no_more_chunks_than_can_be_told_apart_in_two_bytes(
     half = BLOCK_CHUNKS // 2
     await store_empty_pages(database, [half, half, 1, half, BLOCK_CHUNKS, 1])
 
-    await gather_postings(database)
+    await compact_postings(database)
 
     counted = await execute(database, "select documents, children from {blocks} order by first")
     assert counted == [(2, 2 * half), (2, half + 1), (1, BLOCK_CHUNKS)]

@@ -1,15 +1,13 @@
 """Firecrawl as a LlamaIndex reader: documents that a node parser can cut; it stores nothing."""
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 from pydantic import SecretStr
 
-from webrag.concurrency import run_in_loop
+from webrag.concurrency import run_blocking
 from webrag.errors import FetchError
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
@@ -17,7 +15,6 @@ from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.guard import Resolver, resolve
 from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
 
-_T = TypeVar("_T")
 _DEFAULTS = FirecrawlConfig()
 # For LlamaIndex's prompts and embeddings; the node parser copies what it needs by itself.
 _NOT_FOR_MODELS = ["html", "status", "content_hash", "fetched_at", "source", "links"]
@@ -103,7 +100,7 @@ class FirecrawlPageReader(BaseReader):
 
     def load_data(self, urls: str | Sequence[str], **_: Any) -> list[Document]:
         """Read pages, as `aload_data` does; also where an event loop is running."""
-        return _run(self.aload_data(urls))
+        return run_blocking(self.aload_data(urls))
 
     def lazy_load_data(self, urls: str | Sequence[str], **_: Any) -> Iterable[Document]:
         """Read pages one by one, each when it is asked for."""
@@ -155,13 +152,3 @@ def _document(page: NormalizedDocument) -> Document:
         excluded_embed_metadata_keys=list(_NOT_FOR_MODELS),
         excluded_llm_metadata_keys=list(_NOT_FOR_MODELS),
     )
-
-
-def _run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run to the end in a loop of its own, in a thread of its own where one is running."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run_in_loop(work)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(run_in_loop, work).result()
