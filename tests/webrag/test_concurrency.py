@@ -1,8 +1,11 @@
 import ast
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from webrag.concurrency import (
     ended,
     in_background,
     loop_factory,
+    run_blocking,
     run_in_loop,
     settled,
     within,
@@ -342,3 +346,50 @@ async def test_a_caller_with_a_time_limit_gets_away_from_work_that_goes_on() -> 
         assert not release.is_set()
     finally:
         release.set()
+
+
+async def _running_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+async def test_blocking_callers_share_a_loop_that_is_not_the_running_one() -> None:
+    shared = run_blocking(_running_loop())
+
+    assert shared is not asyncio.get_running_loop()
+    assert await asyncio.to_thread(run_blocking, _running_loop()) is shared
+
+
+def test_error_of_work_that_is_waited_for_is_the_callers() -> None:
+    async def fail() -> None:
+        raise KeyError("cause")
+
+    with pytest.raises(KeyError, match="cause"):
+        run_blocking(fail())
+
+
+def test_work_that_is_waited_for_sees_the_callers_context() -> None:
+    async def seen() -> str:
+        return _WHO.get()
+
+    _WHO.set("caller")
+
+    assert run_blocking(seen()) == "caller"
+
+
+_WHO: ContextVar[str] = ContextVar("who", default="nobody")
+
+_FORKING = """
+import asyncio, os
+from webrag.concurrency import run_blocking
+
+run_blocking(asyncio.sleep(0))
+if child := os.fork():
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(run_blocking(asyncio.sleep(0, 7)))
+"""
+
+
+def test_a_forked_process_waits_for_work_in_a_loop_of_its_own() -> None:
+    ended = subprocess.run([sys.executable, "-c", _FORKING], timeout=60, check=False)
+
+    assert ended.returncode == 7
