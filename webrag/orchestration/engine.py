@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 from typing_extensions import Unpack
 
-from webrag.concurrency import all_of
+from webrag.concurrency import all_of, settled
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
@@ -158,7 +158,8 @@ class OrchestratorEngine:
 
     async def aclose(self) -> None:
         """End the runs that still go on, before what they work with is closed."""
-        await asyncio.gather(*(handler.cancel_run() for handler in self._handlers))
+        await all_of(handler.cancel_run() for handler in list(self._handlers))
+        await settled(tuple(self._endings))
 
     def _bound(self, handler: "WorkflowHandler") -> "WorkflowHandler":
         """End a run early with the task that begins it, as the step of another workflow does."""
