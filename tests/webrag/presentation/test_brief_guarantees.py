@@ -251,6 +251,26 @@ def test_brief_shows_the_best_passage_and_its_quotation_or_names_no_confidence(
     assert all(any(quote in page for page in texts) for quote in _quoted(text))
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        pytest.param("\u7a93\u7684\u8d85\u65f6\u65f6\u95f4\u662f" * 8, id="chinese"),
+        pytest.param("\u0e23\u0e30\u0e1a\u0e1a\u0e10\u0e32\u0e19\u0e02\u0e49\u0e2d" * 8, id="thai"),
+        pytest.param("\u0645\u0647\u0644\u0629 \u0627\u0644\u0641\u0631\u0646 " * 8, id="arabic"),
+    ],
+)
+def test_smallest_brief_quotes_the_best_passage_in_any_script(
+    make_result: MakeResult, make_chunk: MakeChunk, cl100k: Counter, sentence: str
+) -> None:
+    passage = f"{sentence}120 \u3002" * 20
+    result = make_result(make_chunk(passage, passage, title=sentence[:40], heading=sentence[:40]))
+
+    text = format_brief(result, BriefConfig(token_budget=500), count_tokens=cl100k)
+
+    assert cl100k(text) <= 500
+    assert [quote for quote in _quoted(text) if quote in passage]
+
+
 def _quoted(text: str) -> list[str]:
     return re.findall(r'^\[\d\] "(.+?)"\n    (?:Columns|Below|\u2014)', text, re.M | re.S)
 

@@ -68,9 +68,10 @@ def format_brief(
     The text never has more than `config.token_budget` tokens. [SOURCES], [CITATIONS], [STATS]
     and [FOLLOW-UP OPTIONS] (and the guide, when it is wanted) are always there; evidence ends
     where its relevance does or what they leave, then come trace and images, and lines say what
-    was left out. A budget too small for that shortens the sections, then leaves out the options,
-    and says so; from 500 tokens on the best passage and a quotation of it are there. One too small
-    for any passage gives a sentence that says so.
+    was left out. A budget too small for that shortens the sections, then leaves out the options
+    and the links of citations, and says so; from 500 tokens on the best passage and a quotation of
+    it are there, unless its address alone takes more. One too small for any passage gives a
+    sentence that says so.
 
     Args:
         result: What orchestration returned.
@@ -117,6 +118,7 @@ class _Layout:
         relevant: How many of them are worth their tokens.
         is_terse: Sections are shortened.
         is_bare: [FOLLOW-UP OPTIONS] are left out as well.
+        has_links: Citations link to their passage, and do not only name source and offsets.
         unseen: Lines that name the best of those that are not printed.
     """
 
@@ -126,6 +128,7 @@ class _Layout:
     encode: Encode | None = None
     is_terse: bool = False
     is_bare: bool = False
+    has_links: bool = True
     blocks: tuple[EvidenceBlock, ...] = ()
     candidates: int = 0
     relevant: int = 0
@@ -143,12 +146,16 @@ class _Layout:
             ("EVIDENCE", self._evidence()),
             ("IMAGES", "\n".join(self.images)),
             ("EXPANSION TRACE", self.trace),
-            ("CITATIONS", "\n\n".join(citation_entries(self.blocks)) or "(none)"),
+            ("CITATIONS", self.citations(self.blocks) or "(none)"),
             ("STATS", self._stats()),
             ("NEXT LINKS", "" if self.is_terse else next_links(self.result)),
             ("FOLLOW-UP OPTIONS", "" if self.is_bare else follow_ups(self.result, self.config)),
         )
         return "\n\n".join(f"[{name}]\n{body}" for name, body in sections if body)
+
+    def citations(self, blocks: Sequence[EvidenceBlock]) -> str:
+        """Quote some passages as [CITATIONS] does."""
+        return "\n\n".join(citation_entries(blocks, with_links=self.has_links))
 
     def _guide(self) -> str:
         if not self.config.include_guide:
@@ -210,7 +217,9 @@ def _lay_out(
     """
     whole = _Layout(result, config, nonce, encode)
     terse = replace(whole, is_terse=True)
-    for form in (whole, terse, replace(terse, is_bare=True)):
+    bare = replace(terse, is_bare=True)
+    # In other scripts than Latin a link is some nine times as long as what it leads to.
+    for form in (whole, terse, bare, replace(bare, has_links=False)):
         layout = _filled(form, count_tokens)
         if layout is not None:
             return layout
@@ -309,7 +318,7 @@ def _cost(block: EvidenceBlock, layout: _Layout, count_tokens: TokenCounter) -> 
     if all(each.source_number != block.source_number for each in layout.blocks):
         parts.append(source_entry(block))
     before, after = (
-        count_tokens("\n\n".join(citation_entries(blocks)))
+        count_tokens(layout.citations(blocks))
         for blocks in (layout.blocks, (*layout.blocks, block))
     )
     return count_tokens("\n\n".join(parts)) + 2 + after - before

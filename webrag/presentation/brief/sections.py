@@ -174,9 +174,12 @@ def _source_line(block: EvidenceBlock) -> str:
     return f"Source [{block.source_number}]{inside}{mark}:"
 
 
-def citation_entries(blocks: Iterable[EvidenceBlock]) -> list[str]:
+def citation_entries(blocks: Iterable[EvidenceBlock], *, with_links: bool = True) -> list[str]:
     """The quotations most likely to answer the question, numbered, best first."""
-    return [_citation_entry(number, *each) for number, each in enumerate(_best(blocks), 1)]
+    return [
+        _citation_entry(number, *each, with_link=with_links)
+        for number, each in enumerate(_best(blocks), 1)
+    ]
 
 
 def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
@@ -205,7 +208,7 @@ def _quotes(block: EvidenceBlock) -> tuple[Quote, ...]:
     return (Quote(citation=block.citation, columns=block.quoted_columns),)
 
 
-def _citation_entry(number: int, quote: Quote, block: EvidenceBlock) -> str:
+def _citation_entry(number: int, quote: Quote, block: EvidenceBlock, *, with_link: bool) -> str:
     span = quote.citation
     section = f"§ {one_line(block.heading, max_chars=_TITLE_CHARS)}, " if block.heading else ""
     columns = one_line(quote.columns or "", max_chars=_TITLE_CHARS)
@@ -217,7 +220,7 @@ def _citation_entry(number: int, quote: Quote, block: EvidenceBlock) -> str:
         + f"    — {section}Source [{block.source_number}], "
         f"chars {span.char_start}-{span.char_end}"
         + (f" as of {shown_moment(span.as_of)}" if span.as_of else "")
-        + f", passage: {span.link}"
+        + (f", passage: {span.link}" if with_link else "")
         + (f" ({one_line(span.place)})" if span.place else "")
         + (f"\n    {_QUOTE_WARNING}" if addresses_reader(span.verbatim_text) else "")
     )
