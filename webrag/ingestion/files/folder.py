@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from webrag.ingestion.files.access import opened_file, opened_folder
@@ -33,15 +33,15 @@ class FolderListing:
 
 @dataclass(frozen=True)
 class _Rules:
-    """The `.gitignore` of a folder, and its length in bytes."""
+    """A `.gitignore`, its length in bytes, and how far it matches the way to a folder below."""
 
-    folder: Path
     rules: IgnoreRules
     length: int
+    states: int | None = None
 
-    def judge(self, path: Path, *, is_folder: bool) -> bool | None:
-        name = os.fsencode(path.relative_to(self.folder))
-        return self.rules.judge(name, is_folder=is_folder)
+    def below(self, way: str) -> "_Rules":
+        """The same for a folder below; paths are long, and each part is matched once."""
+        return replace(self, states=self.rules.after(os.fsencode(f"{way}/"), self.states))
 
 
 def list_files(root: Path, *, max_bytes: int) -> FolderListing:
@@ -85,36 +85,35 @@ def _walk(
             if entry.is_symlink():
                 left_out["symbolic links"] += 1
             elif entry.is_dir(follow_symlinks=False):
-                reason = _why_not_entered(path, rules, depth)
+                reason = _why_not_entered(entry.name, rules, depth)
                 if reason is None:
-                    yield from _walk(path, rules, max_bytes, left_out, depth + 1, opened)
+                    below = [each.below(entry.name) for each in rules]
+                    yield from _walk(path, below, max_bytes, left_out, depth + 1, opened)
                 elif reason:
                     left_out[reason] += 1
-            elif reason := _why_not_read(entry, path, rules, max_bytes):
+            elif reason := _why_not_read(entry, rules, max_bytes):
                 left_out[reason] += 1
             else:
                 yield path
 
 
-def _why_not_entered(path: Path, rules: list[_Rules], depth: int) -> str | None:
+def _why_not_entered(name: str, rules: list[_Rules], depth: int) -> str | None:
     """Why a folder is left out, "" for one not worth telling of; None to enter it."""
-    if path.name == ".git":
+    if name == ".git":
         return ""
-    if path.name.startswith("."):
+    if name.startswith("."):
         return "hidden"
-    if path.name in _NOT_READ:
+    if name in _NOT_READ:
         return "folders of installed packages"
     if depth >= _MAX_DEPTH:
         return "nested too deeply"
-    return "named by .gitignore" if _is_ignored(path, rules, is_folder=True) else None
+    return "named by .gitignore" if _is_ignored(name, rules, is_folder=True) else None
 
 
-def _why_not_read(
-    entry: "os.DirEntry[str]", path: Path, rules: list[_Rules], max_bytes: int
-) -> str | None:
+def _why_not_read(entry: "os.DirEntry[str]", rules: list[_Rules], max_bytes: int) -> str | None:
     if entry.name == ".gitignore":
         return "hidden"
-    if _is_ignored(path, rules, is_folder=False):
+    if _is_ignored(entry.name, rules, is_folder=False):
         return "named by .gitignore"
     if reason := why_left_out(entry.name):
         return reason
@@ -127,9 +126,12 @@ def _why_not_read(
     return "too large" if size > max_bytes else None if size else "empty"
 
 
-def _is_ignored(path: Path, rules: list[_Rules], *, is_folder: bool) -> bool:
+def _is_ignored(name: str, rules: list[_Rules], *, is_folder: bool) -> bool:
     """Judged by the nearest `.gitignore` that says anything."""
-    verdicts = (each.judge(path, is_folder=is_folder) for each in rules)
+    encoded = os.fsencode(name)
+    verdicts = (
+        each.rules.judge(encoded, is_folder=is_folder, states=each.states) for each in rules
+    )
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
@@ -139,7 +141,8 @@ def _rules_above(root: Path, left_out: Counter[str]) -> list[_Rules]:
     for folder in (root, *root.parents):
         if folder != root:
             with suppress(OSError), opened_folder(folder) as opened:
-                above += _rules_of(folder, opened, above, left_out)
+                way = root.relative_to(folder).as_posix()
+                above += [each.below(way) for each in _rules_of(folder, opened, above, left_out)]
         if (folder / ".git").exists():
             return above
     return []
@@ -158,4 +161,4 @@ def _rules_of(
     if len(text) > room:
         left_out["`.gitignore` not read to its end"] += 1
         text = text[: text.rfind(b"\n", 0, room) + 1]
-    return [_Rules(folder, IgnoreRules(text), len(text))]
+    return [_Rules(IgnoreRules(text), len(text))]

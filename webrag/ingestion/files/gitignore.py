@@ -91,21 +91,32 @@ class IgnoreRules:
         self._folder_ends = self._ends | self._states(folder_ends)
         self._negated = self._states(negated)
 
-    def judge(self, name: bytes, *, is_folder: bool) -> bool | None:
+    def judge(self, name: bytes, *, is_folder: bool, states: int | None = None) -> bool | None:
         """Whether the last line that fits a name ignores it; None where no line fits.
 
         Args:
             name: Path from the folder of the `.gitignore` on, without a slash at either end.
             is_folder: It is a folder, which lines with a slash at their end are about.
+            states: What `after` gave for the beginning of the path, which `name` then lacks.
         """
-        states = self._start
-        for byte in name:
-            if not states:
-                return None
-            stays = self._anything if byte == _SLASH else self._wild
-            states = self._with_empty((states & self._move(byte)) << 1 | states & stays)
+        states = self.after(name, states)
         fitting = states & (self._folder_ends if is_folder else self._ends)
         return not self._negated >> (fitting.bit_length() - 1) & 1 if fitting else None
+
+    def after(self, beginning: bytes, states: int | None = None) -> int:
+        """How far each line matches the beginning of a path, so that it is matched only once.
+
+        Args:
+            beginning: Up to a slash, that included.
+            states: The same for what stands before it; None where nothing does.
+        """
+        states = self._start if states is None else states
+        for byte in beginning:
+            if not states:
+                break
+            stays = self._anything if byte == _SLASH else self._wild
+            states = self._with_empty((states & self._move(byte)) << 1 | states & stays)
+        return states
 
     def _with_empty(self, states: int) -> int:
         """Some states, and those that are reached from them without a byte."""

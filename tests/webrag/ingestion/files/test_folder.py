@@ -1,9 +1,11 @@
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.growth import grows_as_its_input
 from webrag.ingestion.files.folder import list_files
 
 
@@ -79,6 +81,16 @@ def test_a_row_of_stars_is_matched_as_one(tmp_path: Path) -> None:
     (tmp_path / f"{'a' * 60}b").write_text("b")
 
     assert names(tmp_path) == [f"{'a' * 60}.md"]
+
+
+def test_matching_gitignore_grows_as_folders_are_nested(tmp_path: Path) -> None:
+    def nested(depth: int) -> Path:
+        root = tmp_path / str(depth)
+        root.joinpath(*["a" * 90] * depth).mkdir(parents=True, exist_ok=True)
+        (root / ".gitignore").write_text(f"*{'a*' * 20}x\n" * 2_000)
+        return root
+
+    assert grows_as_its_input(partial(list_files, max_bytes=100), nested, 9, margin=1.5)
 
 
 def test_what_is_not_read_of_a_gitignore_is_counted(tmp_path: Path) -> None:
