@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from difflib import Match, SequenceMatcher
-from itertools import accumulate
+from itertools import accumulate, takewhile
+from operator import eq
 from typing import Final, Literal, TypeAlias, TypeVar
 
 T = TypeVar("T", bound=Hashable)
@@ -19,13 +20,26 @@ _MOST_PAIRS: Final = 500_000
 def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
     """What two texts have in common and what only one of them has, word by word, in order.
 
-    Of each text the first 2,000 words are compared; the others are all removed and added.
+    Between the beginning and the end that both have, the first 2,000 words of each are compared;
+    the others are all removed and added.
     """
     first, second = old.split(), new.split()
-    runs = matching_runs(first[:_MOST_COMPARED], second[:_MOST_COMPARED], most_pairs=_MOST_PAIRS)
+    begin = _shared_beginning(first, second)
+    left, other_left = first[begin:], second[begin:]
+    end = _shared_beginning(left[::-1], other_left[::-1])
+    between = matching_runs(
+        left[: len(left) - end][:_MOST_COMPARED],
+        other_left[: len(other_left) - end][:_MOST_COMPARED],
+        most_pairs=_MOST_PAIRS,
+    )
+    runs = [
+        Match(0, 0, begin),
+        *(Match(begin + run.a, begin + run.b, run.size) for run in between),
+        Match(len(first) - end, len(second) - end, end),
+    ]
     parts: list[WordChange] = []
     done = other_done = 0
-    for run in [*runs, Match(len(first), len(second), 0)]:
+    for run in runs:
         pieces: tuple[WordChange, ...] = (
             ("removed", " ".join(first[done : run.a])),
             ("added", " ".join(second[other_done : run.b])),
@@ -34,6 +48,10 @@ def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
         parts += (piece for piece in pieces if piece[1])
         done, other_done = run.a + run.size, run.b + run.size
     return tuple(parts)
+
+
+def _shared_beginning(first: Sequence[str], second: Sequence[str]) -> int:
+    return sum(takewhile(bool, map(eq, first, second)))
 
 
 def matching_runs(first: Sequence[T], second: Sequence[T], *, most_pairs: int) -> list[Match]:

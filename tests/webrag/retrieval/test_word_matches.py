@@ -55,12 +55,31 @@ def test_changes_hold_every_word_of_both_texts_in_order(old: str, new: str) -> N
     assert all(len(list(same)) == 1 for _, same in groupby(kind for kind, _ in changes))
 
 
+@pytest.mark.parametrize("place", [0, 3_000, 4_999])
+def test_one_word_of_a_long_text_is_the_only_change(place: int) -> None:
+    words = shuffled(5_000).split()
+    changed = [*words[:place], "another", *words[place + 1 :]]
+
+    changes = word_changes(" ".join(words), " ".join(changed))
+
+    assert [each for each in changes if each[0] != "same"] == [
+        ("removed", words[place]),
+        ("added", "another"),
+    ]
+
+
 def test_words_beyond_those_compared_are_removed_and_added() -> None:
-    beginning = " ".join(map(str, range(2_000)))
+    compared = " ".join(map(str, range(1_999)))
 
-    changes = word_changes(f"{beginning} the end", f"{beginning} the end now")
+    changes = word_changes(f"x {compared} the end", f"y {compared} the end now")
 
-    assert changes == (("same", beginning), ("removed", "the end"), ("added", "the end now"))
+    assert changes == (
+        ("removed", "x"),
+        ("added", "y"),
+        ("same", compared),
+        ("removed", "the end"),
+        ("added", "the end now"),
+    )
 
 
 def test_longest_run_that_both_have_is_found_first() -> None:
