@@ -13,6 +13,8 @@ from webrag.ingestion.addresses import file_path
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = getattr(os, "O_DIRECTORY", 0)
+# Those on the way may be closed to listing, as the folder above a home often is.
+_ON_THE_WAY = getattr(os, "O_PATH", _OPEN) | getattr(os, "O_CLOEXEC", 0) | _FOLDER
 _HAS_DESCRIPTORS = bool(_NO_LINK) and os.open in os.supports_dir_fd
 
 
@@ -150,9 +152,9 @@ def _opened(path: Path, flags: int = 0, above: int | None = None) -> int:
     if above is not None:
         return os.open(path.name, _OPEN | _NO_LINK | flags, dir_fd=above)
     with ExitStack() as stack:
-        folder = os.open(path.anchor, _OPEN | _FOLDER)
+        folder = os.open(path.anchor, _ON_THE_WAY)
         stack.callback(os.close, folder)
         for part in path.parts[1:-1]:
-            folder = os.open(part, _OPEN | _FOLDER | _NO_LINK, dir_fd=folder)
+            folder = os.open(part, _ON_THE_WAY | _NO_LINK, dir_fd=folder)
             stack.callback(os.close, folder)
         return os.open(path.name or ".", _OPEN | _NO_LINK | flags, dir_fd=folder)

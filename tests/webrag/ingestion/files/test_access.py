@@ -1,11 +1,14 @@
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from webrag.errors import PageGoneError, RefusedAddressError, UnusablePageError
 from webrag.ingestion.addresses import file_url
 from webrag.ingestion.files.access import FileAccess
+from webrag.ingestion.files.folder import list_files
 
 
 @pytest.fixture
@@ -90,3 +93,27 @@ def test_a_file_above_the_limit_is_named_too_large(docs: Path) -> None:
         FileAccess([docs]).read(file_url(docs / "page.md"), docs / "page.md", at_most=3)
 
     assert refused.value.kind == "too_large"
+
+
+@pytest.fixture
+def unlisted() -> Iterator[Path]:
+    """A folder below one that may be passed and not listed, for a user who is not root."""
+    user, nobody = os.geteuid(), 65_534
+    with TemporaryDirectory() as above:
+        docs = Path(above).resolve() / "docs"
+        docs.mkdir()
+        (docs / "a.md").write_text("hello")
+        docs.parent.chmod(0o111)
+        os.seteuid(user or nobody)
+        try:
+            yield docs
+        finally:
+            os.seteuid(user)
+            docs.parent.chmod(0o700)
+
+
+def test_a_folder_above_may_be_closed_to_listing(unlisted: Path) -> None:
+    file = unlisted / "a.md"
+
+    assert list_files(unlisted, max_bytes=100).files == (file,)
+    assert FileAccess([unlisted]).read(file_url(file), file, at_most=100)[0] == b"hello"
