@@ -63,6 +63,7 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.addresses import canonical_url, file_path, file_url, is_file, page_address
+from webrag.ingestion.characters import storable
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, check_named, expand_named, named_urls
 from webrag.ingestion.git.address import is_git
@@ -1099,7 +1100,8 @@ class WebRAG:
         checked_count("limit", limit, minimum=1)
         checked_count("offset", offset, minimum=0)
         corpus = self._open_parts.corpus
-        return await corpus.list_pages(contains, site=site, limit=limit, offset=offset)
+        of_site = None if site is None else storable(site)
+        return await corpus.list_pages(storable(contains), site=of_site, limit=limit, offset=offset)
 
     async def failures(self, *, limit: int = 50) -> tuple[FailedPage, ...]:
         """The pages that were asked for and never obtained, latest attempt first, some of them.

@@ -34,7 +34,7 @@ _SETTINGS = {
 
 def storable_node(node: "NodeT") -> "NodeT":
     """Give a copy without NUL and half surrogate pairs, the node itself where it has none."""
-    # The embedding is nearly all of a node, and the object behind an index node is nobody's text.
+    # The embedding is nearly all of a node, and the object behind an index node any object.
     told = node.model_dump(exclude={"embedding", "obj"})
     kept = storable_values(told)
     if kept == told:
@@ -109,7 +109,8 @@ def _reference(node: "BaseNode") -> dict[str, Any]:
 
     if not isinstance(node, IndexNode):
         return {}
-    return node.model_dump(mode="json", include={"index_id", "obj"}, exclude_none=True)
+    told = node.model_dump(mode="json", include={"index_id", "obj"}, exclude_none=True)
+    return dict(storable_values(told))
 
 
 def _relationships(node: "BaseNode") -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from llama_index.core.schema import Document
 
 from webrag import WebRAG
 from webrag.corpus.rows import document_id_of
@@ -141,6 +142,14 @@ async def test_pages_are_listed_in_parts_by_words_and_by_site(
     assert (len(every.pages), every.total) == (2, 4)
     assert [page.title for page in worded.pages] == ["100% b"]
     assert (len(of_site.pages), of_site.total) == (1, 3)
+
+
+@pytest.mark.parametrize("bad", ["\0", "\ud83d"])
+async def test_pages_are_listed_by_words_that_no_table_takes(rag: WebRAG, bad: str) -> None:
+    await rag.add_documents([Document(text="A pump.", metadata={"title": f"Pump {bad}"})])
+
+    assert [page.title for page in (await rag.list_pages(bad)).pages] == ["Pump \ufffd"]
+    assert (await rag.list_pages(site=bad)).total == 0
 
 
 async def test_images_of_a_page_are_known_in_their_order(rag: WebRAG, static_site: Any) -> None:

@@ -55,6 +55,11 @@ NODES: dict[str, Callable[[str], BaseNode]] = {
         text="x", text_template=bad, metadata_separator=bad, excluded_llm_metadata_keys=[bad]
     ),
     "index": lambda bad: IndexNode(text="x", index_id=f"q{bad}", obj=TextNode(text="behind")),
+    "node behind": lambda bad: IndexNode(text="x", index_id="q", obj=TextNode(text=bad)),
+    "text behind": lambda bad: IndexNode(text="x", index_id="q", obj=bad),
+    "model behind": lambda bad: IndexNode(
+        text="x", index_id="q", obj=MetadataFilter(key=bad, value=bad)
+    ),
     "parent": lambda bad: TextNode(
         text=f"parent {bad}",
         id_=f"p{bad}",
