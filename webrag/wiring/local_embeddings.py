@@ -1,12 +1,13 @@
 """Embedding models that run in this process, from packages that are installed on request."""
 
 import functools
+import importlib
 import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webrag.embedding.embedder import EmbeddingLimits
 from webrag.embedding.known_models import (
@@ -77,8 +78,8 @@ def _loggers() -> Iterator[None]:
 def _reading() -> Iterator[None]:
     from huggingface_hub import constants
     from huggingface_hub.utils.tqdm import progress_bar_states
-    from transformers.utils import logging as transformers_logging
 
+    transformers_logging: Any = importlib.import_module("transformers.utils.logging")  # untyped
     # Where the variable is set, it decides, and a contradiction is a warning.
     is_decided = constants.HF_HUB_DISABLE_PROGRESS_BARS is not None
     if is_decided or not transformers_logging.is_progress_bar_enabled():
@@ -130,7 +131,8 @@ quiet_fastembed = SharedChange(_undoing_fastembed)
 
 # One call at a time: each uses all cores already. A large model takes a minute for 32 long texts
 # on two busy cores, and a thread cannot be stopped, so giving up early would win nothing.
-_LIMITS = EmbeddingLimits(texts=32, concurrency=1, timeout_s=600)
+_BATCH: Final = 32
+_LIMITS = EmbeddingLimits(texts=_BATCH, concurrency=1, timeout_s=600)
 
 
 def choose_local(
@@ -272,7 +274,7 @@ def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
         loaded: BaseEmbedding = HuggingFaceEmbedding(
             model_name=model,
             cache_folder=str(folder),
-            embed_batch_size=_LIMITS.texts,
+            embed_batch_size=_BATCH,
             query_instruction=query,
             text_instruction=text,
         )
@@ -295,7 +297,7 @@ def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
             model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
         )
     loaded.query_prefix, loaded.text_prefix = known_prefixes(model, {})
-    loaded.embed_batch_size = _LIMITS.texts or loaded.embed_batch_size
+    loaded.embed_batch_size = _BATCH
     return loaded
 
 
