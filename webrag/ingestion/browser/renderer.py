@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webrag.concurrency import ended
 from webrag.errors import FetchError, SourceUnavailableError, WebRAGError
+from webrag.ingestion.browser.driver import start_driver
 from webrag.ingestion.browser.requests import Request, refusal
 from webrag.ingestion.metering import current_meter
 from webrag.ingestion.models import FetchedPage, Rendering
@@ -143,7 +144,7 @@ class BrowserRenderer:
 
         Raises:
             FetchError: It was not drawn within `timeout_s` or `max_memory`, or the browser failed.
-            SourceUnavailableError: The browser cannot be started.
+            SourceUnavailableError: The browser or its driver cannot be started.
         """
         async with self._slots:
             browser = await self._running(page.url)
@@ -211,9 +212,9 @@ class BrowserRenderer:
             return self._browser
 
     async def _started(self, url: str) -> "Browser":
-        from playwright.async_api import Error, async_playwright
+        from playwright.async_api import Error
 
-        self._playwright = await async_playwright().start()
+        self._playwright = await start_driver(url)
         # Chromium refuses to run its sandbox for root.
         has_sandbox = getattr(os, "geteuid", lambda: 1)() != 0
         try:

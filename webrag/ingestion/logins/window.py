@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webrag.concurrency import ended
 from webrag.errors import ConfigurationError
+from webrag.ingestion.browser.driver import start_driver
 from webrag.ingestion.logins.session import Cookie, cookies_for
 
 if TYPE_CHECKING:
@@ -34,10 +35,13 @@ async def sign_in(
 
     Raises:
         ConfigurationError: The browser cannot be started or reached.
+        SourceUnavailableError: What drives it cannot be started.
     """
-    from playwright.async_api import Error, async_playwright
+    from playwright.async_api import Error
 
-    async with async_playwright() as playwright:
+    async with contextlib.AsyncExitStack() as stack:
+        playwright = await start_driver(f"https://{host}/")
+        stack.push_async_callback(playwright.stop)
         try:
             context = await _context(playwright, executable, endpoint)
         except Error as error:

@@ -385,6 +385,21 @@ async def test_browser_that_cannot_be_started_is_named(
     await renderer.aclose()
 
 
+@pytest.mark.parametrize("program", ["/bin/false", "/nowhere/node"])
+async def test_driver_that_cannot_be_started_is_named(
+    fetcher: HttpFetcher,
+    static_site: Start,
+    chromium: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+) -> None:
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", program)
+    renderer = BrowserRenderer(fetcher, chromium)
+    with pytest.raises(SourceUnavailableError, match="Playwright, which drives the browser"):
+        await drawn(renderer, static_site({}), FRAME.format("/app.js"))
+    await renderer.aclose()
+
+
 def children_named(part: str) -> list[int]:
     """Processes below this one whose program has `part` in its name."""
     found = []

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import BrowserContext, async_playwright
 
 from tests.tls_hosts import TlsHosts, tls_hosts
-from webrag.errors import ConfigurationError
+from webrag.errors import ConfigurationError, SourceUnavailableError
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.logins.session import Login, Logins
 from webrag.ingestion.logins.window import sign_in
@@ -130,3 +130,10 @@ async def test_browser_that_cannot_be_reached_is_named_with_another_way() -> Non
         )
 
     assert "--cookies FILE" in str(caught.value.hint)
+
+
+async def test_driver_that_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/bin/false")
+
+    with pytest.raises(SourceUnavailableError, match="Playwright, which drives the browser"):
+        await sign_in("wiki.example", executable=None, endpoint=None, finished=lambda: True)
