@@ -21,6 +21,8 @@ _MOST_EVENTS = 300
 # Chosen, not measured: an answer holds some 30 kB.
 _MOST_KEPT = 200
 _MOST_RUNNING = 20
+# All owners together get so many times what one gets.
+_SHARES = 5
 
 
 @dataclass
@@ -104,7 +106,7 @@ class WatchedRun:
 
 
 class Runs:
-    """The runs of one server, a bounded number of them; they do not outlive it.
+    """The runs of one server, a bounded number of each owner; they do not outlive it.
 
     Args:
         counted: Entered by each run while it works, so that a server which stops can wait for it
@@ -128,14 +130,18 @@ class Runs:
         Raises:
             InputError: Too much is under way.
         """
-        if sum(each.state == "running" for each in self._runs.values()) >= _MOST_RUNNING:
+        running = [each.owner for each in self._runs.values() if each.state == "running"]
+        if running.count(owner) >= _MOST_RUNNING:
             raise InputError(
-                f"This server does {_MOST_RUNNING} questions and crawls at once, and no more now; "
-                "wait for one, or stop one."
+                f"This server does {_MOST_RUNNING} of your questions and crawls at once, and no"
+                " more now; wait for one, or stop one."
             )
+        if len(running) >= _SHARES * _MOST_RUNNING:
+            raise InputError("This server does as much as it can; try again later.")
         run = WatchedRun(secrets.token_urlsafe(12), owner, kind, asked)
         self._runs[run.id] = run
-        self._drop_oldest()
+        self._drop_oldest([each for each in self._runs.values() if each.owner == owner], _MOST_KEPT)
+        self._drop_oldest([*self._runs.values()], _SHARES * _MOST_KEPT)
         run.task = asyncio.create_task(self._work(run, work), name=f"webrag-{kind}-{run.id}")
         return run
 
@@ -178,7 +184,7 @@ class Runs:
         else:
             run.end("done")
 
-    def _drop_oldest(self) -> None:
-        ended = [run.id for run in self._runs.values() if run.state != "running"]
-        for each in ended[: max(len(self._runs) - _MOST_KEPT, 0)]:
+    def _drop_oldest(self, runs: list[WatchedRun], most: int) -> None:
+        ended = [run.id for run in runs if run.state != "running"]
+        for each in ended[: max(len(runs) - most, 0)]:
             del self._runs[each]

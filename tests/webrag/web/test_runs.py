@@ -96,6 +96,46 @@ async def test_more_than_a_server_does_at_once_is_refused_until_one_ends() -> No
         await runs.stop(run)
 
 
+async def test_owner_who_does_much_takes_no_turn_from_another() -> None:
+    async def work(_run: WatchedRun) -> None:
+        await asyncio.Event().wait()
+
+    runs = Runs()
+    started = [runs.start("answer", {}, work, owner="ada") for _ in range(20)]
+    started.append(runs.start("answer", {}, work, owner="eve"))
+
+    assert runs.latest("answer", owner="eve") == [started[-1]]
+    for run in started:
+        await runs.stop(run)
+
+
+async def test_all_owners_together_are_bounded() -> None:
+    async def work(_run: WatchedRun) -> None:
+        await asyncio.Event().wait()
+
+    runs = Runs()
+    started = [runs.start("answer", {}, work, owner=f"{n % 50}") for n in range(100)]
+    with pytest.raises(InputError, match="as much as it can"):
+        runs.start("answer", {}, work, owner="eve")
+
+    for run in started:
+        await runs.stop(run)
+
+
+async def test_owner_who_asks_much_loses_old_runs_and_nobody_else_does() -> None:
+    async def work(_run: WatchedRun) -> None:
+        pass
+
+    runs = Runs()
+    kept = runs.start("answer", {}, work, owner="eve")
+    await told_by(kept)
+    for _ in range(300):
+        await told_by(runs.start("answer", {}, work, owner="ada"))
+
+    assert runs.latest("answer", owner="eve") == [kept]
+    assert len(runs.latest("answer", owner="ada")) == 200
+
+
 async def test_latest_progress_alone_is_told_and_old_lines_are_dropped() -> None:
     async def work(run: WatchedRun) -> None:
         for i in range(1000):
