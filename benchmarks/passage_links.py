@@ -4,14 +4,13 @@ Usage: python benchmarks/passage_links.py [--site FOLDER] [--questions N] [--sho
 
 Serves a folder of HTML pages on loopback (the demo site when none is named), asks a question for
 each of N section headings, opens every citation's link in headless Chromium and looks where the
-page stands. Needs `chromium` (Debian: apt-get install chromium); without it the script fails.
+page stands. Needs Chromium or Chrome (WEBRAG_BROWSER_PATH may name it); else the script fails.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from webrag.app import WebRAG
 from webrag.retrieval.models import CitationSpan
 from webrag.settings import load_settings
 from webrag.static_site import serve_static_site
+from webrag.wiring.page_sources import find_browser
 
 DEMO_SITE = Path(__file__).parents[1] / "webrag/demo/site"
 
@@ -93,9 +93,9 @@ def look(page: Page, citation: CitationSpan) -> Seen:
 
 @contextmanager
 def chromium() -> Iterator[Page]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = find_browser(load_settings().browser_path)
     if program is None:
-        raise SystemExit("chromium is not installed; on Debian: apt-get install chromium")
+        raise SystemExit("no Chromium or Chrome is on the PATH; WEBRAG_BROWSER_PATH may name one")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1000, "height": 500})
