@@ -1,6 +1,7 @@
 import json
 import re
 import runpy
+import secrets
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,22 +65,68 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize(
-    "question", ["At which cone do salt glazes mature?", "Parts", "Who won the cup of 1974?"]
-)
+FOUND, NOT_FOUND = "At which cone do salt glazes mature?", "Who won?"
+
+
+@pytest.mark.parametrize("question", [FOUND, "Parts", "Who won the cup of 1974?"])
 def test_the_quickstart_runs_on_another_site(
     static_site: Any, postgres_dir: Path, tmp_path: Path, question: str
 ) -> None:
-    cells = json.loads(NOTEBOOKS[0].read_text(encoding="utf-8"))
-    first = next(cell for cell in cells["cells"] if cell["cell_type"] == "code")
-    named = f"START, QUESTION = {static_site(PAGES) + '/'!r}, {question!r}"
-    first["source"] = [*first["source"], "\n", named]
-    other = tmp_path / "other.ipynb"
-    other.write_text(json.dumps(cells), encoding="utf-8")
+    named = {"START": static_site(PAGES) + "/", "QUESTION": question}
 
-    outputs.run(other, tmp_path / "fresh.ipynb", data_dir=postgres_dir, scratch=tmp_path)
+    shown = run_with(NOTEBOOKS[0], named, data_dir=postgres_dir, scratch=tmp_path)
 
-    assert "3 pages" in "\n".join(outputs.shown_texts(tmp_path / "fresh.ipynb"))
+    assert "3 pages" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "said"),
+    [
+        ("02", {"START": "/", "QUESTION": FOUND}, "none 0.0"),
+        ("02", {"START": "/cones", "QUESTION": NOT_FOUND}, "/cones"),
+        ("03", {"PAGE": "/parts"}, "0 characters lost"),
+        ("04", {"START": "/", "QUESTIONS": {FOUND: "cone ten", NOT_FOUND: "nobody"}}, "3 pages"),
+        ("04", {"START": "/", "QUESTIONS": {NOT_FOUND: "nobody"}}, "3 pages"),
+        (
+            "05",
+            {"SITE": "/", "ASKED": [(FOUND, "cones", "cone ten"), (NOT_FOUND, "none", "nobody")]},
+            "none is not among them",
+        ),
+        ("06", {"START": "/", "QUESTIONS": {"cone": FOUND, "cup": NOT_FOUND}}, "cup"),
+        ("07", {"START": "/", "QUESTION": FOUND}, "Salt glazes mature at cone ten."),
+        ("07", {"START": "/", "QUESTION": NOT_FOUND}, "The page does not say."),
+        ("08", {"PAGE": "/cones", "QUESTION": NOT_FOUND}, "LocalRerank"),
+    ],
+)
+def test_a_notebook_runs_on_another_site_with_questions_it_answers_and_others(
+    static_site: Any,
+    postgres_dir: Path,
+    tmp_path: Path,
+    name: str,
+    changed: dict[str, Any],
+    said: str,
+) -> None:
+    (path,) = (each for each in NOTEBOOKS if each.name.startswith(name))
+    site = static_site(PAGES)
+    addresses = {n: site + v for n, v in changed.items() if n in ("START", "PAGE", "SITE")}
+
+    shown = run_with(path, changed | addresses, data_dir=postgres_dir, scratch=tmp_path)
+
+    assert said in shown
+
+
+def run_with(path: Path, named: dict[str, Any], *, data_dir: Path, scratch: Path) -> str:
+    """Show what a changed first cell brings, in a collection that no other test fills meanwhile."""
+    own = f"notebook_{secrets.token_hex(4)}"
+    notebook = json.loads(path.read_text("utf-8").replace(f"notebook_{path.name[:2]}", own))
+    first = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+    first["source"] += [f"\n{name} = {value!r}" for name, value in named.items()]
+    other, fresh = scratch / "other.ipynb", scratch / "fresh.ipynb"
+    other.write_text(json.dumps(notebook), encoding="utf-8")
+
+    outputs.run(other, fresh, data_dir=data_dir, scratch=scratch)
+
+    return "\n".join(outputs.shown_texts(fresh))
 
 
 @pytest.mark.parametrize(
