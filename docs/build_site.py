@@ -24,6 +24,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 DOCS = Path(__file__).parent
+DECISIONS = DOCS / "decisions"  # for those who change WebRAG, not for those who try it
 SITE = DOCS.parent / "webrag" / "demo" / "site"
 
 
@@ -68,7 +69,7 @@ def main() -> int:
 
 def build(target: Path) -> int:
     """Write the whole site to `target`; returns the number of pages."""
-    pages = [read_page(path) for path in sorted(DOCS.rglob("*.md"))]
+    pages = [read_page(path) for path in sorted(DOCS.rglob("*.md")) if path.parent != DECISIONS]
     by_path = {page.path: page for page in pages}
     for page in pages:
         output = target / page.path

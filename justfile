@@ -1,0 +1,27 @@
+# The commands of a contributor; `just` lists them.
+_default:
+    @just --list
+
+# everything that starts no server, under a minute
+fast:
+    uv run --group dev pytest -m fast -n 2
+
+# all tests, or those of PATHS
+test *PATHS:
+    uv run --group dev pytest {{PATHS}}
+
+# style, types, import rules
+check:
+    uv run --group dev ruff format .
+    uv run --group dev ruff check .
+    uv run --group dev mypy
+    uv run --group dev lint-imports
+
+# rewrite the generated files
+generate:
+    uv run python docs/generate_configuration.py
+    uv run --group dev python docs/build_site.py
+
+# what a change must pass, as on a clean machine
+ci:
+    bash .ci/run
