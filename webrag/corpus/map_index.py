@@ -29,7 +29,7 @@ _WORD: Final = re.compile(r"\w+")
 _SHOWN_NAMES: Final = 3
 _KEPT_NAMES: Final = 60
 _SEPARATOR: Final = "\x1f"
-# Some 350 tokens, between a child and a parent chunk; docs/evaluation.md has the figures with it.
+# Some 350 tokens, between a child and a parent chunk; docs/experiments.md has the figures with it.
 _PASSAGE_CHARS: Final = 1_400
 _PASSAGES_READ: Final = 2
 

@@ -86,7 +86,7 @@ def _mean_confidence(judged: Sequence[RankedChunk], top_n: int) -> float | None:
 
 _STOP: Final[tuple[Action, ...]] = ("stop",)
 
-# Pages bring evidence; docs/scoring.md has how seldom the other actions did.
+# Pages bring evidence; docs/experiments.md has how seldom the other actions did.
 _FOLLOW_LINKS: Final[tuple[Action, ...]] = ("expand_breadth", "expand_intent")
 
 _MORE_MATERIAL: Final[tuple[Action, ...]] = ("expand_breadth", "expand_recall")

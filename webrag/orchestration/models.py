@@ -28,7 +28,7 @@ class ProgressCallback(Protocol):
 
 
 class ScoreProfile(FrozenModel):
-    """Thresholds that fit the scale of one scorer; docs/scoring.md says how they were found.
+    """Thresholds that fit the scale of one scorer; docs/experiments.md says how they were found.
 
     Attributes:
         name: Scorer the numbers belong to.

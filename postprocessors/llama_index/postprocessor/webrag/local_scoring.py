@@ -88,7 +88,7 @@ def weighted_sum(features: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def calibrated(raw: float) -> float:
-    """Map a weighted sum to (0, 1); see `docs/scoring.md` for how the curve was fitted."""
+    """Map a weighted sum to (0, 1); see `docs/experiments.md` for how the curve was fitted."""
     curve = _model()["calibration"]
     return 1.0 / (1.0 + math.exp(-curve["slope"] * (raw - curve["centre"])))
 
