@@ -2,10 +2,6 @@
 _default:
     @just --list
 
-# everything that starts no server, under a minute
-fast:
-    uv run --group dev pytest -m fast -n 2
-
 # all tests, or those of PATHS
 test *PATHS:
     uv run --group dev pytest {{PATHS}}
