@@ -7,6 +7,17 @@ import pytest
 from webrag.orchestration.decision import RULES
 
 ROOT = Path(__file__).parents[1]
+WRITTEN = [
+    path
+    for pattern in ("*.md", "*/README.md", "benchmarks/*/*.md", "docs/**/*.md", "notebooks/*.ipynb")
+    for path in sorted(ROOT.glob(pattern))
+]
+NAMING = [
+    path
+    for folder in ("webrag", "node_parsers", "postprocessors", "benchmarks", "docs")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+] + [ROOT / ".env.example", ROOT / "pyproject.toml", ROOT / "compose.yaml"]
+EXAMPLE = "docs/guide.md"  # a file of the user's, in examples of places
 WEIGHTS = ROOT / "postprocessors/llama_index/postprocessor/webrag/local_rerank.json"
 
 
@@ -35,9 +46,7 @@ def test_scoring_page_states_the_curve_that_is_used() -> None:
 def test_links_page_states_the_weights_that_are_used() -> None:
     from webrag.orchestration.config import ExpansionConfig
 
-    stated = [
-        float(weight) for weight in re.findall(r"\| (\d\.\d\d) \|", page("concepts/links.md"))
-    ]
+    stated = [float(weight) for weight in re.findall(r"\| (\d\.\d\d) \|", page("concepts/loop.md"))]
 
     assert stated == list(ExpansionConfig().signal_weights.values())
 
@@ -101,6 +110,38 @@ def test_scoring_page_lists_the_bands_with_their_bounds() -> None:
     reasons = re.findall(r"^\| .+ \| `(confidence_\w+)` \| .+ \|$", page("scoring.md"), re.M)
 
     assert reasons == [band_of(bound).reason for bound in (HIGH, MEDIUM, LOW, 0.0)]
+
+
+def anchors(path: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M)
+    plain = [re.sub(r"[^\w -]", "", heading.lower()) for heading in headings]
+    return {heading.strip().replace(" ", "-") for heading in plain}
+
+
+def is_broken(link: str, page: Path) -> bool:
+    """True where a link from a page leads to no file, or to no heading of a page."""
+    target, _, anchor = link.partition("#")
+    file = page.parent / target if target else page
+    return not file.exists() or (anchor != "" and anchor not in anchors(file))
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_between_pages_leads_to_a_page_and_a_heading(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|mailto:)([^)\s\"\\]+)", path.read_text(encoding="utf-8"))
+
+    assert [link for link in links if is_broken(link, path)] == []
+
+
+def test_every_page_that_code_names_exists() -> None:
+    named = {
+        (str(path.relative_to(ROOT)), page)
+        for path in NAMING
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8"))
+    }
+
+    assert len(named) > 10
+    assert [each for each in named if not (ROOT / each[1]).exists() and each[1] != EXAMPLE] == []
 
 
 @pytest.mark.parametrize(

@@ -83,11 +83,11 @@ def test_demo_cites_the_page_with_the_answer_first(demo: subprocess.CompletedPro
     first = citations(demo.stdout).split(" [2] ")[0]
 
     assert "the watcher gets the lock and shuts the server down" in first
-    assert "/concepts/embedded-database.html" in first
+    assert "/concepts/database.html" in first
 
 
 def test_demo_shows_a_page_two_links_away(demo: subprocess.CompletedProcess[str]) -> None:
-    assert "/concepts/embedded-database.html (depth 2" in demo.stdout
+    assert "/concepts/database.html (depth 2" in demo.stdout
 
 
 def test_demo_ends_with_its_question_and_the_best_quotation(

@@ -14,7 +14,7 @@ SITE = ROOT / "webrag/demo/site"
 PAGES = {
     path.relative_to(SITE).as_posix(): path.read_text("utf-8") for path in SITE.rglob("*.html")
 }
-ANSWER_PAGE = "concepts/embedded-database.html"
+ANSWER_PAGE = "concepts/database.html"
 
 
 def links(page: str) -> set[str]:
