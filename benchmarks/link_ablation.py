@@ -28,7 +28,12 @@ from webrag.app import WebRAG
 from webrag.evaluation.metrics import QuestionScore, score_question
 from webrag.evaluation.questions import Question, load_questions, with_wordings
 from webrag.evaluation.runs import ResultRecord, RunRecord
-from webrag.orchestration.config import LINK_SIGNALS
+from webrag.orchestration.config import (
+    LINK_SIGNALS,
+    ExpansionConfig,
+    OrchestrationConfig,
+    SiteMapConfig,
+)
 from webrag.orchestration.models import OrchestrationResult
 from webrag.settings import Settings, load_settings
 from webrag.static_site import serve_static_site
@@ -37,13 +42,10 @@ RISE = 0.02
 ONLY_MAP = {name: float(name == "site_map") for name in LINK_SIGNALS}
 VARIANTS: Mapping[str, dict[str, Any]] = {
     "neither": {},
-    "map": {"expansion_signal_weights": ONLY_MAP, "expansion_min_candidate_score": 0.001},
-    "links": {"site_map_enabled": False},
+    "map": {"signal_weights": ONLY_MAP, "min_candidate_score": 0.001},
+    "links": {"site_map": SiteMapConfig(enabled=False)},
     "both": {},
-    **{
-        f"without_{name}": {"expansion_signal_weights": {**LINK_SIGNALS, name: 0.0}}
-        for name in LINK_SIGNALS
-    },
+    **{f"without_{name}": {"signal_weights": {**LINK_SIGNALS, name: 0.0}} for name in LINK_SIGNALS},
 }
 Run = list[tuple[Question, QuestionScore, OrchestrationResult]]
 
@@ -52,7 +54,10 @@ async def run(
     name: str, questions: Sequence[Question], bases: Mapping[str, str], settings: Settings
 ) -> Run:
     own = settings.model_copy(
-        update={**VARIANTS[name], "collection": f"webrag_link_ablation_{os.getpid()}"}
+        update={
+            "orchestration": OrchestrationConfig(expansion=ExpansionConfig(**VARIANTS[name])),
+            "collection": f"webrag_link_ablation_{os.getpid()}",
+        }
     )
     rows: Run = []
     async with WebRAG(own.allowing([urlsplit(base).netloc for base in bases.values()])) as rag:

@@ -739,7 +739,7 @@ class WebRAG:
         if other is not None:
             raise InputError(f"Only files and folders can be watched, and {other} is neither.")
         roots = [file_path(each).resolve() for each in addresses]
-        limit = self.settings.fetch_max_decoded_bytes
+        limit = self.settings.fetching.max_decoded_bytes
         # Looked at first, so that what changes while they are read is read once more.
         before = await asyncio.to_thread(states_of, roots, max_bytes=limit)
         yield await self.ingest(addresses, version=version, on_page=on_page)
@@ -809,7 +809,7 @@ class WebRAG:
     ) -> NamedSources:
         """What a caller named, folders taken apart."""
         several = [given] if isinstance(given, (str, Path)) else list(given)
-        limit = self.settings.fetch_max_decoded_bytes
+        limit = self.settings.fetching.max_decoded_bytes
         named = await expand_named(several, self._files, max_bytes=limit)
         repositories = [url for url in named.urls if is_git(url) and url.endswith("/")]
         notes: dict[str, None] = {}

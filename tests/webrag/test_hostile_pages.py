@@ -65,7 +65,9 @@ async def rag(database: Database, site: Any) -> AsyncIterator[WebRAG]:
         None,
         collection=config.collection,
         data_dir=config.data_dir,
-        extraction_timeout=60,  # the refusals are what is tried here, on a busy machine too
+        fetching={
+            "extraction_timeout_s": 60
+        },  # the refusals are what is tried here, on a busy machine too
     )
     async with WebRAG(settings.allowing([urlsplit(site).netloc])) as opened:
         yield opened

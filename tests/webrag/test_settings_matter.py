@@ -22,9 +22,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-import click
 import pytest
-from click.testing import CliRunner
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
@@ -35,7 +33,6 @@ from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, dumps, restore
 from tests.webrag.wiring.tiny_bert import write_cross_encoder
 from webrag import WebRAG
 from webrag.answering.config import AnswerConfig
-from webrag.cli.options import with_settings
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import file_url
@@ -172,9 +169,11 @@ class ChangingSite:
 FIRED = "The kiln is fired for {} hours at a time."
 CELADON = "Which celadon glaze recipes are there?"
 # No rule but the one that follows links before it tries anything else.
-CURIOUS = {"confidence_floor": 1.0, "token_budget_saturation_ratio": 0.0001,
-           "redundancy_ceiling": 0.0, "score_cliff_threshold": 1.0, "answered_score": 1.0,
-           "plateau_variance_threshold": 0.0}  # fmt: skip
+CURIOUS = {
+    "token_budget_saturation_ratio": 0.0001, "redundancy_ceiling": 0.0,
+    "score_thresholds": {"confidence_floor": 1.0, "score_cliff_threshold": 1.0,
+                         "answered_score": 1.0, "plateau_variance_threshold": 0.0},
+}  # fmt: skip
 
 
 class Lab:
@@ -582,15 +581,6 @@ def access_of(settings: Settings) -> Any:
     return inside((access.admission, access.entry))
 
 
-def command_line_level(settings: Settings) -> str:
-    def look() -> None:
-        click.echo(logging.getLogger("webrag").getEffectiveLevel())
-
-    command = with_settings(click.Command("look", callback=look))
-    variables = {"WEBRAG_LOG_LEVEL": settings.log_level}
-    return CliRunner().invoke(command, [], env=variables, catch_exceptions=False).output
-
-
 def keeps_sessions(settings: Settings) -> bool:
     served = settings.model_copy(update={"mcp_transport": "streamable-http"})
     assembled = assemble_server(served)
@@ -630,22 +620,25 @@ def adjacent(result: OrchestrationResult) -> int:
 
 
 # Neither saturated, a cliff, a plateau, answered nor low: only the mean confidence decides.
-UNDECIDED = {"score_cliff_threshold": 1.0, "plateau_variance_threshold": 0.0,
-             "mediocre_score_floor": 0.55, "answered_score": 1.0}  # fmt: skip
+UNDECIDED = {
+    f"score_thresholds.{name}": value
+    for name, value in {"score_cliff_threshold": 1.0, "plateau_variance_threshold": 0.0,
+                        "mediocre_score_floor": 0.55, "answered_score": 1.0}.items()
+}  # fmt: skip
 
 ROWS = (
     # Thresholds of the evaluator.
-    Row("score_cliff_threshold", (0.0, 1.0), signal("is_cliff")),
-    Row("plateau_variance_threshold", (0.0, 1.0), signal("is_plateau")),
-    Row("mediocre_score_floor", (0.05, 0.9), asked(lambda r: r.confidence)),
-    Row("confidence_floor", (0.0, 1.0), decided(rules), UNDECIDED),
-    Row("near_top_delta", (0.0, 1.0), signal("chunks_above_threshold")),
-    Row("answered_score", (0.55, 0.95), asked(lambda r: r.confidence)),
+    Row("score_thresholds.score_cliff_threshold", (0.0, 1.0), signal("is_cliff")),
+    Row("score_thresholds.plateau_variance_threshold", (0.0, 1.0), signal("is_plateau")),
+    Row("score_thresholds.mediocre_score_floor", (0.05, 0.9), asked(lambda r: r.confidence)),
+    Row("score_thresholds.confidence_floor", (0.0, 1.0), decided(rules), UNDECIDED),
+    Row("score_thresholds.near_top_delta", (0.0, 1.0), signal("chunks_above_threshold")),
+    Row("score_thresholds.answered_score", (0.55, 0.95), asked(lambda r: r.confidence)),
     Row("token_budget_saturation_ratio", (0.0001, 1.0), signal("is_saturated")),
     Row("redundancy_ceiling", (0.0, 1.0), asked(lambda r: len(r.chunks))),
-    Row("score_cliff_rank_k", (2, 5), signal("score_at_k")),
-    Row("plateau_top_n", (3, 10), signal("score_mean")),
-    Row("diminishing_return_delta", (0.0, 1.0),
+    Row("orchestration.score_cliff_rank_k", (2, 5), signal("score_at_k")),
+    Row("orchestration.plateau_top_n", (3, 10), signal("score_mean")),
+    Row("orchestration.diminishing_return_delta", (0.0, 1.0),
         config("orchestration", "diminishing_return_delta")),
     # Retrieval and ranking.
     Row("retrieval_full_context_threshold", (100, 30_000),
@@ -658,10 +651,10 @@ ROWS = (
     Row("retrieval_depth_floor", (0.0, 1.0),
         retrieved(lambda nodes: max(node.score for node in nodes), depth=5)),
     Row("retrieval_hnsw_ef_search", (1, 200), config("retrieval", "hnsw_ef_search")),
-    Row("fusion_method", ("score", "rrf"),
+    Row("retrieval.fusion_method", ("score", "rrf"),
         retrieved(lambda nodes: [round(node.score, 3) for node in nodes])),
-    Row("reranker_top_n", (1, 20), asked(lambda r: len(r.chunks)),
-        {"locality_expansion_enabled": False}),
+    Row("orchestration.reranker_top_n", (1, 20), asked(lambda r: len(r.chunks)),
+        {"orchestration.locality_enabled": False}),
     Row("reranker_provider", ("local", "none"), RERANKING),
     Row("reranker_api_key", ("one", "two"), RERANKING, {"reranker_provider": "jina"}),
     Row("zeroentropy_api_key", (None, KEY), RERANKING),
@@ -669,8 +662,10 @@ ROWS = (
     Row("jina_api_key", (None, KEY), RERANKING),
     Row("reranker_model", (None, "another"), RERANKING, {"jina_api_key": KEY}),
     Row("reranker_timeout", (0.5, 100.0), built(time_of_cross_encoder)),
-    Row("locality_expansion_enabled", (False, True), decided(adjacent), {"reranker_top_n": 1}),
-    Row("locality_expansion_radius", (0, 3), decided(adjacent), {"reranker_top_n": 1}),
+    Row("orchestration.locality_enabled", (False, True), decided(adjacent),
+        {"orchestration.reranker_top_n": 1}),
+    Row("orchestration.locality_radius", (0, 3), decided(adjacent),
+        {"orchestration.reranker_top_n": 1}),
     # Questions.
     Row("decomposition_mode", ("none", "rule_based"),
         asked(lambda r: r.query_analysis.method)),
@@ -682,22 +677,28 @@ ROWS = (
     Row("max_expansion_depth", (0, 3), explored(lambda r: len(obtained(r)))),
     Row("max_candidates_per_iteration", (1, 5), explored(lambda r: len(obtained(r))),
         {"max_expansion_depth": 1}),
-    Row("candidates_to_score_per_iteration", (1, 20), explored(lambda r: len(obtained(r))),
+    Row("orchestration.expansion.candidates_to_score_per_iteration", (1, 20),
+        explored(lambda r: len(obtained(r))),
         {"max_expansion_depth": 1}),
-    Row("expansion_map_limit", (3, 9), map_limits),
-    Row("site_map_enabled", (False, True), config("expansion", "site_map")),
-    Row("site_map_max_bytes", (1_000, 10_000_000), config("expansion", "site_map")),
-    Row("site_map_timeout", (1.0, 5.0), config("expansion", "site_map")),
-    Row("site_map_recrawl_after", (60.0, 86_400.0), config("expansion", "site_map")),
-    Row("expansion_min_candidate_score", (0.0, 1.0), explored(lambda r: len(obtained(r))),
+    Row("orchestration.expansion.map_limit", (3, 9), map_limits),
+    Row("orchestration.expansion.site_map.enabled", (False, True), config("expansion", "site_map")),
+    Row("orchestration.expansion.site_map.max_bytes", (1_000, 10_000_000),
+        config("expansion", "site_map")),
+    Row("orchestration.expansion.site_map.timeout_s", (1.0, 5.0), config("expansion", "site_map")),
+    Row("orchestration.expansion.site_map.fresh_s", (60.0, 86_400.0),
+        config("expansion", "site_map")),
+    Row("orchestration.expansion.min_candidate_score", (0.0, 1.0),
+        explored(lambda r: len(obtained(r))),
         {"max_expansion_depth": 1}),
-    Row("expansion_signal_weights", (ONLY | {"title_share": 1.0}, ONLY),
+    Row("orchestration.expansion.signal_weights", (ONLY | {"title_share": 1.0}, ONLY),
         explored(obtained), ONE_LINK),
-    Row("expansion_scope", ("same_site", "any"), explored(obtained)),
-    Row("expansion_allowed_domains", (("links.example",), ("other.example",)), explored(obtained),
-        {"expansion_scope": "allow_list"}),
+    Row("orchestration.expansion.scope", ("same_site", "any"), explored(obtained)),
+    Row("orchestration.expansion.allowed_domains", (("links.example",), ("other.example",)),
+        explored(obtained),
+        {"orchestration.expansion.scope": "allow_list"}),
     Row("max_pages_per_run", (1, 10), explored(lambda r: len(obtained(r)))),
-    Row("max_bytes_per_run", (1, 20_000_000), explored(lambda r: len(obtained(r))),
+    Row("orchestration.expansion.max_bytes_per_run", (1, 20_000_000),
+        explored(lambda r: len(obtained(r))),
         {"max_candidates_per_iteration": 1}),
     Row("expansion_iteration_timeout", (1.0, 30.0), config("expansion", "iteration_timeout_s")),
     # Fetching.
@@ -706,22 +707,20 @@ ROWS = (
     Row("allow_logins", ((), ("wiki.example",)), served_login, {"login_headers": HEADERS}),
     Row("login_headers", (None, HEADERS), served_login, {"allow_logins": ("wiki.example",)}),
     Row("user_agent", ("One/1", "Two/2"), fetched(look="user-agent")),
-    Row("fetch_timeout", (0.1, 20.0), fetched("/slow")),
-    Row("fetch_max_bytes", (1_024, 5_000_000), fetched("/long")),
-    Row("fetch_max_decoded_bytes", (1_024, 10_000_000), fetched("/packed")),
-    Row("fetch_max_redirects", (1, 5), fetched("/hop")),
-    Row("fetch_prefer_markdown", (False, True), read_text),
-    Row("fetch_host_concurrency", (1, 4), built(let_in), {"fetch_host_delay": 0.0}),
-    Row("fetch_host_delay", (0.0, 60.0), built(let_in)),
-    Row("extraction_timeout", (1.0, 10.0), config("fetch", "extraction_timeout_s")),
+    Row("fetching.timeout_s", (0.1, 20.0), fetched("/slow")),
+    Row("fetching.max_wire_bytes", (1_024, 5_000_000), fetched("/long")),
+    Row("fetching.max_decoded_bytes", (1_024, 10_000_000), fetched("/packed")),
+    Row("fetching.max_redirects", (1, 5), fetched("/hop")),
+    Row("fetching.prefer_markdown", (False, True), read_text),
+    Row("fetching.host_concurrency", (1, 4), built(let_in), {"fetching.host_delay_s": 0.0}),
+    Row("fetching.host_delay_s", (0.0, 60.0), built(let_in)),
+    Row("fetching.extraction_timeout_s", (1.0, 10.0), config("fetch", "extraction_timeout_s")),
     Row("keep_versions", (0, 1), disappeared),
     Row("recrawl_after", (0.0, "never"), recrawled),
     Row("firecrawl_api_key", (None, KEY),
         built(lambda s: choose_page_source(s, HttpFetcher(s.fetch_config())).source.name)),
     Row("firecrawl_api_url", ("http://127.0.0.1:1", "http://127.0.0.1:2"),
         config("firecrawl", "api_url")),
-    Row("firecrawl_timeout", (1.0, 30.0), config("firecrawl", "timeout_s"),
-        {"firecrawl_api_key": KEY}),
     # Embedding.
     Row("models", ("bundled", "small"),
         built(lambda settings: choose_embedding(settings, None, BundledEmbedding()).name)),
@@ -744,7 +743,6 @@ ROWS = (
     Row("database_statement_timeout", (0.1, 60.0), long_statement),
     Row("data_dir", (Path("/a"), Path("/b")), config("database", "data_dir")),
     Row("collection", ("settings_matter_a", "settings_matter_b"), tables_of),
-    Row("log_level", ("ERROR", "INFO"), built(command_line_level)),
     # MCP server.
     Row("mcp_transport", ("stdio", "streamable-http"),
         built(lambda s: assemble_server(s).runtime._head_start_s)),
@@ -783,7 +781,7 @@ ROWS = (
     Row("answer_llm_api_key", (None, KEY), WRITING),
     Row("answer_llm_model", (None, "two"), WRITING, {"answer_llm_api_key": KEY}),
     Row("agent_rerank_recency_boost", (0.0, 1.0), config("answer", "rerank_recency_boost")),
-    Row("agent_recent_year_window", (1, 10), config("answer", "recent_year_window")),
+    Row("answering.recent_year_window", (1, 10), config("answer", "recent_year_window")),
     Row("agent_reflection_temperature", (0.0, 1.0), config("answer", "reflection_temperature")),
     Row("tracing", ("off", "opentelemetry"), traced),
     Row("langsmith_api_key", (None, KEY), traced, {"tracing": "langsmith"}),
@@ -828,13 +826,26 @@ def given(row: Row, value: Any, lab: Lab) -> Settings:
     config = lab.database.config
     own = {"data_dir": config.data_dir, "collection": config.collection, "recrawl_after": "never"}
     values = {**own, **row.also, row.setting: value}
-    return Settings(**{name: each for name, each in values.items() if each is not None})
+    return Settings(**nested({name: each for name, each in values.items() if each is not None}))
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of parts, named with dots, as the arguments that Settings takes."""
+    arguments: dict[str, Any] = {}
+    for path, value in values.items():
+        *parts, name = path.split(".")
+        place = arguments
+        for part in parts:
+            place = place.setdefault(part, {})
+        place[name] = value
+    return arguments
 
 
 def test_every_setting_has_a_row() -> None:
-    assert sorted(row.setting for row in ROWS + BROWSER_ROWS) == sorted(
-        set(Settings.model_fields) - {"origins"}
-    )
+    named = [row.setting for row in ROWS + BROWSER_ROWS]
+
+    assert len(set(named)) == len(named)
+    assert {name.partition(".")[0] for name in named} == set(Settings.model_fields) - {"origins"}
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.__name__)

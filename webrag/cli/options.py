@@ -200,23 +200,22 @@ def with_settings(command: click.Command, **settings_by_option: str) -> click.Co
         from webrag.settings import load_settings
 
         ctx = click.get_current_context()
-        handler = _log_to_stderr(ctx)
+        _log_to_stderr(ctx)
         overrides = {field: values.pop(option) for option, field in fields.items()}
         chosen = {field: value for field, value in overrides.items() if value is not None}
         env_file, hosts = values.pop("env_file"), values.pop("allow_host")
         ctx.obj = load_settings(env_file, **chosen).allowing(hosts)
-        _set_level(handler, run_options(ctx), ctx.obj.log_level)
         return callback(**values)
 
     command.callback = run
     return command
 
 
-def _log_to_stderr(ctx: click.Context) -> logging.Handler:
+def _log_to_stderr(ctx: click.Context) -> None:
     handler = _EchoHandler()
     root, ours = logging.getLogger(), logging.getLogger("webrag")
     level = ours.level
-    _set_level(handler, run_options(ctx), "WARNING")
+    _set_level(handler, run_options(ctx))
     root.addHandler(handler)
 
     def undo() -> None:
@@ -224,15 +223,11 @@ def _log_to_stderr(ctx: click.Context) -> logging.Handler:
         ours.setLevel(level)
 
     ctx.call_on_close(undo)
-    return handler
 
 
-def _set_level(handler: logging.Handler, options: RunOptions, configured: str) -> None:
-    level = logging.getLevelNamesMapping()[configured]
-    if options.quiet:
-        level = logging.ERROR
-    elif options.verbose:
-        level = logging.INFO if options.verbose == 1 else logging.DEBUG
+def _set_level(handler: logging.Handler, options: RunOptions) -> None:
+    by_verbosity = (logging.WARNING, logging.INFO, logging.DEBUG)
+    level = logging.ERROR if options.quiet else by_verbosity[min(options.verbose, 2)]
     handler.setLevel(level)
     # Only our own logger: other libraries write request headers, keys included, at DEBUG.
     logging.getLogger("webrag").setLevel(min(level, logging.WARNING))

@@ -93,8 +93,8 @@ async def _work(
 
     # What became of a job is told below.
     logging.getLogger("procrastinate.worker").setLevel(logging.CRITICAL)
-    if "fetch_host_concurrency" not in settings.model_fields_set:
-        settings = settings.model_copy(update={"fetch_host_concurrency": 1})
+    one_at_a_time = settings.fetching.model_copy(update={"host_concurrency": 1})
+    settings = settings.model_copy(update={"fetching": one_at_a_time})
     # Anybody who may reach the queue can ask for a page.
     async with WebRAG(settings, is_own_user=False) as rag:
         if not options.quiet:

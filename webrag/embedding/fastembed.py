@@ -75,7 +75,7 @@ class PrefixedFastEmbed(FastEmbedEmbedding):
             _log.warning(
                 "Some chunks are longer than the %d tokens that the embedding model %s reads: what"
                 " lies beyond is found by its words only. %s with"
-                " EMBEDDING_TOKENIZER_KIND=huggingface and this model's tokenizer.",
+                " embedding_tokenizer_kind='huggingface' and this model's tokenizer.",
                 read,
                 self.model_name,
                 "Chunks are measured in its own tokens"

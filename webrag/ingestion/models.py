@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Final, Literal, Protocol, runtime_checkable
 
 from pydantic import ConfigDict, Field
 
+from webrag.configuration import Allowed
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.formats.kinds import FileKind
@@ -20,36 +21,53 @@ page|top|up""".replace("\n", " ").split("|")
 
 
 class FetchConfig(FrozenModel):
-    """Limits and manners of the built-in fetcher.
+    """Limits and manners of the built-in fetcher."""
 
-    Attributes:
-        user_agent: Sent with every request; names the product and a contact.
-        allowed_hosts: `host` or `host:port` entries that may be contacted although their address
-            is private; politeness delays are off for them.
-        timeout_s: Whole fetch of one page, redirects included.
-        max_wire_bytes: Cap on what is read from the network for one page.
-        max_decoded_bytes: Cap on the decompressed body.
-        max_pdf_bytes: Cap on a PDF, which is larger than a page that says as much.
-        max_redirects: Hops followed; each is checked like a first request.
-        host_concurrency: Requests under way at once to one host.
-        host_delay_s: Least time between two requests to one host (robots.txt may ask for more).
-        extraction_timeout_s: Converting one page, in a worker process.
-        prefer_markdown: Read the Markdown version a page names (`rel=alternate`) in its place, at
-            the cost of one more request; without it such a version is only read when the page
-            itself cannot be used.
-    """
-
-    user_agent: str = "WebRAG/0.1 (+https://github.com/webrag/webrag)"
-    allowed_hosts: tuple[str, ...] = ()
-    timeout_s: float = Field(default=20.0, gt=0)
-    max_wire_bytes: int = Field(default=5_000_000, gt=0)
-    max_decoded_bytes: int = Field(default=10_000_000, gt=0)
-    max_pdf_bytes: int = Field(default=20_000_000, gt=0)
-    max_redirects: int = Field(default=5, ge=0)
-    host_concurrency: int = Field(default=4, ge=1)
-    host_delay_s: float = Field(default=0.2, ge=0)
-    extraction_timeout_s: float = Field(default=10.0, gt=0)
-    prefer_markdown: bool = False
+    user_agent: Annotated[str, Allowed("1 to 256 printable ASCII characters")] = Field(
+        default="WebRAG/0.1 (+https://github.com/webrag/webrag)",
+        pattern=r"^[ -~]{0,255}[!-~]$",
+        description="Sent with every request; name a contact of yours when you fetch much.",
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts (`host` or `host:port`) that may be contacted although their address is"
+        " private; no politeness delays.",
+    )
+    timeout_s: float = Field(
+        default=20.0, gt=0, description="Whole fetch of one page, redirects included."
+    )
+    max_wire_bytes: int = Field(
+        default=5_000_000, gt=0, description="Read from the network at most for one page."
+    )
+    max_decoded_bytes: int = Field(
+        default=10_000_000, gt=0, description="Size of one page at most after decompression."
+    )
+    max_pdf_bytes: int = Field(
+        default=20_000_000,
+        gt=0,
+        description="Size of a PDF, which is larger than a page that says as much.",
+    )
+    max_redirects: int = Field(
+        default=5,
+        ge=0,
+        description="Redirects followed for one page; each is checked like a first request.",
+    )
+    host_concurrency: int = Field(
+        default=4, ge=1, description="Requests under way at once to one host."
+    )
+    host_delay_s: float = Field(
+        default=0.2,
+        ge=0,
+        description="Least time between two requests to one host; robots.txt may ask for more.",
+    )
+    extraction_timeout_s: float = Field(
+        default=10.0, gt=0, description="Converting one page to text, in a worker process."
+    )
+    prefer_markdown: bool = Field(
+        default=False,
+        description="The Markdown version that a page names (`rel=alternate`) is read in its place,"
+        " at the cost of one more request, and not only when the page itself cannot be used.",
+    )
 
 
 class Alternate(FrozenModel):

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
+from webrag.configuration import Seconds, Share
 from webrag.frozen import FrozenModel
 from webrag.retrieval.models import RetrievalConfig
 
@@ -21,87 +22,135 @@ LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
 
 
 class SiteMapConfig(FrozenModel):
-    """What may be read of the maps that sites keep of themselves.
+    """What may be read of the maps that sites keep of themselves."""
 
-    Attributes:
-        enabled: Whether they are read at all.
-        max_bytes: One map at most, as sent and as decompressed.
-        timeout_s: All maps of one round.
-        fresh_s: A map is read again when it is older.
-    """
-
-    enabled: bool = True
-    max_bytes: int = Field(default=10_000_000, gt=0)
-    timeout_s: float = Field(default=10.0, gt=0)
-    fresh_s: float = Field(default=86_400.0, gt=0)
+    enabled: bool = Field(
+        default=True,
+        description="A site's own search index, inventory, index page or sitemap is read to find"
+        " pages that no page links to.",
+    )
+    max_bytes: int = Field(
+        default=10_000_000,
+        gt=0,
+        description="A larger map of a site, as sent or as decompressed, is not read.",
+    )
+    timeout_s: float = Field(
+        default=10.0, gt=0, description="Reading the maps of a site in one round."
+    )
+    fresh_s: float = Field(
+        default=86_400.0, gt=0, description="A map of a site is read again when it is older."
+    )
 
 
 class ExpansionConfig(FrozenModel):
-    """How far and how fast links are followed.
+    """How far and how fast links are followed."""
 
-    Attributes:
-        max_depth: Rounds at most.
-        max_candidates_per_iteration: Pages fetched in one round.
-        candidates_to_score_per_iteration: Best-scored candidates kept per round.
-        map_limit: Addresses asked from a site map service.
-        min_candidate_score: Links below it are never followed, [0, 1].
-        scope: Which targets may be followed.
-        allowed_domains: For scope `allow_list`: hosts; a host also admits its subdomains.
-        max_pages_per_run: Pages obtained after the seed.
-        max_bytes_per_run: Bytes read from the network after the seed, as sent.
-        iteration_timeout_s: One round.
-        signal_weights: Weight of each link signal by name.
-        site_map: Reading the maps of sites.
-    """
+    max_depth: int = Field(default=5, ge=0, le=20, description="Rounds of the loop at most.")
+    max_candidates_per_iteration: int = Field(
+        default=5, ge=1, le=25, description="Pages fetched in one round."
+    )
+    candidates_to_score_per_iteration: int = Field(
+        default=20,
+        ge=1,
+        description="Best-scored links kept per round, from which the pages to fetch are taken.",
+    )
+    map_limit: int = Field(
+        default=100, ge=1, description="Addresses asked from Firecrawl's map of a site."
+    )
+    min_candidate_score: float = Field(
+        default=0.0, description="Links that score lower are never followed, [0, 1]."
+    )
+    scope: Literal["same_site", "allow_list", "any"] = Field(
+        default="same_site",
+        description="Which links may be followed; `allow_list` means `allowed_domains`.",
+    )
+    allowed_domains: tuple[str, ...] = Field(
+        default=(), description="Hosts that may be followed to, with their subdomains."
+    )
+    max_pages_per_run: int = Field(
+        default=10,
+        ge=0,
+        le=25,
+        description="Pages obtained at most in one run after those you named.",
+    )
+    max_bytes_per_run: int = Field(
+        default=20_000_000,
+        ge=1,
+        le=10_000_000_000,
+        description="Bytes read from the network at most in one run after the pages you named.",
+    )
+    iteration_timeout_s: Seconds = Field(default=30.0, description="One round of following links.")
+    signal_weights: dict[str, float] = Field(
+        default_factory=lambda: dict(LINK_SIGNALS),
+        description="Weights of the signals that score a link, where they are not to be the"
+        " built-in ones; 0 leaves a signal out.",
+    )
+    site_map: SiteMapConfig = Field(
+        default=SiteMapConfig(), description="Reading the maps of sites."
+    )
 
-    max_depth: int = Field(default=5, ge=0)
-    max_candidates_per_iteration: int = Field(default=5, ge=1)
-    candidates_to_score_per_iteration: int = Field(default=20, ge=1)
-    map_limit: int = Field(default=100, ge=1)
-    min_candidate_score: float = 0.0
-    scope: Literal["same_site", "allow_list", "any"] = "same_site"
-    allowed_domains: tuple[str, ...] = ()
-    max_pages_per_run: int = Field(default=10, ge=0, le=25)
-    max_bytes_per_run: int = Field(default=20_000_000, gt=0)
-    iteration_timeout_s: float = Field(default=30.0, gt=0)
-    signal_weights: dict[str, float] = Field(default_factory=lambda: dict(LINK_SIGNALS))
-    site_map: SiteMapConfig = SiteMapConfig()
+    @field_validator("signal_weights")
+    @classmethod
+    def _only_known_signals(cls, weights: dict[str, float]) -> dict[str, float]:
+        if unknown := set(weights) - set(LINK_SIGNALS):
+            raise ValueError(f"no signal is called {min(unknown)!r}")
+        return {**LINK_SIGNALS, **weights}
+
+    @model_validator(mode="after")
+    def _check_allow_list(self) -> Self:
+        if self.scope == "allow_list" and not self.allowed_domains:
+            raise ValueError("scope is 'allow_list' but allowed_domains names no host")
+        return self
 
 
 class OrchestrationConfig(FrozenModel):
-    """Numbers that steer the loop.
+    """Numbers that steer the loop."""
 
-    Attributes:
-        reranker_top_n: Chunks kept after reranking.
-        context_budget: Tokens of evidence at most.
-        children_limit: Candidates of an ordinary retrieval.
-        similarity_floor: Least cosine of what only dense search finds in an ordinary retrieval.
-        token_budget_saturation_ratio: Share of the budget that counts as filled.
-        redundancy_ceiling: Jaccard similarity of word 3-shingles above which a chunk repeats
-            another.
-        high_redundancy_ratio: Share of repeated chunks that counts as high.
-        score_cliff_rank_k: Rank compared with rank 1.
-        plateau_top_n: Scores the variance and the mean are taken over.
-        diminishing_return_delta: Least relative growth of good chunks worth another round.
-        locality_enabled: Whether neighbours of strong chunks are added.
-        locality_radius: Neighbours on each side.
-        timeout_s: Whole run.
-        soft_deadline_s: After it a partial result is assembled; None to work until `timeout_s`.
-        expansion: Link following.
-    """
-
-    reranker_top_n: int = Field(default=20, ge=1)
-    context_budget: int = Field(default=RetrievalConfig().context_budget, ge=1)
-    children_limit: int = Field(default=RetrievalConfig().children_limit, ge=1)
-    similarity_floor: float = RetrievalConfig().similarity_floor
-    token_budget_saturation_ratio: float = 0.8
-    redundancy_ceiling: float = 0.85
-    high_redundancy_ratio: float = 0.5
-    score_cliff_rank_k: int = Field(default=5, ge=2)
-    plateau_top_n: int = Field(default=10, ge=3)
-    diminishing_return_delta: float = 0.03
-    locality_enabled: bool = True
-    locality_radius: int = Field(default=1, ge=0)
-    timeout_s: float = Field(default=120.0, gt=0)
-    soft_deadline_s: float | None = None
-    expansion: ExpansionConfig = ExpansionConfig()
+    reranker_top_n: int = Field(default=20, ge=1, description="Chunks kept after reranking.")
+    context_budget: int = Field(
+        default=RetrievalConfig().context_budget, ge=1, description="Tokens of evidence at most."
+    )
+    children_limit: int = Field(
+        default=RetrievalConfig().children_limit,
+        ge=1,
+        description="Candidates of an ordinary retrieval.",
+    )
+    similarity_floor: float = Field(
+        default=RetrievalConfig().similarity_floor,
+        description="Least cosine of what only dense search finds in an ordinary retrieval.",
+    )
+    token_budget_saturation_ratio: float = Field(
+        default=0.8,
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Share of the context budget that counts as filled.",
+    )
+    redundancy_ceiling: Share = Field(
+        default=0.85,
+        description="Similarity of two passages (Jaccard of word 3-shingles) from which one is a"
+        " repetition.",
+    )
+    high_redundancy_ratio: float = Field(
+        default=0.5, description="Share of repeated passages that counts as high."
+    )
+    score_cliff_rank_k: int = Field(default=5, ge=2, description="Rank compared with rank 1.")
+    plateau_top_n: int = Field(
+        default=10, ge=3, description="Scores that variance and mean are taken over."
+    )
+    diminishing_return_delta: float = Field(
+        default=0.03,
+        description="Least relative growth of good passages that is worth another round.",
+    )
+    locality_enabled: bool = Field(
+        default=True, description="Neighbours of strong passages are added."
+    )
+    locality_radius: int = Field(default=1, ge=0, description="Neighbours added on each side.")
+    timeout_s: Seconds = Field(
+        default=120.0, description="Whole run; what was found by then is returned."
+    )
+    soft_deadline_s: float | None = Field(
+        default=None,
+        description="After it a partial result is assembled; None to work until `timeout_s`.",
+    )
+    expansion: ExpansionConfig = Field(default=ExpansionConfig(), description="Following links.")

@@ -5,31 +5,36 @@ from pathlib import Path
 
 from pydantic import Field
 
+from webrag.configuration import Seconds
 from webrag.errors import ConfigurationError
 from webrag.frozen import FrozenModel
 
 
 class DatabaseConfig(FrozenModel):
-    """Which Postgres to use and how.
+    """Which Postgres to use and how."""
 
-    Attributes:
-        url: `postgresql://` DSN of a server of the user's own; None starts the embedded one.
-        data_dir: Where the embedded server keeps its files.
-        collection: Schema name; one corpus per collection.
-        pool_min_size: Connections kept open per event loop.
-        pool_max_size: Connections at most per event loop.
-        acquire_timeout_s: Longest wait for a free connection.
-        statement_timeout_s: Longest time of one statement, half of it waiting for a lock; what
-            the server sets for this user or database wins.
-    """
-
-    url: str | None = None
-    data_dir: Path
-    collection: str = "webrag"
-    pool_min_size: int = Field(default=1, ge=1)
-    pool_max_size: int = Field(default=10, ge=1)
-    acquire_timeout_s: float = Field(default=10.0, gt=0)
-    statement_timeout_s: float = Field(default=60.0, gt=0)
+    url: str | None = Field(
+        default=None,
+        description="`postgresql://` DSN of a server of the user's own; None starts the embedded"
+        " one.",
+    )
+    data_dir: Path = Field(description="Folder of the embedded server's files.")
+    collection: str = Field(
+        default="webrag",
+        description="Corpus to work on; each collection is a schema of its own.",
+    )
+    pool_min_size: int = Field(default=1, ge=1, description="Connections kept open per event loop.")
+    pool_max_size: int = Field(
+        default=10, ge=1, le=100, description="Connections kept at most per event loop."
+    )
+    acquire_timeout_s: Seconds = Field(
+        default=10.0, description="Longest wait for a free database connection."
+    )
+    statement_timeout_s: Seconds = Field(
+        default=60.0,
+        description="Longest time of one read or write, half of it waiting for others; what the"
+        " server sets for the user or the database wins.",
+    )
 
 
 _COLLECTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")

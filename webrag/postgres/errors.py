@@ -57,7 +57,8 @@ _EXPLAINED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
     (
         psycopg.errors.QueryCanceled,
         "The database took too long",
-        "Try again when it has less to do, or allow more with WEBRAG_DATABASE_STATEMENT_TIMEOUT.",
+        "Try again when it has less to do, or allow more with"
+        " load_settings(database_statement_timeout=...).",
     ),
     (
         psycopg.errors.DataException,

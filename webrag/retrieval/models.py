@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from webrag.configuration import Share
 from webrag.corpus.models import ParentChunk
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import place_in_file
@@ -18,34 +19,55 @@ RETRIEVAL_MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
 
 
 class RetrievalConfig(FrozenModel):
-    """Numbers that steer retrieval; docs/scoring.md explains each.
+    """Numbers that steer retrieval; docs/scoring.md explains each."""
 
-    Attributes:
-        full_context_threshold: Corpora of at most this many tokens are returned whole in `auto`
-            mode; clamped to `context_budget` with a warning.
-        context_budget: Tokens of parent text returned at most.
-        children_limit: Candidates taken from each leg and kept after fusion.
-        similarity_floor: Least cosine of a candidate that only the dense leg found.
-        depth_decay_rate: Score lost per link of distance from a named page.
-        depth_floor: Least depth multiplier.
-        hnsw_ef_search: Graph entries visited per dense search.
-        exact_scan_limit: A filter that leaves at most this many children is searched exactly.
-        fusion_method: How the two legs are merged.
-        lexical_weight: Share of BM25 in score fusion, the rest is dense.
-        page_weight: Added share of the whole page's BM25 in a child's fused score.
-    """
-
-    full_context_threshold: int = 30_000
-    context_budget: int = 40_000
-    children_limit: int = 80
-    similarity_floor: float = 0.3
-    depth_decay_rate: float = 0.05
-    depth_floor: float = 0.80
-    hnsw_ef_search: int = 200
-    exact_scan_limit: int = 20_000
-    fusion_method: Literal["score", "rrf"] = "score"
-    lexical_weight: float = 0.4
-    page_weight: float = 0.2
+    full_context_threshold: int = Field(
+        default=30_000,
+        ge=0,
+        le=10_000_000,
+        description="A corpus of at most this many tokens is returned whole in `auto` mode; clamped"
+        " to the context budget with a warning.",
+    )
+    context_budget: int = Field(
+        default=40_000, ge=1, le=10_000_000, description="Tokens of parent text returned at most."
+    )
+    children_limit: int = Field(
+        default=80,
+        ge=1,
+        le=1000,
+        description="Candidates taken from each of the dense and lexical searches, and kept after"
+        " fusion.",
+    )
+    similarity_floor: Share = Field(
+        default=0.3, description="Least cosine of a candidate that only the dense search found."
+    )
+    depth_decay_rate: Share = Field(
+        default=0.05,
+        description="Share of the score lost per link of distance from a page you named.",
+    )
+    depth_floor: Share = Field(
+        default=0.80, description="Least multiplier that distance can cause."
+    )
+    hnsw_ef_search: int = Field(
+        default=200,
+        ge=1,
+        le=1000,
+        description="Graph entries visited per dense search: recall against time.",
+    )
+    exact_scan_limit: int = Field(
+        default=20_000,
+        description="A filter that leaves at most this many chunks is searched exactly.",
+    )
+    fusion_method: Literal["score", "rrf"] = Field(
+        default="score",
+        description="How dense and lexical results are merged: by score, or by reciprocal rank.",
+    )
+    lexical_weight: float = Field(
+        default=0.4, description="Share of BM25 in score fusion; the rest is dense."
+    )
+    page_weight: float = Field(
+        default=0.2, description="Added share of the whole page's BM25 in a chunk's fused score."
+    )
 
 
 class WordingScores(FrozenModel):

@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from webrag.configuration import Allowed
 from webrag.settings.fields import mask_url
+from webrag.settings.removed import REMOVED
 from webrag.settings.variables import Variables, extra_of, is_secret, nearest
 
 _MAX_SHOWN = 80
@@ -18,6 +20,9 @@ def allowed_text(info: FieldInfo) -> str:
     if given:
         return str(given)
     kind, limits = _unwrap(info.annotation, list(info.metadata))
+    for limit in limits:
+        if isinstance(limit, Allowed):
+            return limit.text
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(get_args(kind))
     if kind is bool:
@@ -68,27 +73,33 @@ def explain(
     """
     parts: dict[str, str] = {}
     for item in error.errors(include_url=False, include_input=False, include_context=True):
-        field = str(item["loc"][0]) if item["loc"] else ""
-        if field in fields:
+        field, *inner = map(str, item["loc"] or ("",))
+        if inner and "part" in extra_of(fields.get(field, FieldInfo())):
+            part = ".".join((field, *inner))
+            parts.setdefault(part, f"{part}: {item['msg'].removeprefix('Value error, ')}")
+        elif field in fields:
             parts.setdefault(field, _wrong(field, fields[field], given, variables))
         elif field:
-            meant = nearest(field, fields)
-            hint = f"; did you mean {meant}?" if meant else ""
-            parts.setdefault(field, f"{field} is not a setting{hint}")
+            parts.setdefault(field, f"{field} is not a setting{_hint(field, fields)}")
         else:
             parts.setdefault(field, str(item.get("ctx", {}).get("error", item["msg"])))
     said = "; ".join(parts.values())
     return said if said.endswith("?") else f"{said}."
 
 
+def _hint(field: str, fields: dict[str, FieldInfo]) -> str:
+    for name in (field.upper(), f"WEBRAG_{field.upper()}"):
+        if name in REMOVED:
+            return f": {REMOVED[name]}"
+    meant = nearest(field, fields)
+    return f"; did you mean {meant}?" if meant else ""
+
+
 def _wrong(field: str, info: FieldInfo, given: dict[str, Any], variables: Variables) -> str:
     found = None if field in given else variables.find(field, info)
     name = found.name if found else field
     where = f" (in {found.file})" if found and found.file else ""
-    unit = extra_of(info).get("unit")
     allowed = allowed_text(info)
-    if unit == "seconds" and "seconds" not in allowed:
-        allowed += " seconds"
     if is_secret(info):
         return f"{name}{where} must be {allowed}; its value is not shown"
     shown = repr(mask_url(str(found.value if found else given.get(field))))

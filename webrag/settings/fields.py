@@ -2,31 +2,22 @@
 
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
+from webrag.configuration import Allowed
+from webrag.frozen import FrozenModel
 from webrag.ingestion.http.hosts import host_and_port
 
 if TYPE_CHECKING:
     from pydantic.config import JsonDict
 
-DIRECTORIES_TEXT = "comma-separated absolute paths of folders, other than `/`"
 HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
-HTTP_URL_TEXT = "an http:// or https:// URL without a user name or password"
-KEY_TEXT = "printable ASCII characters without spaces"
-LOGIN_HEADERS_TEXT = (
-    "a JSON object of hosts, each with an object of headers, such as"
-    ' `{"wiki.example.com": {"Authorization": "Bearer ..."}}`'
-)
-LEVELS_TEXT = "one of DEBUG, INFO, WARNING, ERROR, CRITICAL"
 MASK = "********"
-SECURE_URL_TEXT = (
-    "an https:// URL without a user name, query or fragment (http:// on a loopback host only)"
-)
 # A user with or without a password, one @, hosts with or without ports, a path, a query.
 _WITH_USER = re.compile(
     r"([a-z][a-z0-9+.-]{0,30}://)([^:@/?#\s]*)(?::([^:@/?#\s]*))?@"
@@ -55,14 +46,15 @@ def setting(
     default: Any,
     description: str,
     *,
-    read_by: str,
     env: str | None = None,
-    unit: str = "",
+    is_variable: bool = True,
     allowed: str | None = None,
     default_text: str | None = None,
     shared: bool = False,
     default_factory: Callable[[], Any] | None = None,
     begins: str | None = None,
+    fills: str | None = None,
+    of: Sequence[type[FrozenModel]] = (),
     **limits: Any,
 ) -> Any:
     """Declare one setting.
@@ -70,35 +62,61 @@ def setting(
     Args:
         default: Used when no source gives a value.
         description: One line for the reference table.
-        read_by: Component that acts on it.
         env: Variable name; None means the field's name in capitals. A name without the prefix
             `WEBRAG_` can also be given with it, and then wins.
-        unit: Of the number, for people.
+        is_variable: It can be given by an environment variable, not only in Python.
         allowed: What a value must be, as it reads after "must be"; None derives it from the type.
         default_text: What the reference shows when the default depends on something.
         shared: Other software reads the unprefixed variable too, so that a value which does not
             fit is ignored with a warning.
         default_factory: Computes the default; `default` is then ignored.
         begins: Title of the section of the reference that this setting is the first of.
+        fills: Field of the configurations `of` that takes the value.
+        of: Configurations that have it.
         limits: `ge`, `gt`, `le`, `lt`, `pattern`, as for pydantic's Field.
     """
     extra: JsonDict = {
         "env": env,
-        "unit": unit,
-        "read_by": read_by,
+        "is_variable": is_variable,
         "allowed": allowed,
         "default_text": default_text,
         "shared": shared,
         "begins": begins,
+        "fills": fills,
+        "of": [each.__name__ for each in of],
     }
-    if default_factory is not None:
-        return Field(
-            default_factory=default_factory,
-            description=description,
-            json_schema_extra=extra,
-            **limits,
-        )
-    return Field(default, description=description, json_schema_extra=extra, **limits)
+    made: dict[str, Any] = (
+        {"default_factory": default_factory} if default_factory else {"default": default}
+    )
+    return Field(**made, description=description, json_schema_extra=extra, **limits)
+
+
+def taken(field: str, *of: type[FrozenModel], **extra: Any) -> Any:
+    """Declare a setting by a field of a configuration, which says what it is.
+
+    Args:
+        field: Whose default, description and range are taken, and which takes the value.
+        of: Configurations with that field; the first declares it.
+        extra: As for `setting`.
+    """
+    info = of[0].model_fields[field]
+    limits = {
+        name: getattr(each, name)
+        for each in info.metadata
+        for name in ("ge", "gt", "le", "pattern", "allow_inf_nan")
+        if getattr(each, name, None) is not None
+    }
+    text = next((each.text for each in info.metadata if isinstance(each, Allowed)), None)
+    options = {"allowed": text, "fills": field, "of": of, **limits, **extra}
+    return setting(info.default, info.description or "", **options)
+
+
+def filling(settings: type[BaseModel], config: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Each setting that fills a field of a configuration, with that field."""
+    for name, info in settings.model_fields.items():
+        extra: Any = info.json_schema_extra
+        if config.__name__ in (extra or {}).get("of", ()):
+            yield name, extra["fills"]
 
 
 def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
@@ -158,16 +176,6 @@ def _split(value: Any) -> Any:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return value
-
-
-def _weights(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    pairs = [part.partition("=") for part in _split(value)]
-    names = [name.strip() for name, _, _ in pairs]
-    if len(set(names)) < len(names):
-        raise ValueError("names something twice")
-    return {name: weight.strip() for name, (_, _, weight) in zip(names, pairs, strict=True)}
 
 
 def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -272,21 +280,57 @@ def _directories(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, folders)))
 
 
-AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+_A_PATH = Allowed("a path")
+_A_URL = Allowed("an http:// or https:// URL without a user name or password")
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute), _A_PATH]
 CommaList = Annotated[tuple[str, ...], BeforeValidator(_split)]
-DirectoryList = Annotated[CommaList, AfterValidator(_directories)]
-HostList = Annotated[CommaList, AfterValidator(checked_hosts)]
-HttpUrl = Annotated[str, AfterValidator(checked_http_url)]
-LoginHeaders = Annotated[SecretStr, AfterValidator(_login_headers)]
-LogLevel = Annotated[str, BeforeValidator(_level)]
-OriginList = Annotated[CommaList, AfterValidator(_origins)]
-PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres_url)]
-ProxyUrl = Annotated[SecretStr, AfterValidator(_proxy)]
-Seconds = Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)]
-Secret = Annotated[SecretStr, AfterValidator(_secret)]
-SecureUrl = Annotated[str, AfterValidator(_secure_url)]
-SecondsOrNever = Annotated[float | None, BeforeValidator(_never)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Weights = Annotated[
-    dict[str, Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]], BeforeValidator(_weights)
+DirectoryList = Annotated[
+    CommaList,
+    AfterValidator(_directories),
+    Allowed("comma-separated absolute paths of folders, other than `/`"),
+]
+HostList = Annotated[CommaList, AfterValidator(checked_hosts), Allowed(HOSTS_TEXT)]
+HttpUrl = Annotated[str, AfterValidator(checked_http_url), _A_URL]
+LoginHeaders = Annotated[
+    SecretStr,
+    AfterValidator(_login_headers),
+    Allowed(
+        "a JSON object of hosts, each with an object of headers, such as"
+        ' `{"wiki.example.com": {"Authorization": "Bearer ..."}}`'
+    ),
+]
+LogLevel = Annotated[
+    str, BeforeValidator(_level), Allowed("one of DEBUG, INFO, WARNING, ERROR, CRITICAL")
+]
+ModelName = Annotated[str, Field(min_length=1, max_length=1000), Allowed("a model name")]
+ServedModelName = Annotated[str, Field(min_length=1, max_length=200), Allowed("a model name")]
+OriginList = Annotated[
+    CommaList,
+    AfterValidator(_origins),
+    Allowed("comma-separated origins such as https://app.example.com"),
+]
+PathName = Annotated[Path, _A_PATH]
+PostgresUrl = Annotated[
+    SecretStr,
+    AfterValidator(_postgres_url),
+    Allowed("a URL that starts with postgresql:// or postgres://"),
+]
+ProxyUrl = Annotated[
+    SecretStr,
+    AfterValidator(_proxy),
+    Allowed("`environment`, or a URL that starts with http:// or https://"),
+]
+Secret = Annotated[
+    SecretStr, AfterValidator(_secret), Allowed("printable ASCII characters without spaces")
+]
+SecureUrl = Annotated[
+    str,
+    AfterValidator(_secure_url),
+    Allowed(
+        "an https:// URL without a user name, query or fragment (http:// on a loopback host only)"
+    ),
+]
+SecondsOrNever = Annotated[
+    float | None, BeforeValidator(_never), Allowed("a number of seconds from 0, or `never`")
 ]

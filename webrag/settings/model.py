@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -12,14 +12,10 @@ from typing_extensions import override
 
 from webrag.answering.config import AnswerConfig
 from webrag.errors import ConfigurationError
+from webrag.frozen import FrozenModel
 from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
-from webrag.orchestration.config import (
-    LINK_SIGNALS,
-    ExpansionConfig,
-    OrchestrationConfig,
-    SiteMapConfig,
-)
+from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.models import ScoreProfile
 from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
@@ -27,8 +23,15 @@ from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.combinations import COMBINATIONS, settings_of
 from webrag.settings.explain import explain
-from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, hidden_parts, mask_url
-from webrag.settings.values import Values
+from webrag.settings.fields import (
+    HOSTS_TEXT,
+    MASK,
+    checked_hosts,
+    filling,
+    hidden_parts,
+    mask_url,
+)
+from webrag.settings.values import PARTS, Values
 from webrag.settings.variables import ORIGINS, Variables, VariablesSource
 
 if TYPE_CHECKING:
@@ -39,14 +42,7 @@ _VARIABLES: ContextVar[Variables] = ContextVar("webrag_variables")
 # Shown with what is secret in them masked.
 _SECRET_URLS = frozenset({"database_url", "proxy"})
 _NO_WORD = re.compile(r"[0-9]")
-_PROFILE_FIELDS = (
-    "score_cliff_threshold",
-    "plateau_variance_threshold",
-    "mediocre_score_floor",
-    "confidence_floor",
-    "near_top_delta",
-    "answered_score",
-)
+C = TypeVar("C", bound=FrozenModel)
 
 
 class Settings(Values):
@@ -108,11 +104,13 @@ class Settings(Values):
         return {**given, **meant, ORIGINS: {**given.get(ORIGINS, {}), **origins}}
 
     @model_validator(mode="after")
-    def _check_combinations(self) -> Self:
-        if self.expansion_scope == "allow_list" and not self.expansion_allowed_domains:
-            raise ValueError(
-                "EXPANSION_SCOPE is 'allow_list' but EXPANSION_ALLOWED_DOMAINS names no host"
-            )
+    def _refuse_what_settings_fill(self) -> Self:
+        parts = {name: getattr(self, name) for name in PARTS}
+        parts["orchestration.expansion"] = self.orchestration.expansion
+        for part, config in parts.items():
+            for name, field in filling(type(self), type(config)):
+                if field in config.model_fields_set:
+                    raise ValueError(f"{part} names {field}, which is the setting {name}")
         return self
 
     @property
@@ -188,78 +186,32 @@ class Settings(Values):
     def database_config(self) -> DatabaseConfig:
         """What the database layer needs."""
         url = self.database_url.get_secret_value() if self.database_url else None
-        return DatabaseConfig(
-            url=url,
-            data_dir=self.data_dir,
-            collection=self.collection,
-            pool_max_size=self.database_pool_size,
-            acquire_timeout_s=self.database_acquire_timeout,
-            statement_timeout_s=self.database_statement_timeout,
-        )
+        return self._filled(DatabaseConfig(data_dir=self.data_dir), url=url)
 
     def fetch_config(self) -> FetchConfig:
         """What the built-in fetcher and the extraction need."""
-        return FetchConfig(
-            user_agent=self.user_agent,
-            allowed_hosts=self.allow_hosts,
-            timeout_s=self.fetch_timeout,
-            max_wire_bytes=self.fetch_max_bytes,
-            max_decoded_bytes=self.fetch_max_decoded_bytes,
-            max_redirects=self.fetch_max_redirects,
-            prefer_markdown=self.fetch_prefer_markdown,
-            host_concurrency=self.fetch_host_concurrency,
-            host_delay_s=self.fetch_host_delay,
-            extraction_timeout_s=self.extraction_timeout,
-        )
+        return self._filled(self.fetching)
 
     def firecrawl_config(self) -> FirecrawlConfig | None:
         """What the Firecrawl client needs; None when pages are not fetched through Firecrawl."""
         if self.firecrawl_api_key is None and self.firecrawl_api_url == FIRECRAWL_CLOUD_URL:
             return None
-        return FirecrawlConfig(
+        return self._filled(
+            FirecrawlConfig(),
             api_url=self.firecrawl_api_url,
             api_key=self.firecrawl_api_key,
             proxy=self.proxy,
-            allowed_hosts=self.allow_hosts,
-            timeout_s=self.firecrawl_timeout,
             max_age_s=self.recrawl_after,
-            max_chars=self.fetch_max_decoded_bytes,
+            max_chars=self.fetching.max_decoded_bytes,
         )
 
     def retrieval_config(self) -> RetrievalConfig:
         """What retrieval needs."""
-        return RetrievalConfig(
-            full_context_threshold=self.retrieval_full_context_threshold,
-            context_budget=self.retrieval_context_budget,
-            children_limit=self.retrieval_top_k_children_limit,
-            similarity_floor=self.retrieval_similarity_floor,
-            depth_decay_rate=self.retrieval_depth_decay_rate,
-            depth_floor=self.retrieval_depth_floor,
-            hnsw_ef_search=self.retrieval_hnsw_ef_search,
-            fusion_method=self.fusion_method,
-        )
+        return self._filled(self.retrieval)
 
     def expansion_config(self) -> ExpansionConfig:
         """What link following needs."""
-        return ExpansionConfig(
-            max_depth=self.max_expansion_depth,
-            max_candidates_per_iteration=self.max_candidates_per_iteration,
-            candidates_to_score_per_iteration=self.candidates_to_score_per_iteration,
-            map_limit=self.expansion_map_limit,
-            min_candidate_score=self.expansion_min_candidate_score,
-            scope=self.expansion_scope,
-            allowed_domains=self.expansion_allowed_domains,
-            max_pages_per_run=self.max_pages_per_run,
-            max_bytes_per_run=self.max_bytes_per_run,
-            iteration_timeout_s=self.expansion_iteration_timeout,
-            signal_weights={**LINK_SIGNALS, **self.expansion_signal_weights},
-            site_map=SiteMapConfig(
-                enabled=self.site_map_enabled,
-                max_bytes=self.site_map_max_bytes,
-                timeout_s=self.site_map_timeout,
-                fresh_s=self.site_map_recrawl_after,
-            ),
-        )
+        return self._filled(self.orchestration.expansion)
 
     def thresholds(self, profile: ScoreProfile) -> ScoreProfile:
         """What scores are judged by.
@@ -267,10 +219,7 @@ class Settings(Values):
         Args:
             profile: Of the scorer that was chosen; thresholds set by the user replace its own.
         """
-        chosen = {name: getattr(self, name) for name in _PROFILE_FIELDS}
-        return profile.model_copy(
-            update={name: value for name, value in chosen.items() if value is not None}
-        )
+        return profile.model_copy(update=self.score_thresholds)
 
     def orchestration_config(self, *, soft_deadline_s: float | None = None) -> OrchestrationConfig:
         """What the loop needs.
@@ -278,30 +227,15 @@ class Settings(Values):
         Args:
             soft_deadline_s: After it a partial result is assembled; None to work to the end.
         """
-        return OrchestrationConfig(
-            children_limit=self.retrieval_top_k_children_limit,
-            similarity_floor=self.retrieval_similarity_floor,
-            reranker_top_n=self.reranker_top_n,
-            context_budget=self.retrieval_context_budget,
-            token_budget_saturation_ratio=self.token_budget_saturation_ratio,
-            redundancy_ceiling=self.redundancy_ceiling,
-            score_cliff_rank_k=self.score_cliff_rank_k,
-            plateau_top_n=self.plateau_top_n,
-            diminishing_return_delta=self.diminishing_return_delta,
-            locality_enabled=self.locality_expansion_enabled,
-            locality_radius=self.locality_expansion_radius,
-            timeout_s=self.orchestration_timeout,
-            soft_deadline_s=soft_deadline_s,
-            expansion=self.expansion_config(),
+        if soft_deadline_s is None:
+            soft_deadline_s = self.orchestration.soft_deadline_s
+        return self._filled(
+            self.orchestration, soft_deadline_s=soft_deadline_s, expansion=self.expansion_config()
         )
 
     def answer_config(self) -> AnswerConfig:
         """What the answer manager needs."""
-        return AnswerConfig(
-            rerank_recency_boost=self.agent_rerank_recency_boost,
-            recent_year_window=self.agent_recent_year_window,
-            reflection_temperature=self.agent_reflection_temperature,
-        )
+        return self._filled(self.answering)
 
     def brief_config(self, *, caller: Literal["mcp", "cli"] = "mcp") -> BriefConfig:
         """How a brief is laid out.
@@ -316,6 +250,11 @@ class Settings(Values):
             ),
             caller=caller,
         )
+
+    def _filled(self, config: C, **more: Any) -> C:
+        """The configuration with the values of the settings that fill its fields."""
+        values = {field: getattr(self, name) for name, field in filling(type(self), type(config))}
+        return config.model_copy(update={**values, **more})
 
 
 def load_settings(env_file: Path | str | None = None, **overrides: Any) -> Settings:

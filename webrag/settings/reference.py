@@ -1,19 +1,28 @@
 """The reference of all settings as text, for the documentation and `.env.example`. No I/O."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from webrag.orchestration.config import ExpansionConfig, SiteMapConfig
 from webrag.settings.explain import allowed_text
+from webrag.settings.fields import filling
 from webrag.settings.model import Settings
-from webrag.settings.variables import ORIGINS, extra_of, is_secret, variable_names
+from webrag.settings.values import PARTS
+from webrag.settings.variables import extra_of, is_secret, variable_names
+
+if TYPE_CHECKING:
+    from webrag.frozen import FrozenModel
 
 _INTRODUCTION = """\
 # Configuration
 
-WebRAG needs no configuration. Every value below can be changed by an environment variable, by a
-line in a settings file, or in Python by an argument of `load_settings`, named like the variable in
-lower case, without the prefix `WEBRAG_` where the variable always has it.
+WebRAG needs no configuration. Each value below can be changed by an environment variable, by a line
+in a settings file, or in Python by an argument of `load_settings`, named like the variable in lower
+case, without the prefix `WEBRAG_` where the variable always has it. What few need can be set in
+Python only: [below](#what-is-set-in-python-only).
 
 ## Where values come from
 
@@ -38,6 +47,14 @@ warning, unless it was given with the prefix.
 
 Lists are comma-separated. Truth values are `true` or `false`, also `1` or `0`, `yes` or `no`.
 """
+_IN_PYTHON = """\
+## What is set in Python only
+
+These have no variable. An argument is given as it is, `load_settings(reranker_timeout=2)`; the
+fields of a part as a dictionary, `load_settings(fetching={"host_delay_s": 1})`, or as the object
+that has them, and inner parts alike: `orchestration={"expansion": {"scope": "any"}}`. A field that
+a variable fills has one name only, that of the variable. Times are in seconds.
+"""
 
 
 class SettingReference(NamedTuple):
@@ -54,10 +71,8 @@ class SettingReference(NamedTuple):
     variable: str
     default: str
     default_text: str
-    unit: str
     allowed: str
     description: str
-    read_by: str
     shared: bool
 
 
@@ -65,7 +80,7 @@ def sections() -> list[tuple[str, list[SettingReference]]]:
     """Title and settings of each group, in the order of the reference."""
     groups: list[tuple[str, list[SettingReference]]] = []
     for name, info in Settings.model_fields.items():
-        if name == ORIGINS:
+        if not variable_names(name, info):
             continue
         if title := extra_of(info)["begins"]:
             groups.append((title, []))
@@ -78,12 +93,48 @@ def configuration_page() -> str:
     parts = [_INTRODUCTION]
     for title, settings in sections():
         rows = [
-            "| Variable | Default | Allowed | What it does | Read by |",
-            "| --- | --- | --- | --- | --- |",
+            "| Variable | Default | Allowed | What it does |",
+            "| --- | --- | --- | --- |",
         ]
         rows += [_row(setting) for setting in settings]
         parts.append(f"## {title}\n\n" + "\n".join(rows) + "\n")
+    parts.append(_IN_PYTHON)
+    for path, fields in _arguments():
+        rows = ["| Name | Default | What it does |", "| --- | --- | --- |"]
+        rows += [
+            f"| `{name}` | {_code(info.get_default(call_default_factory=True))} |"
+            f" {info.description} |"
+            for name, info in fields.items()
+        ]
+        parts.append(f"### {path}\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
+
+
+def _arguments() -> Iterator[tuple[str, dict[str, FieldInfo]]]:
+    """Title of each group of what is set in Python only, and its fields."""
+    own = {
+        name: info
+        for name, info in Settings.model_fields.items()
+        if info.description and not variable_names(name, info) and name not in PARTS
+    }
+    yield "Arguments", own
+    parts: dict[str, type[FrozenModel]] = {
+        **{part: type(Settings.model_fields[part].default) for part in PARTS},
+        "orchestration.expansion": ExpansionConfig,
+        "orchestration.expansion.site_map": SiteMapConfig,
+    }
+    for path, config in parts.items():
+        filled = {field for _, field in filling(Settings, config)}
+        yield (
+            f"`{path}`",
+            {name: info for name, info in config.model_fields.items() if name not in filled},
+        )
+
+
+def _code(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return "below"
+    return f"`{value}`" if value not in (None, (), {}) else "not set"
 
 
 def env_example() -> str:
@@ -97,8 +148,7 @@ def env_example() -> str:
         lines += ["", f"# ---- {title}"]
         for item in settings:
             allowed = item.allowed.replace("`", "")
-            unit = f", {item.unit}" if item.unit and item.unit not in allowed else ""
-            lines += ["", f"# {item.description.replace('`', '')} ({allowed}{unit})"]
+            lines += ["", f"# {item.description.replace('`', '')} ({allowed})"]
             lines.append(f"# {item.variable}={item.default}")
     return "\n".join(lines) + "\n"
 
@@ -111,10 +161,8 @@ def _reference(field: str, info: FieldInfo) -> SettingReference:
         variable=variable_names(field, info)[-1],
         default=default,
         default_text=extra["default_text"] or (f"`{default}`" if default else "not set"),
-        unit=extra["unit"],
         allowed=allowed_text(info),
         description=info.description or "",
-        read_by=extra["read_by"],
         shared=extra["shared"],
     )
 
@@ -126,19 +174,10 @@ def _written(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, tuple):
         return ",".join(value)
-    if isinstance(value, dict):
-        return ",".join(f"{name}={number:g}" for name, number in value.items())
     return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _row(item: SettingReference) -> str:
     shared = " (*shared*)" if item.shared else ""
-    unit = f" ({item.unit})" if item.unit and item.unit not in item.allowed else ""
-    cells = (
-        f"`{item.variable}`{shared}",
-        item.default_text,
-        item.allowed + unit,
-        item.description,
-        item.read_by,
-    )
+    cells = (f"`{item.variable}`{shared}", item.default_text, item.allowed, item.description)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from webrag.errors import ConfigurationError
 from webrag.settings.fields import MASK, mask_url
+from webrag.settings.removed import REMOVED
 
 _LOG = logging.getLogger(__name__)
 _PREFIX = "WEBRAG_"
@@ -50,8 +51,13 @@ def extra_of(info: FieldInfo) -> dict[str, Any]:
 
 
 def variable_names(field: str, info: FieldInfo) -> tuple[str, ...]:
-    """Variables a setting is read from, the one that wins first."""
-    name = extra_of(info).get("env") or field.upper()
+    """Variables a setting is read from, the one that wins first; none if set in Python only."""
+    if not extra_of(info).get("is_variable"):
+        return ()
+    return _spellings(extra_of(info).get("env") or field.upper())
+
+
+def _spellings(name: str) -> tuple[str, ...]:
     return (name,) if name.startswith(_PREFIX) else (_PREFIX + name, name)
 
 
@@ -78,6 +84,13 @@ class Variables:
             value = values.get(name)
             if value is not None and value.strip():
                 yield Found(name, value.strip(), file)
+
+    def removed(self) -> Iterator[tuple[str, str]]:
+        """Variables that are set and were settings once, each with what does the same now."""
+        for name, instead in REMOVED.items():
+            for variable in _spellings(name):
+                if any(self._lookup(variable)):
+                    yield variable, instead
 
     def misspelt(self, known: set[str]) -> list[tuple[str, str]]:
         """Variables that no setting reads, each with the name it resembles.
@@ -121,7 +134,7 @@ class VariablesSource(PydanticBaseSettingsSource):
             if found and not self._is_foreign(info, found):
                 values[field] = found.value
                 origins[field] = found.origin
-        self._warn_about_misspelt()
+        self._warn_about_unknown()
         return {**values, ORIGINS: origins}
 
     def _is_foreign(self, info: FieldInfo, found: Found) -> bool:
@@ -143,10 +156,13 @@ class VariablesSource(PydanticBaseSettingsSource):
             return True
         return False
 
-    def _warn_about_misspelt(self) -> None:
+    def _warn_about_unknown(self) -> None:
         known = {_FILE_VARIABLE}
         for field, info in self.settings_cls.model_fields.items():
             known.update(variable_names(field, info))
+        for name, instead in self._variables.removed():
+            _LOG.warning("%s is no longer a variable and is ignored: %s.", name, instead)
+            known.add(name)
         for name, match in self._variables.misspelt(known):
             _LOG.warning("%s is not a setting and is ignored; did you mean %s?", name, match)
 

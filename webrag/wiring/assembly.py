@@ -210,7 +210,7 @@ async def assemble(
             settings.thresholds(profile),
             fallback=fallback,
             fallback_profile=fallback_profile,
-            top_n=settings.reranker_top_n,
+            top_n=settings.orchestration.reranker_top_n,
             missing=missing_key(settings) if ranks is None else None,
         )
 

@@ -37,7 +37,7 @@ def load_cross_encoder(settings: "Settings", first: "LocalScorer") -> CrossEncod
     event loop.
 
     Args:
-        settings: `RERANKER_MODEL`, `RERANKER_TIMEOUT` and `WEBRAG_DATA_DIR`, where weights are
+        settings: `RERANKER_MODEL`, `reranker_timeout` and `WEBRAG_DATA_DIR`, where weights are
             kept.
         first: Says which passages are read first.
 
@@ -56,7 +56,7 @@ def load_cross_encoder(settings: "Settings", first: "LocalScorer") -> CrossEncod
         score, first, pair_s=pair_s, timeout_s=settings.reranker_timeout, name=model
     )
     _log.info(
-        "The cross-encoder %s reads %d passages in RERANKER_TIMEOUT=%g s.",
+        "The cross-encoder %s reads %d passages in reranker_timeout=%g s.",
         model,
         scorer.pairs,
         settings.reranker_timeout,

@@ -173,7 +173,7 @@ def choose_renderer(settings: "Settings", builtin: BuiltinSource) -> "PageRender
     """Choose what draws the pages whose text scripts write.
 
     Args:
-        settings: `WEBRAG_BROWSER` and `WEBRAG_BROWSER_PATH`.
+        settings: `WEBRAG_BROWSER` and `browser_path`.
         builtin: Fetches what such pages ask for.
 
     Returns:
@@ -191,8 +191,8 @@ def choose_renderer(settings: "Settings", builtin: BuiltinSource) -> "PageRender
             return None
         raise ConfigurationError(
             f"Pages cannot be drawn in a browser: {missing}.",
-            hint=f"{how_to_install('browser')} Install Chromium, name the program in"
-            " WEBRAG_BROWSER_PATH, or set WEBRAG_BROWSER=never.",
+            hint=f"{how_to_install('browser')} Put Chromium on the PATH, or name the program in"
+            " load_settings(browser_path=...), or set WEBRAG_BROWSER=never.",
         )
     from webrag.ingestion.browser.renderer import BrowserRenderer
 
@@ -203,7 +203,7 @@ def find_browser_for_login(settings: "Settings", *, has_endpoint: bool) -> Path 
     """Find the browser that a user can sign in with.
 
     Args:
-        settings: `WEBRAG_BROWSER_PATH`.
+        settings: `browser_path`.
         has_endpoint: One is running already, so that none is looked for.
 
     Raises:

@@ -23,7 +23,7 @@ _INSTALLED = ("cl100k_base", "o200k_base")
 
 
 def choose_tokenizer(settings: "Settings") -> Tokenize:
-    """The tokenizer of `EMBEDDING_TOKENIZER_KIND` and `EMBEDDING_TOKENIZER_NAME`; blocks.
+    """The tokenizer of `embedding_tokenizer_kind` and `embedding_tokenizer_name`; blocks.
 
     One of tiktoken is loaded when it is first used, which takes a third of a second.
 
@@ -58,9 +58,9 @@ def portable_tokenizer(settings: "Settings") -> tuple[Literal["tiktoken", "huggi
 def _tiktoken(name: str) -> Tokenize:
     if name not in _INSTALLED:
         raise ConfigurationError(
-            f"EMBEDDING_TOKENIZER_NAME is {name!r}; allowed with tiktoken are"
+            f"embedding_tokenizer_name is {name!r}; allowed with tiktoken are"
             f" {' and '.join(_INSTALLED)}, which need no download.",
-            hint="For a Hugging Face tokenizer set EMBEDDING_TOKENIZER_KIND=huggingface.",
+            hint="For a Hugging Face tokenizer set embedding_tokenizer_kind='huggingface'.",
         )
 
     def tokenize(text: str) -> list[int]:
@@ -102,7 +102,7 @@ def _loaded(name: str) -> "Tokenizer":
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ConfigurationError(
             f"The tokenizer {name!r} cannot be loaded: {reason[:300]}.",
-            hint="EMBEDDING_TOKENIZER_NAME is a tokenizer.json, its folder, or a name at the"
+            hint="embedding_tokenizer_name is a tokenizer.json, its folder, or a name at the"
             " Hugging Face Hub, from where it is downloaded once.",
         ) from error
     loaded.no_truncation()  # else a long text counts as many tokens as the model takes

@@ -164,13 +164,13 @@ def test_error_is_json_when_json_is_asked_for(
 def test_wrong_setting_is_json_when_json_is_asked_for(
     webrag: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RERANKER_TOP_N", "many")
+    monkeypatch.setenv("MAX_PAGES_PER_RUN", "many")
 
     result = webrag("search", "--json", "question")
 
     error = json.loads(result.stdout)["error"]
     assert (result.exit_code, error["type"]) == (2, "ConfigurationError")
-    assert error["message"].startswith("RERANKER_TOP_N is 'many' but must be")
+    assert error["message"].startswith("MAX_PAGES_PER_RUN is 'many' but must be")
 
 
 def test_defect_is_a_sentence_without_a_traceback(

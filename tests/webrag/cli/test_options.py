@@ -91,14 +91,6 @@ def test_messages_go_to_standard_error_by_level(
     assert result.stdout == ""
 
 
-def test_log_level_can_be_configured(
-    webrag: Run, seen: list[Settings], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WEBRAG_LOG_LEVEL", "info")
-
-    assert "Info: a step" in webrag("look", catch=False).stderr
-
-
 def test_warnings_of_loading_settings_are_shown(
     webrag: Run, seen: list[Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ async def test_statement_that_takes_too_long_is_ended(server: Any) -> None:
     await database.close()
 
     assert time.monotonic() - began < 10
-    assert_clear(raised.value, "took too long", "WEBRAG_DATABASE_STATEMENT_TIMEOUT")
+    assert_clear(raised.value, "took too long", "database_statement_timeout")
 
 
 async def test_lock_that_others_keep_is_not_waited_for_without_end(server: Any) -> None:

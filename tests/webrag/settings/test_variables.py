@@ -21,11 +21,11 @@ def user_file(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> Path:
 
 
 def test_named_file_is_read(settings_file: Path) -> None:
-    settings_file.write_text("# comment\nMCP_PORT=1234\nexport RERANKER_TOP_N='7'\n")
+    settings_file.write_text("# comment\nMCP_PORT=1234\nexport MAX_PAGES_PER_RUN='7'\n")
 
     settings = load_settings(settings_file)
 
-    assert (settings.mcp_port, settings.reranker_top_n) == (1234, 7)
+    assert (settings.mcp_port, settings.max_pages_per_run) == (1234, 7)
     assert settings.origin("mcp_port") == f"MCP_PORT in {settings_file}"
 
 
@@ -48,7 +48,7 @@ def test_named_file_replaces_the_users_file(
     settings_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     user_file(monkeypatch, tmp_path, "MCP_PORT=1234\n")
-    settings_file.write_text("RERANKER_TOP_N=7\n")
+    settings_file.write_text("MAX_PAGES_PER_RUN=7\n")
 
     assert load_settings(settings_file).mcp_port == 8765
 
@@ -100,12 +100,12 @@ def test_dollar_signs_in_the_file_are_kept(
 
 
 def test_wrong_value_in_the_file_is_reported_with_the_file(settings_file: Path) -> None:
-    settings_file.write_text("RERANKER_TOP_N=none\n")
+    settings_file.write_text("MAX_PAGES_PER_RUN=none\n")
 
     with pytest.raises(ConfigurationError) as caught:
         load_settings(settings_file)
 
-    assert str(caught.value).startswith(f"RERANKER_TOP_N (in {settings_file}) is 'none' but")
+    assert str(caught.value).startswith(f"MAX_PAGES_PER_RUN (in {settings_file}) is 'none' but")
 
 
 def test_missing_file_is_reported(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_file_that_is_not_text_is_reported(settings_file: Path) -> None:
         ("MCP_TOOL_TIMEOUT", "mcp_tool_timeout", "60000", "90", 90.0),
         ("MCP_PORT", "mcp_port", "1000", "2000", 2000),
         ("EMBEDDING_MODEL", "embedding_model", "theirs", "ours", "ours"),
-        ("RERANKER_TOP_N", "reranker_top_n", "1", "2", 2),
+        ("MAX_PAGES_PER_RUN", "max_pages_per_run", "1", "2", 2),
     ],
 )
 def test_prefixed_name_wins(

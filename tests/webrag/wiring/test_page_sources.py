@@ -78,14 +78,13 @@ def test_page_source_given_is_taken_as_it_is_and_maps_when_it_can(
 def test_firecrawl_gets_what_the_settings_say() -> None:
     config = Settings(
         firecrawl_api_key="fc-1",
-        firecrawl_timeout=12,
         recrawl_after=60,
         allow_hosts=["intranet.test"],
-        fetch_max_decoded_bytes=2048,
+        fetching={"max_decoded_bytes": 2048},
     ).firecrawl_config()
 
     assert config is not None
-    assert (config.timeout_s, config.max_age_s, config.max_chars) == (12, 60, 2048)
+    assert (config.max_age_s, config.max_chars) == (60, 2048)
     assert config.allowed_hosts == ("intranet.test",)
     assert config.is_cloud
 

@@ -235,7 +235,7 @@ class BrowserRenderer:
             raise SourceUnavailableError(
                 f"The browser {self.executable} cannot be started: {reason}",
                 url=url,
-                hint="Name another one in WEBRAG_BROWSER_PATH, or set WEBRAG_BROWSER=never.",
+                hint="Put another one first on the PATH, or set WEBRAG_BROWSER=never.",
             ) from error
         self._process = next(
             each["id"] for each in listed["processInfo"] if each["type"] == "browser"

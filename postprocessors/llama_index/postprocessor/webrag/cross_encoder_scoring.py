@@ -131,7 +131,7 @@ class CrossEncoderScorer:
     def _too_slow(self, fit: int, wanted: int) -> RerankTimeoutError:
         return RerankTimeoutError(
             f"{self.name} reads {fit} of {wanted} passages in {self.timeout_s:g} s, too few to"
-            " rank by; raise RERANKER_TIMEOUT or take a smaller model.",
+            " rank by; raise its time or take a smaller model.",
             provider="cross_encoder",
         )
 
