@@ -42,7 +42,12 @@ from webrag.corpus.models import (
     PageListing,
     SiteSize,
 )
-from webrag.corpus.schema import corpus_embedding
+from webrag.corpus.schema import (
+    collection_sizes,
+    corpus_embedding,
+    drop_collection,
+    ensure_schema,
+)
 from webrag.corpus.texts import (
     PageImage,
     PageName,
@@ -75,6 +80,7 @@ from webrag.orchestration.models import (
     ProgressCallback,
     QueryType,
 )
+from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
 from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.retrieval.filters import ContentKind, SearchFilters
@@ -98,6 +104,7 @@ if TYPE_CHECKING:
     from webrag.corpus.maintenance.importing import ImportReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
+    from webrag.embedding.known_models import EmbeddingChoice
     from webrag.ingestion.models import FetchedPage, NormalizedDocument, PageSource
     from webrag.jobs.models import Job, WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
@@ -105,14 +112,13 @@ if TYPE_CHECKING:
     from webrag.llamaindex.query_engine import WebRAGQueryEngine
     from webrag.llamaindex.retriever import WebRAGRetriever
     from webrag.llamaindex.store import CorpusVectorStore
-    from webrag.maintenance import Progress
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import ScoreProfile
     from webrag.presentation.brief.brief import EvidenceBlock
     from webrag.presentation.brief.models import BriefConfig
     from webrag.retrieval.reading import PageExcerpt
     from webrag.retrieval.version_changes import VersionComparison
-    from webrag.wiring.assembly import Parts
+    from webrag.wiring.components import Components
 
 __all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
 
@@ -123,6 +129,10 @@ T = TypeVar("T")
 Named = str | Path
 """A URL, or the path of a file or folder of this machine."""
 
+Progress = Callable[[int, int], None]
+"""Told what is done, and of how many."""
+
+_SAMPLE = 100  # pages that `check_corpus` verifies, of many
 _INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
 _MAX_TOLD = 5  # failures of files that a result names; `ingest` reports all
 
@@ -235,7 +245,7 @@ class WebRAG:
         self._sees_collections = sees_collections
         self._soft_deadline_s = soft_deadline_s
         self._stack: AsyncExitStack | None = None
-        self._parts: Parts | None = None
+        self._parts: Components | None = None
         self._reopening = asyncio.Lock()
         self._thread: LoopThread | None = None
         self._had_thread = False
@@ -389,7 +399,7 @@ class WebRAG:
             stored, missing = await self._stored_files(named, on_progress)
         else:
             stored, missing = await self._held(named.urls, moment)
-        engine = await asyncio.to_thread(parts.engine)
+        engine = await asyncio.to_thread(lambda: parts.engine)
         result = await engine.run(
             named.urls,
             question,
@@ -467,7 +477,7 @@ class WebRAG:
             found, missing = await self._held(filters.source_urls or (), filters.as_of)
             filters = replace(filters, source_urls=found or filters.source_urls)
         parts = await self._current_parts()
-        engine = await asyncio.to_thread(parts.engine)
+        engine = await asyncio.to_thread(lambda: parts.engine)
         result = await engine.search(
             question,
             wordings=wordings,
@@ -514,7 +524,7 @@ class WebRAG:
         checked_count("top_k", top_k, minimum=1)
         names = [versioned_name(each, library) for each in (old, new)]
         parts = await self._current_parts()
-        engine = await asyncio.to_thread(parts.engine)
+        engine = await asyncio.to_thread(lambda: parts.engine)
         return await compare_versions(engine, parts.corpus, question, *names, top_k=top_k)
 
     async def ask(
@@ -576,7 +586,8 @@ class WebRAG:
             expansion_budget=expansion_budget,
             stored=stored,
         )
-        manager = await asyncio.to_thread((await self._current_parts()).manager)
+        parts = await self._current_parts()
+        manager = await asyncio.to_thread(lambda: parts.manager)
         result = await manager.run(request, on_event=on_event)
         return result.model_copy(update={"degraded": (*missing, *result.degraded)})
 
@@ -792,7 +803,7 @@ class WebRAG:
             usable = [None if isinstance(each, FetchError) else each for each in found]
             async with slots:
                 try:
-                    return await parts.indexer().index(page.joined(usable))
+                    return await parts.indexer.index(page.joined(usable))
                 except FetchError as error:
                     return error
 
@@ -955,7 +966,8 @@ class WebRAG:
         """
         from webrag.crawling.report import CrawlOptions
 
-        crawler = await asyncio.to_thread((await self._current_parts()).crawler)
+        parts = await self._current_parts()
+        crawler = await asyncio.to_thread(lambda: parts.crawler)
         return await crawler.crawl(url, options or CrawlOptions(), on_progress=on_progress)
 
     # Jobs, for workers on any machine; these need an open WebRAG and the extra `workers`.
@@ -967,7 +979,7 @@ class WebRAG:
         Raises:
             ConfigurationError: The extra `workers` is not installed.
         """
-        return self._open_parts.jobs()
+        return self._open_parts.jobs
 
     async def enqueue_site(self, url: str, options: "CrawlOptions | None" = None) -> "Job":
         """Let workers fetch and index the pages of a site, as `ingest_site` does here.
@@ -1077,7 +1089,7 @@ class WebRAG:
         return status.model_copy(
             update={
                 "available_embedding_model": parts.other_embedding,
-                "page_source": parts.page_source,
+                "page_source": parts.page_source.source.name,
                 "other_collections": tuple(e for e in others if e.name != status.collection),
             }
         )
@@ -1150,7 +1162,7 @@ class WebRAG:
             # Naming a file in a citation is naming it; elsewhere only allowed folders are read.
             if live and citation.url and citation.url.startswith("file:"):
                 self._files.name(file_path(page_address(citation.url)))
-        verifier = (await self._current_parts()).verifier()
+        verifier = (await self._current_parts()).verifier
         return await verifier.verify(given, live=live, deadline_s=deadline_s, on_checked=on_checked)
 
     async def page_names(self, contains: str = "", *, limit: int = 100) -> list[PageName]:
@@ -1248,7 +1260,7 @@ class WebRAG:
         site: str | None = None,
         older_than: timedelta | None = None,
         confirm: Callable[[Sequence[str]], bool] | bool | None = None,
-        on_progress: "Progress | None" = None,
+        on_progress: Progress | None = None,
     ) -> "ForgetReport":
         """Delete pages with everything made from them; they can be fetched again.
 
@@ -1265,10 +1277,10 @@ class WebRAG:
             InputError: Nothing was named, URLs and conditions were, one cannot be used, or more
                 than 20 pages would go and nothing was said to confirm it; nothing was deleted.
         """
-        from webrag import maintenance
+        from webrag.corpus.maintenance.forgetting import forget
 
         async with self._some_database() as database:
-            return await maintenance.forget(
+            return await forget(
                 database,
                 urls,
                 site=site,
@@ -1283,7 +1295,7 @@ class WebRAG:
         *,
         overwrite: bool = False,
         with_logins: bool = False,
-        on_progress: "Progress | None" = None,
+        on_progress: Progress | None = None,
     ) -> "ExportReport":
         """Write every page, as of one moment, to a portable file; compressed if it ends with .gz.
 
@@ -1292,10 +1304,10 @@ class WebRAG:
         Raises:
             InputError: The file exists, cannot be written, or nothing is stored.
         """
-        from webrag import maintenance
+        from webrag.corpus.maintenance.exporting import export_corpus
 
         async with self._some_database() as database:
-            return await maintenance.export_pages(
+            return await export_corpus(
                 database,
                 path,
                 overwrite=overwrite,
@@ -1304,7 +1316,7 @@ class WebRAG:
             )
 
     async def import_corpus(
-        self, path: Path, *, on_progress: "Progress | None" = None
+        self, path: Path, *, on_progress: Progress | None = None
     ) -> "ImportReport":
         """Store the pages of a portable file, chunked and embedded here; repeating it is harmless.
 
@@ -1312,13 +1324,13 @@ class WebRAG:
             InputError: The file cannot be read or is no export.
             ProviderError: Embedding failed; what was stored before is kept.
         """
-        from webrag import maintenance
+        from webrag.corpus.maintenance.importing import import_corpus
 
         parts = await self._current_parts()
-        return await maintenance.import_pages(parts, path, on_progress=on_progress)
+        return await import_corpus(parts.corpus, parts.indexer, path, on_progress=on_progress)
 
     async def check_corpus(
-        self, *, everything: bool = False, on_progress: "Progress | None" = None
+        self, *, everything: bool = False, on_progress: Progress | None = None
     ) -> "CorpusCheck":
         """Examine the database and what is stored; nothing is changed.
 
@@ -1326,15 +1338,22 @@ class WebRAG:
             everything: Verify every page, not a sample.
             on_progress: Told how many pages are verified.
         """
-        from webrag import maintenance
+        from webrag.corpus.maintenance.checking import check_corpus
 
         async with self._some_database() as database:
-            return await maintenance.check(
-                database, self.settings, everything=everything, on_progress=on_progress
+            wanted = None
+            if self.settings.embedding_provider != "auto":
+                choice = await self._chosen_embedding(await corpus_embedding(database))
+                wanted = (choice.name, choice.dimensions)
+            return await check_corpus(
+                database,
+                wanted=wanted,
+                sample=None if everything else _SAMPLE,
+                on_progress=on_progress,
             )
 
     async def reindex(
-        self, *, force: bool = False, on_progress: "Progress | None" = None
+        self, *, force: bool = False, on_progress: Progress | None = None
     ) -> "ReindexReport":
         """Embed the stored text again with the model that a new collection would get.
 
@@ -1350,11 +1369,15 @@ class WebRAG:
             ProviderError: Embedding failed.
             StorageError: Another process is reindexing the collection.
         """
-        from webrag import maintenance
+        from webrag.corpus.maintenance.reembedding import reembed
+        from webrag.wiring.embeddings import load_embedder
 
-        async with self._some_database() as database:
-            return await maintenance.reindex(
-                database, self.settings, force=force, on_progress=on_progress
+        async with self._some_database() as database, AsyncExitStack() as stack:
+            existing = await corpus_embedding(database) if force else None
+            choice = await self._chosen_embedding(existing)
+            embedder, _ = await load_embedder(self.settings, choice, stack)
+            return await reembed(
+                database, embedder, choice.name, force=force, on_progress=on_progress
             )
 
     async def enqueue_reindex(self, *, force: bool = False) -> "list[Job]":
@@ -1376,18 +1399,16 @@ class WebRAG:
             InputError: The collection does not exist, or a job for another model has not ended.
             StorageError: Another process is reindexing the collection.
         """
-        from webrag import maintenance
+        from webrag.wiring.jobs import enqueue_reindex
 
         async with self._some_database() as database:
-            return await maintenance.enqueue_reindex(database, self.settings, force=force)
+            return await enqueue_reindex(database, self.settings, force=force)
 
     async def collections(self) -> list[CollectionSize]:
         """Every collection that who asks may know of, with its number of pages, by name."""
-        from webrag import maintenance
-
         own = None if self._sees_collections else self.settings.collection
         async with self._some_database() as database:
-            return await maintenance.collections(database, own)
+            return await collection_sizes(database, own)
 
     async def drop_collection(
         self,
@@ -1401,21 +1422,26 @@ class WebRAG:
             collection: Its name; None is the one in use, and closes this WebRAG.
             confirm: Told name and size before anything is deleted.
         """
-        from webrag import maintenance
-
         own = self.settings.collection
-        name = own if collection is None else collection
+        name = own if collection is None else check_collection_name(collection)
         async with self._some_database() as database:
-            dropped = await maintenance.drop_collection(database, name, confirm=confirm)
+            sizes = {each.name: each for each in await collection_sizes(database)}
+            if name not in sizes or (confirm is not None and not confirm(sizes[name])):
+                return False
+            dropped = await drop_collection(database, name)
         if dropped and name == own:
             await self.close()
         return dropped
 
     async def clear(self) -> None:
         """Delete every page of the collection; it stays open, and empty."""
-        from webrag import maintenance
-
-        await maintenance.clear(self._open_parts)
+        parts = self._open_parts
+        await drop_collection(parts.database)
+        await ensure_schema(
+            parts.database,
+            embedding_model=parts.embedding.name,
+            embedding_dimensions=parts.embedding.dimensions,
+        )
 
     # The parts as LlamaIndex components. These need an open WebRAG; what they give works as long as
     # that stays open, refuses to read the corpus afterwards, and is not to be closed.
@@ -1457,7 +1483,7 @@ class WebRAG:
             source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
         )
         return WebRAGRetriever(
-            self._open_parts.searcher(), filters=filters, mode=retrieval_mode, top_k=top_k
+            self._open_parts.searcher, filters=filters, mode=retrieval_mode, top_k=top_k
         )
 
     def query_engine(
@@ -1487,7 +1513,7 @@ class WebRAG:
 
         named = [url] if isinstance(url, str) else url
         return WebRAGQueryEngine(
-            self._open_parts.engine(),
+            self._open_parts.engine,
             urls=None if named is None else [canonical_url(each) for each in named],
             research_mode=research_mode,
             expansion_budget=expansion_budget,
@@ -1518,28 +1544,28 @@ class WebRAG:
 
     def embed_model(self) -> "BaseEmbedding":
         """The embedding model the corpus is made with."""
-        return self._open_parts.embed_model()
+        return self._open_parts.embed_model
 
     def node_parser(self) -> "NodeParser":
         """What cuts pages into parents and children."""
-        return self._open_parts.node_parser()
+        return self._open_parts.node_parser
 
     def reranker(self) -> "BaseNodePostprocessor | None":
         """The reranker in use, as a node postprocessor; None without one or without its key."""
-        return self._open_parts.reranker()
+        return self._open_parts.reranker
 
     @property
     def engine(self) -> "OrchestratorEngine":
         """The orchestration engine, for composing it with other LlamaIndex parts."""
-        return self._open_parts.engine()
+        return self._open_parts.engine
 
     @property
-    def _open_parts(self) -> "Parts":
+    def _open_parts(self) -> "Components":
         if self._parts is None:
             raise InputError("WebRAG is not open: use it in an `async with` block, or call open().")
         return self._parts
 
-    async def _current_parts(self) -> "Parts":
+    async def _current_parts(self) -> "Components":
         """The parts that fit the collection, which another process may have reindexed."""
         parts = self._open_parts
         found = await corpus_embedding(parts.database)
@@ -1552,10 +1578,10 @@ class WebRAG:
                 self._parts = await self._assembled(self._stack)
         return self._open_parts
 
-    async def _assembled(self, stack: AsyncExitStack) -> "Parts":
+    async def _assembled(self, stack: AsyncExitStack) -> "Components":
         # The imports behind it take more than a second, which would stall the event loop.
-        assembly = await asyncio.to_thread(import_module, "webrag.wiring.assembly")
-        parts: Parts = await assembly.assemble(
+        wiring = await asyncio.to_thread(import_module, "webrag.wiring.components")
+        parts: Components = wiring.Components(
             self.settings,
             stack,
             soft_deadline_s=self._soft_deadline_s,
@@ -1565,7 +1591,12 @@ class WebRAG:
             files=self._files,
             is_own_user=self._is_own_user,
         )
-        return parts
+        return await parts.start()
+
+    async def _chosen_embedding(self, existing: tuple[str, int] | None) -> "EmbeddingChoice":
+        from webrag.wiring.embeddings import choose_embedding
+
+        return await asyncio.to_thread(choose_embedding, self.settings, existing)
 
     @asynccontextmanager
     async def _some_database(self) -> AsyncIterator[Database]:

@@ -46,7 +46,7 @@ OWNERS = {
 # Who may use the threads of the event loop, in which names are looked up: for what is short or
 # done once, never for text of a page.
 BORROWERS = {
-    "webrag/app.py": "imports packages",
+    "webrag/app.py": "imports packages and loads a model",
     "node_parsers/llama_index/node_parser/webrag/parent_child.py": "not for WebRAG",
     "postprocessors/llama_index/postprocessor/webrag/adjacent_context.py": "asks a store",
     "webrag/cli/demo_command.py": "waits for another demo's lock, in a process of its own",
@@ -59,11 +59,10 @@ BORROWERS = {
     "webrag/ingestion/files/watching.py": "lists folders that the user named, within limits",
     "webrag/ingestion/git/clone.py": "makes, measures and removes folders",
     "webrag/ingestion/git/source.py": "lists folders of a clone, within limits",
-    "webrag/maintenance.py": "loads a model",
     "webrag/postgres/database.py": "starts and stops the server",
     "webrag/postgres/server.py": "looks for the server",
     "webrag/web/corpus.py": "writes files for an export and from an upload",
-    "webrag/wiring/assembly.py": "loads models",
+    "webrag/wiring/components.py": "loads models",
     "webrag/wiring/embeddings.py": "loads a model",
     "webrag/wiring/jobs.py": "imports packages and loads a model",
     "webrag/wiring/langsmith_tracing.py": "sends what is left, with a limit",

@@ -59,7 +59,7 @@ from webrag.settings import Settings
 from webrag.wiring.embeddings import choose_embedding
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
 from webrag.wiring.page_sources import (
-    BuiltinSource,
+    builtin_source,
     choose_logins,
     choose_page_source,
     choose_renderer,
@@ -361,7 +361,7 @@ async def read_shell(lab: Lab, settings: Settings) -> Any:
 
 def chosen_browser(settings: Settings) -> Any:
     renderer = choose_renderer(
-        settings, BuiltinSource(settings.fetch_config(), SimpleNamespace, SimpleNamespace)
+        settings, builtin_source(settings.fetch_config(), SimpleNamespace, SimpleNamespace)
     )
     assert isinstance(renderer, BrowserRenderer)
     return renderer.executable

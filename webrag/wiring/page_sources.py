@@ -1,13 +1,11 @@
 """Chooses where pages come from; it makes no request."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
@@ -15,89 +13,69 @@ from webrag.extras import how_to_install
 from webrag.settings.process_environment import has_display
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from llama_index.core.readers.base import BaseReader
 
-    from webrag.ingestion.http.client import Answer
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
     from webrag.ingestion.logins.session import Logins
-    from webrag.ingestion.models import (
-        FetchConfig,
-        FetchedPage,
-        NotModified,
-        PageRenderer,
-        PageSource,
-        SiteMapper,
-        Validators,
-    )
+    from webrag.ingestion.models import FetchConfig, PageRenderer, PageSource, SiteMapper
     from webrag.settings import Settings
 
 LOGINS_FOLDER = "logins"
 """Below `WEBRAG_DATA_DIR`."""
 
 
-class BuiltinSource:
-    """The built-in fetcher, imported when it is first asked for something.
+class _Later:
+    """Stands for the built-in fetcher, which is made when a method of it is first awaited.
 
-    Its HTTP client takes a tenth of what every command starts with, which most need for nothing.
+    Its HTTP client takes a tenth of what every command starts with, which most need for nothing,
+    and the keyring of its logins may ask the user to open it, who should be asked once.
     """
 
     name = "builtin"
 
-    def __init__(
-        self,
-        config: "FetchConfig",
-        shared: "Callable[[], SharedManners]",
-        load_logins: "Callable[[], Logins]",
-    ) -> None:
-        self._config = config
-        self._shared = shared
-        self._load_logins = load_logins
-        self._logins: Logins | None = None
-        self._loading = asyncio.Lock()
+    def __init__(self, make: "Callable[[], HttpFetcher]") -> None:
+        self._make = make
+        self._making = asyncio.Lock()
         self._fetcher: HttpFetcher | None = None
 
-    async def fetch(
-        self, url: str, *, validators: "Validators | None" = None, fresh: bool = False
-    ) -> "FetchedPage | NotModified":
-        """As `HttpFetcher.fetch`."""
-        return await (await self._opened()).fetch(url, validators=validators, fresh=fresh)
+    def __getattr__(self, method: str) -> "Callable[..., Awaitable[Any]]":
+        if method.startswith("_"):
+            raise AttributeError(method)
 
-    async def fetch_bytes(self, url: str, *, at_most: int | None = None) -> bytes:
-        """As `HttpFetcher.fetch_bytes`."""
-        return await (await self._opened()).fetch_bytes(url, at_most=at_most)
+        async def call(*arguments: Any, **options: Any) -> Any:
+            async with self._making:
+                if self._fetcher is None:
+                    self._fetcher = await in_background(self._make)
+            return await getattr(self._fetcher, method)(*arguments, **options)
 
-    async def fetch_part(self, url: str, *, page: str = "") -> "Answer":
-        """As `HttpFetcher.fetch_part`."""
-        return await (await self._opened()).fetch_part(url, page=page)
-
-    async def has_login(self, url: str) -> bool:
-        """Whether an address is asked for with a login."""
-        return (await self._known_logins()).host_of(url) is not None
-
-    async def declared_sitemaps(self, url: str) -> Sequence[str]:
-        """As `HttpFetcher.declared_sitemaps`."""
-        return await (await self._opened()).declared_sitemaps(url)
+        return call
 
     async def aclose(self) -> None:
-        """Close every connection."""
         if self._fetcher is not None:
             await self._fetcher.aclose()
 
-    async def _opened(self) -> "HttpFetcher":
-        home = await in_background(import_module, "webrag.ingestion.http.fetcher")
-        logins = await self._known_logins()
-        if self._fetcher is None:
-            self._fetcher = home.HttpFetcher(self._config, shared=self._shared(), logins=logins)
-        return self._fetcher
 
-    async def _known_logins(self) -> "Logins":
-        # The keyring may ask the user to open it, who should be asked once.
-        async with self._loading:
-            if self._logins is None:
-                self._logins = await in_background(self._load_logins)
-            return self._logins
+def builtin_source(
+    config: "FetchConfig",
+    shared: "Callable[[], SharedManners]",
+    load_logins: "Callable[[], Logins]",
+) -> "HttpFetcher":
+    """Give the built-in fetcher, imported when it is first asked for something.
+
+    Args:
+        config: Its limits and manners.
+        shared: Gives what several processes agree on.
+        load_logins: Reads the logins that pages are asked for with.
+    """
+
+    def make() -> "HttpFetcher":
+        from webrag.ingestion.http.fetcher import HttpFetcher
+
+        return HttpFetcher(config, shared=shared(), logins=load_logins())
+
+    return cast("HttpFetcher", _Later(make))
 
 
 def choose_logins(settings: "Settings", *, is_own_user: bool) -> "Logins":
@@ -137,7 +115,7 @@ class PageSourceChoice:
 
 def choose_page_source(
     settings: "Settings",
-    builtin: "BuiltinSource | HttpFetcher",
+    builtin: "HttpFetcher",
     own: "PageSource | BaseReader | None" = None,
 ) -> PageSourceChoice:
     """Choose where pages come from.
@@ -169,7 +147,7 @@ def choose_page_source(
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
-def choose_renderer(settings: "Settings", builtin: BuiltinSource) -> "PageRenderer | None":
+def choose_renderer(settings: "Settings", builtin: "HttpFetcher") -> "PageRenderer | None":
     """Choose what draws the pages whose text scripts write.
 
     Args:

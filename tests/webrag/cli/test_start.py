@@ -69,7 +69,7 @@ def test_a_command_collects_garbage_seldom_and_leaves_the_process_as_it_was() ->
 def test_wrong_path_imports_nothing_that_answers() -> None:
     modules, _ = imported("answer", "./kettle.html", "How is it cleaned?", "--data-dir", "/tmp")
 
-    assert not modules & {*HEAVY, "psycopg.pq", "webrag.wiring.assembly"}
+    assert not modules & {*HEAVY, "psycopg.pq", "webrag.wiring.components"}
 
 
 def test_status_imports_no_llama_index(database: Database) -> None:

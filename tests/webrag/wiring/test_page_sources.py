@@ -16,8 +16,8 @@ from webrag.ingestion.service import FallbackSource
 from webrag.settings import Settings
 from webrag.wiring.page_sources import (
     LOGINS_FOLDER,
-    BuiltinSource,
     PageSourceChoice,
+    builtin_source,
     choose_logins,
     choose_page_source,
 )
@@ -123,10 +123,10 @@ async def test_logins_are_read_once_however_many_pages_are_asked_for_at_once(
         read.append(1)
         return Logins(LoginStore(tmp_path).load())
 
-    def unasked() -> SharedManners:
-        raise AssertionError("no page is fetched")
+    class Alone(SharedManners):
+        """Nobody to agree with, as no page is fetched."""
 
-    source = BuiltinSource(FetchConfig(), unasked, load)
+    source = builtin_source(FetchConfig(), Alone, load)
     urls = ["https://wiki.example/a", "https://wiki.example/b", "https://other.example/"]
 
     found = await all_of(source.has_login(url) for url in urls)

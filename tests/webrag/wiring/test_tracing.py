@@ -128,7 +128,7 @@ async def test_langsmith_without_a_key_is_refused() -> None:
 async def test_nothing_is_imported_while_tracing_is_off() -> None:
     code = (
         "import sys, asyncio; from contextlib import AsyncExitStack;"
-        "import webrag.wiring.assembly; from webrag.wiring.tracing import choose_tracer;"
+        "import webrag.wiring.components; from webrag.wiring.tracing import choose_tracer;"
         "from webrag.settings import load_settings;"
         "assert choose_tracer(load_settings(), AsyncExitStack()) is None;"
         "print([m for m in ('langsmith', 'opentelemetry.sdk') if m in sys.modules])"

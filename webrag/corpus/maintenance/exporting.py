@@ -17,7 +17,7 @@ from webrag.corpus.maintenance.portable import (
     PortablePage,
     open_for_writing,
 )
-from webrag.corpus.schema import read_embedding, table
+from webrag.corpus.schema import read_embedding, table, update_schema
 from webrag.errors import InputError
 from webrag.postgres.database import Database, lift_timeouts
 
@@ -88,6 +88,7 @@ async def export_corpus(
             f"The file {path} exists already; name another one, or replace it with --overwrite"
             " (overwrite=True).",
         )
+    await update_schema(database)
     collection = database.config.collection
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
 

@@ -1,15 +1,18 @@
-"""Finds the pages that are to be forgotten, and deletes them. Asks nobody."""
+"""Finds the pages that are to be forgotten, has that confirmed, and deletes them."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg import AsyncConnection, sql
 from pydantic import BaseModel, ConfigDict
 
+from webrag.argument_checks import FORGOTTEN_UNASKED, moment_before
 from webrag.corpus import queries
-from webrag.corpus.schema import table
+from webrag.corpus.schema import table, update_schema
 from webrag.corpus.writer import clear_attempts, lock_pages
+from webrag.errors import InputError
+from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.postgres.database import Database
 
 
@@ -89,3 +92,70 @@ async def forget_page(
         return True
 
     return await database.run(work)
+
+
+async def forget(
+    database: Database,
+    urls: str | Sequence[str] | None = None,
+    *,
+    site: str | None = None,
+    older_than: timedelta | None = None,
+    confirm: Callable[[Sequence[str]], bool] | bool | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ForgetReport:
+    """Delete pages, by URL or by conditions, once they are confirmed; as `WebRAG.forget`.
+
+    Raises:
+        InputError: Nothing was named, URLs and conditions were, one cannot be used, or many pages
+            would go unconfirmed; nothing was deleted.
+    """
+    wanted = [urls] if isinstance(urls, str) else list(urls or ())
+    wanted = list(dict.fromkeys(page_address(url) for url in wanted))
+    if bool(wanted) == (site is not None or older_than is not None):
+        raise InputError(
+            "Name the pages to forget: URLs, or a site, an age, or both of the latter."
+        )
+    now = datetime.now(UTC)
+    before = None if older_than is None else moment_before("older_than", older_than, now)
+    if await update_schema(database) is None:
+        return ForgetReport(unknown=tuple(wanted))
+    found, unknown = await _pages_to_forget(database, wanted, site, before)
+    if not found or not _is_confirmed(confirm, found):
+        return ForgetReport(unknown=unknown)
+    removed = []
+    for done, url in enumerate(found, 1):
+        if await forget_page(database, url, fetched_before=before):
+            removed.append(url)
+        if on_progress is not None:
+            on_progress(done, len(found))
+    return ForgetReport(removed=tuple(removed), unknown=unknown)
+
+
+def _is_confirmed(
+    confirm: Callable[[Sequence[str]], bool] | bool | None, found: Sequence[str]
+) -> bool:
+    if callable(confirm):
+        return confirm(found)
+    if confirm is None and len(found) > FORGOTTEN_UNASKED:
+        raise InputError(
+            f"This would forget {len(found):,} pages; more than {FORGOTTEN_UNASKED} are forgotten"
+            " only when that is confirmed.",
+            hint="Pass confirm=True, or a function that is told the URLs and decides.",
+        )
+    return confirm is not False
+
+
+async def _pages_to_forget(
+    database: Database, urls: Sequence[str], site: str | None, before: datetime | None
+) -> tuple[list[str], tuple[str, ...]]:
+    """Canonical URLs of what is stored, and what was named and is not."""
+    if urls:
+        known = await stored_urls(database, urls)
+        unknown = tuple(url for url in urls if url not in known)
+        return list(dict.fromkeys(known.values())), unknown
+    named = None if site is None else _site(site)
+    return await urls_to_forget(database, site=named, fetched_before=before), ()
+
+
+def _site(given: str) -> str:
+    return site_of(canonical_url(given if "://" in given else f"https://{given}/"))

@@ -1,0 +1,437 @@
+"""The one place that chooses concrete classes and puts them together for a set of settings."""
+
+import asyncio
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import cached_property, partial
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.bulk_load import finish_interrupted_load
+from webrag.corpus.pages import Corpus
+from webrag.corpus.posting_blocks import compact_postings
+from webrag.corpus.schema import corpus_embedding, ensure_schema
+from webrag.embedding.bundled_model import BundledModel
+from webrag.embedding.known_models import EmbeddingChoice
+from webrag.ingestion.extraction_pool import ExtractionPool
+from webrag.ingestion.files.access import FileAccess
+from webrag.ingestion.files.source import FileSource
+from webrag.ingestion.git.clone import GitClones
+from webrag.ingestion.git.source import GitSource
+from webrag.ingestion.service import IngestionService, SourceByAddress
+from webrag.postgres.database import Database
+from webrag.settings import Settings
+from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
+from webrag.wiring.jobs import open_queue
+from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
+from webrag.wiring.page_sources import (
+    PageSourceChoice,
+    builtin_source,
+    choose_logins,
+    choose_page_source,
+    choose_renderer,
+)
+from webrag.wiring.rerankers import (
+    as_postprocessor,
+    choose_fallback,
+    choose_reranker,
+    map_scorer,
+    missing_key,
+)
+from webrag.wiring.tokenizer import portable_tokenizer
+from webrag.wiring.tracing import choose_tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.readers.base import BaseReader
+    from llama_index.node_parser.webrag import ParentChildNodeParser
+
+    from webrag.answering.guardrails import Guardrail
+    from webrag.answering.manager import Manager
+    from webrag.corpus.indexer import Indexer
+    from webrag.corpus.models import AcquiredPage
+    from webrag.corpus.page_cutter import WorkerCutter
+    from webrag.crawling.crawl import SiteCrawler
+    from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
+    from webrag.ingestion.models import NormalizedDocument, PageSource
+    from webrag.jobs.queue import JobQueue
+    from webrag.orchestration.engine import OrchestratorEngine
+    from webrag.orchestration.links.discovery import LinkDiscovery
+    from webrag.orchestration.links.site_maps import SiteMaps
+    from webrag.orchestration.models import ScoreProfile
+    from webrag.orchestration.question.analyzer import QueryAnalyzer
+    from webrag.orchestration.ranking.reranker import ChunkReranker
+    from webrag.retrieval.quotes import Encode
+    from webrag.retrieval.search import Searcher
+    from webrag.retrieval.verification import Verifier
+
+_EXTRACTION_WORKERS = 2
+T = TypeVar("T")
+
+
+class part(cached_property[T]):
+    """A property that is made once, when it is first asked for, whatever thread asks."""
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> T:  # type: ignore[override]
+        with instance.lock:
+            made: T = super().__get__(instance, owner)
+            return made
+
+
+class Components:
+    """The concrete objects behind an open WebRAG.
+
+    What is a `part` is made when it is first asked for, as its imports take time: those of
+    `node_parser`, `reranker` and `embed_model` are LlamaIndex's and take more than a second. So
+    these are asked for in a thread.
+
+    Args:
+        settings: Choose the classes.
+        stack: Undoes what `start` starts, the page source included.
+        soft_deadline_s: This and what follows is as for `WebRAG`.
+        reranker: Together with its score profile.
+        files: Says which files of this machine may be read.
+        is_own_user: Whose logins are used.
+
+    Attributes:
+        database: Open.
+        embedder: What texts become vectors with.
+        embedding: What the corpus is used with.
+        other_embedding: Name of the model that a new corpus would get, when it is another one.
+    """
+
+    database: Database
+    embedding: EmbeddingChoice
+    other_embedding: str | None
+
+    def __init__(
+        self,
+        settings: Settings,
+        stack: AsyncExitStack,
+        *,
+        soft_deadline_s: float | None,
+        page_source: "PageSource | BaseReader | None" = None,
+        reranker: "tuple[BaseNodePostprocessor | None, ScoreProfile | str | None]" = (None, None),
+        guardrails: "Sequence[Guardrail]" = (),
+        files: FileAccess,
+        is_own_user: bool = True,
+    ) -> None:
+        self.lock = RLock()
+        self._settings = settings
+        self._stack = stack
+        self._soft_deadline_s = soft_deadline_s
+        self._own_source = page_source
+        self._own_reranker = reranker
+        self._guardrails = guardrails
+        self._files = files
+        self._is_own_user = is_own_user
+        self._bundled = BundledModel()
+        self._fetching = settings.fetch_config()
+
+    async def start(self) -> Self:
+        """Start what needs starting, in the order it is needed.
+
+        Raises:
+            ConfigurationError: Settings contradict each other or the corpus.
+            DatabaseUnavailableError: The database cannot be started or reached.
+            InputError: A guardrail is for a stage that does not exist.
+        """
+        settings, stack = self._settings, self._stack
+        self.database = Database(settings.database_config())
+        stack.push_async_callback(self.database.retire)
+        await self.database.open()
+        self.embedding, self.other_embedding = await self._open_corpus()
+        self.embedder, self._tokenize = await load_embedder(settings, self.embedding, stack)
+        self._portable_tokenizer = await asyncio.to_thread(portable_tokenizer, settings)
+        # What sites list of themselves is always read by it; closing it twice does no harm.
+        stack.push_async_callback(self._fetcher.aclose)
+        stack.push_async_callback(self.ingestion.aclose)
+        self._ranks, self._profile = await asyncio.to_thread(
+            choose_reranker, settings, self._bundled, *self._own_reranker
+        )
+        if isinstance(self._ranks, AbstractAsyncContextManager):
+            await stack.enter_async_context(self._ranks)
+        self._answer_llm = await asyncio.to_thread(choose_answer_llm, settings)
+        self._splitting_llm = None
+        # Loading a model's package takes a second, which patterns do not need.
+        if settings.decomposition_mode == "llm":
+            self._splitting_llm = await asyncio.to_thread(choose_orchestration_llm, settings)
+        self._tracer = choose_tracer(settings, stack)
+        if self._guardrails:
+            # Refuses at once what the manager, made for the first answer, would refuse.
+            from webrag.answering.guardrails import with_defaults
+
+            with_defaults(self._guardrails)
+        self._runs = await stack.enter_async_context(AsyncExitStack())
+        return self
+
+    async def _open_corpus(self) -> tuple[EmbeddingChoice, str | None]:
+        settings, database = self._settings, self.database
+        existing = await corpus_embedding(database)
+        choice = await asyncio.to_thread(choose_embedding, settings, existing, self._bundled)
+        await ensure_schema(
+            database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
+        )
+        await finish_interrupted_load(database)
+        await compact_postings(database)
+        if settings.embedding_provider != "auto":
+            return choice, None
+        fresh = choose_embedding(settings, None, self._bundled).name
+        return choice, fresh if fresh != choice.name else None
+
+    def count_tokens(self, text: str) -> int:
+        """Count the tokens of a text, as budgets do."""
+        return len(self._tokenize(text))
+
+    # Pages: where they come from, and how they are stored.
+
+    @part
+    def corpus(self) -> Corpus:
+        """The stored pages."""
+        return Corpus(
+            self.database,
+            embedding=(self.embedding.name, self.embedding.dimensions),
+            keep_versions=self._settings.keep_versions,
+        )
+
+    @part
+    def _pool(self) -> ExtractionPool:
+        return ExtractionPool(_EXTRACTION_WORKERS, self._fetching.extraction_timeout_s)
+
+    @part
+    def _fetcher(self) -> "HttpFetcher":
+        def shared() -> "SharedManners":
+            from webrag.corpus.host_turns import HostTurns
+
+            return HostTurns(self.database)
+
+        load_logins = partial(choose_logins, self._settings, is_own_user=self._is_own_user)
+        return builtin_source(self._fetching, shared, load_logins)
+
+    @part
+    def page_source(self) -> PageSourceChoice:
+        """Where pages come from."""
+        return choose_page_source(self._settings, self._fetcher, self._own_source)
+
+    @part
+    def clones(self) -> GitSource:
+        """The files of repositories."""
+        clones = GitClones(
+            self._settings.data_dir / "repositories",
+            allowed_hosts=self._fetching.allowed_hosts,
+            keep_s=self._settings.recrawl_after,
+        )
+        return GitSource(
+            clones,
+            max_bytes=self._fetching.max_decoded_bytes,
+            max_document_bytes=self._fetching.max_pdf_bytes,
+        )
+
+    @part
+    def ingestion(self) -> IngestionService:
+        """Gets pages and makes documents of them."""
+        local = FileSource(
+            self._files,
+            max_bytes=self._fetching.max_decoded_bytes,
+            max_document_bytes=self._fetching.max_pdf_bytes,
+        )
+        return IngestionService(
+            SourceByAddress(self.page_source.source, local, self.clones),
+            self._pool,
+            prefer_markdown=self._fetching.prefer_markdown,
+            renderer=choose_renderer(self._settings, self._fetcher),
+            render_always=self._settings.browser == "always",
+        )
+
+    @part
+    def node_parser(self) -> "ParentChildNodeParser":
+        """Cuts pages into parents and children."""
+        from llama_index.node_parser.webrag import ChunkSizes, ParentChildNodeParser
+
+        sizes = ChunkSizes()
+        return ParentChildNodeParser(
+            tokenizer=self._tokenize,
+            parent_tokens=sizes.parent_tokens,
+            child_tokens=sizes.child_tokens,
+        )
+
+    @part
+    def _cutter(self) -> "WorkerCutter":
+        from llama_index.node_parser.webrag import ChunkSizes
+
+        from webrag.corpus.page_cutter import WorkerCutter
+        from webrag.corpus.page_worker import CutSetup
+
+        sizes = ChunkSizes()
+        setup = CutSetup(*self._portable_tokenizer, sizes.parent_tokens, sizes.child_tokens)
+        return WorkerCutter(self._pool.workers, lambda: self.node_parser, setup)
+
+    @part
+    def indexer(self) -> "Indexer":
+        """Stores documents, cut and embedded."""
+        from webrag.corpus.indexer import Indexer
+
+        return Indexer(self.corpus, self._cutter, self.embedder)
+
+    @part
+    def acquirer(self) -> PageAcquirer:
+        """Gets pages into the corpus."""
+
+        async def index(document: "NormalizedDocument", *, depth: int) -> "AcquiredPage":
+            return await self.indexer.index(document, depth=depth)
+
+        return PageAcquirer(
+            self.ingestion,
+            index,
+            self.corpus,
+            recrawl_after_s=self._settings.recrawl_after,
+            prepare=lambda: self._pool.prepare(self._cutter.job),
+        )
+
+    @part
+    def crawler(self) -> "SiteCrawler":
+        """Brings in whole sites."""
+        from webrag.crawling.crawl import SiteCrawler
+        from webrag.crawling.queue import CrawlState
+        from webrag.crawling.sitemap import SitemapReader
+
+        site_list = SitemapReader(self._fetcher.fetch_bytes, self._fetcher.declared_sitemaps)
+        return SiteCrawler(self.acquirer, CrawlState(self.database), site_list)
+
+    @part
+    def jobs(self) -> "JobQueue":
+        """The job queue, where the extra it needs is installed."""
+        return open_queue(self.database)
+
+    # Questions.
+
+    @part
+    def encode(self) -> "Encode":
+        """Compares meanings at once, whatever the corpus is embedded with."""
+        return self._bundled.encode
+
+    @part
+    def embed_model(self) -> "BaseEmbedding":
+        """The model of `embedder`."""
+        return as_llamaindex(self.embedder.model)
+
+    @part
+    def reranker(self) -> "BaseNodePostprocessor | None":
+        """What reranks; None when retrieval's order is kept."""
+        return as_postprocessor(self._ranks)
+
+    @part
+    def searcher(self) -> "Searcher":
+        """Finds passages."""
+        from webrag.retrieval.search import Searcher
+
+        return Searcher(
+            self.database,
+            self.embedder,
+            self._settings.retrieval_config(),
+            # A tokenizer keeps a token for each word that is often written.
+            is_common=lambda word: self.count_tokens(f" {word}") == 1,
+        )
+
+    @part
+    def _chunk_reranker(self) -> "ChunkReranker":
+        from webrag.orchestration.ranking.reranker import ChunkReranker
+
+        fallback, fallback_profile = choose_fallback(self._ranks, self._bundled)
+        return ChunkReranker(
+            self._ranks,
+            self._settings.thresholds(self._profile),
+            fallback=fallback,
+            fallback_profile=fallback_profile,
+            top_n=self._settings.orchestration.reranker_top_n,
+            missing=missing_key(self._settings) if self._ranks is None else None,
+        )
+
+    @part
+    def _analyzer(self) -> "QueryAnalyzer":
+        from webrag.orchestration.question.analyzer import QueryAnalyzer
+
+        return QueryAnalyzer(mode=self._settings.decomposition_mode, llm=self._splitting_llm)
+
+    @part
+    def engine(self) -> "OrchestratorEngine":
+        """Answers questions from passages, following links."""
+        from webrag.orchestration.engine import OrchestratorEngine
+
+        made = OrchestratorEngine(
+            acquirer=self.acquirer,
+            corpus=self.corpus,
+            searcher=self.searcher,
+            reranker=self._chunk_reranker,
+            analyzer=self._analyzer,
+            encoder=self._bundled,
+            config=self._settings.orchestration_config(soft_deadline_s=self._soft_deadline_s),
+            discovery=self._discovery,
+            site_maps=self._site_maps,
+            scorer=lambda: map_scorer(self._ranks, self._bundled),
+        )
+        self._runs.push_async_callback(made.aclose)
+        return made
+
+    def _discovery(self) -> "LinkDiscovery | None":
+        if self.page_source.mapper is None:
+            return None
+        from webrag.corpus.mapped_links import MappedLinks
+        from webrag.orchestration.links.discovery import LinkDiscovery
+
+        limit = self._settings.expansion_config().map_limit
+        return LinkDiscovery(self.page_source.mapper, MappedLinks(self.database), limit=limit)
+
+    def _site_maps(self) -> "SiteMaps | None":
+        config = self._settings.expansion_config().site_map
+        if self.page_source.is_own or not config.enabled:
+            return None
+        from webrag.corpus.site_maps import SiteMapStore
+        from webrag.orchestration.links.site_maps import SiteMaps
+
+        store, fetcher = SiteMapStore(self.database), self._fetcher
+        return SiteMaps(
+            fetcher.fetch_bytes, fetcher.declared_sitemaps, self._pool.workers, store, config
+        )
+
+    @part
+    def verifier(self) -> "Verifier":
+        """Checks quotations."""
+        from webrag.retrieval.verification import Verifier
+
+        return Verifier(self.corpus, self.database, self.ingestion)
+
+    @part
+    def manager(self) -> "Manager":
+        """Writes answers, with a language model where there is one."""
+        from webrag.answering.evidence import EvidenceFinder, NamedPages
+        from webrag.answering.guardrails import with_defaults
+        from webrag.answering.judging import Reflector, TextSimilarity
+        from webrag.answering.manager import Manager
+        from webrag.answering.planning import Planner
+        from webrag.answering.writing import (
+            ExtractiveSynthesizer,
+            LanguageModelSynthesizer,
+            Synthesizer,
+        )
+
+        config, llm = self._settings.answer_config(), self._answer_llm
+        synthesizer: Synthesizer = ExtractiveSynthesizer(config, self.encode)
+        if llm is not None:
+            synthesizer = LanguageModelSynthesizer(llm, synthesizer, config, self.encode)
+        return Manager(
+            planner=Planner(self._analyzer),
+            scope=NamedPages(self.acquirer, self.engine),
+            finder=EvidenceFinder(
+                self.searcher, self._chunk_reranker, self._settings.retrieval_config(), config
+            ),
+            synthesizer=synthesizer,
+            reflector=Reflector(llm, config),
+            pages=self.corpus,
+            similarity=TextSimilarity(self._bundled).between,
+            guardrails=with_defaults(self._guardrails),
+            tracer=self._tracer,
+        )
