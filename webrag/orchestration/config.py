@@ -62,7 +62,7 @@ class ExpansionConfig(FrozenModel):
     )
     scope: Literal["same_site", "allow_list", "any"] = Field(
         default="same_site",
-        description="Which links may be followed; `allow_list` means `allowed_domains`.",
+        description="Which links may be followed; `allow_list` means the allowed domains.",
     )
     allowed_domains: tuple[str, ...] = Field(
         default=(), description="Hosts that may be followed to, with their subdomains."

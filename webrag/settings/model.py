@@ -104,13 +104,17 @@ class Settings(Values):
         return {**given, **meant, ORIGINS: {**given.get(ORIGINS, {}), **origins}}
 
     @model_validator(mode="after")
-    def _refuse_what_settings_fill(self) -> Self:
+    def _check_combinations(self) -> Self:
         parts = {name: getattr(self, name) for name in PARTS}
         parts["orchestration.expansion"] = self.orchestration.expansion
         for part, config in parts.items():
             for name, field in filling(type(self), type(config)):
                 if field in config.model_fields_set:
                     raise ValueError(f"{part} names {field}, which is the setting {name}")
+        if self.expansion_scope == "allow_list" and not self.expansion_allowed_domains:
+            raise ValueError(
+                "EXPANSION_SCOPE is 'allow_list' but EXPANSION_ALLOWED_DOMAINS names no host"
+            )
         return self
 
     @property

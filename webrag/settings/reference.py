@@ -52,7 +52,7 @@ _IN_PYTHON = """\
 
 These have no variable. An argument is given as it is, `load_settings(reranker_timeout=2)`; the
 fields of a part as a dictionary, `load_settings(fetching={"host_delay_s": 1})`, or as the object
-that has them, and inner parts alike: `orchestration={"expansion": {"scope": "any"}}`. A field that
+that has them, and inner parts alike: `orchestration={"expansion": {"map_limit": 50}}`. A field that
 a variable fills has one name only, that of the variable. Times are in seconds.
 """
 

@@ -34,12 +34,9 @@ PLATEAU_TOP_N                       orchestration.plateau_top_n
 RERANKER_TOP_N                      orchestration.reranker_top_n
 SCORE_CLIFF_RANK_K                  orchestration.score_cliff_rank_k
 CANDIDATES_TO_SCORE_PER_ITERATION   orchestration.expansion.candidates_to_score_per_iteration
-EXPANSION_ALLOWED_DOMAINS           orchestration.expansion.allowed_domains
 EXPANSION_MAP_LIMIT                 orchestration.expansion.map_limit
 EXPANSION_MIN_CANDIDATE_SCORE       orchestration.expansion.min_candidate_score
-EXPANSION_SCOPE                     orchestration.expansion.scope
 EXPANSION_SIGNAL_WEIGHTS            orchestration.expansion.signal_weights
-MAX_BYTES_PER_RUN                   orchestration.expansion.max_bytes_per_run
 SITE_MAP_ENABLED                    orchestration.expansion.site_map.enabled
 SITE_MAP_MAX_BYTES                  orchestration.expansion.site_map.max_bytes
 SITE_MAP_RECRAWL_AFTER              orchestration.expansion.site_map.fresh_s

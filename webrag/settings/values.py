@@ -287,6 +287,9 @@ class Values(BaseSettings):
     max_expansion_depth: int = taken("max_depth", ExpansionConfig)
     max_candidates_per_iteration: int = taken("max_candidates_per_iteration", ExpansionConfig)
     max_pages_per_run: int = taken("max_pages_per_run", ExpansionConfig)
+    max_bytes_per_run: int = taken("max_bytes_per_run", ExpansionConfig)
+    expansion_scope: Literal["same_site", "allow_list", "any"] = taken("scope", ExpansionConfig)
+    expansion_allowed_domains: HostList = taken("allowed_domains", ExpansionConfig)
     expansion_iteration_timeout: float = taken("iteration_timeout_s", ExpansionConfig)
     token_budget_saturation_ratio: float = taken(
         "token_budget_saturation_ratio", OrchestrationConfig

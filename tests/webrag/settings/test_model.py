@@ -51,6 +51,9 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("MAX_EXPANSION_DEPTH", "max_expansion_depth", 5, "0", 0, "21", "from 0 to 20"),
     ("MAX_CANDIDATES_PER_ITERATION", "max_candidates_per_iteration", 5, "3", 3, "0", "from 1 to 25"),
     ("MAX_PAGES_PER_RUN", "max_pages_per_run", 10, "25", 25, "26", "from 0 to 25"),
+    ("EXPANSION_SCOPE", "expansion_scope", "same_site", "any", "any", "world", "one of same_site, allow_list, any"),
+    ("EXPANSION_ALLOWED_DOMAINS", "expansion_allowed_domains", (), "a.example,b.example", ("a.example", "b.example"), "a.example/x", "comma-separated"),
+    ("MAX_BYTES_PER_RUN", "max_bytes_per_run", 20_000_000, "1", 1, "0", "from 1 to"),
     ("EXPANSION_ITERATION_TIMEOUT", "expansion_iteration_timeout", 30.0, "10", 10.0, "3601", "from 0.1 to 3600 seconds"),
     ("TOKEN_BUDGET_SATURATION_RATIO", "token_budget_saturation_ratio", 0.8, "1", 1.0, "0", "above 0 and at most 1"),
     ("REDUNDANCY_CEILING", "redundancy_ceiling", 0.85, "0.9", 0.9, "1.5", "a number from 0 to 1"),
@@ -238,8 +241,8 @@ def test_every_wrong_value_is_named_in_one_sentence(monkeypatch: pytest.MonkeyPa
 
 
 def test_allow_list_scope_without_hosts_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="allowed_domains names no host"):
-        load_settings(orchestration={"expansion": {"scope": "allow_list"}})
+    with pytest.raises(ConfigurationError, match="EXPANSION_ALLOWED_DOMAINS names no host"):
+        load_settings(expansion_scope="allow_list")
 
 
 @pytest.mark.parametrize(
