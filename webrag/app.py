@@ -28,7 +28,6 @@ from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
     check_text,
     checked_count,
-    checked_moment,
     checked_seconds,
     shown_value,
 )
@@ -67,23 +66,20 @@ from webrag.errors import (
     PageGoneError,
     WebRAGError,
 )
-from webrag.ingestion.addresses import canonical_url, file_path, file_url, is_file, page_address
+from webrag.ingestion.addresses import file_path, file_url, is_file, page_address
 from webrag.ingestion.characters import storable
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, check_named, expand_named, named_urls
 from webrag.ingestion.git.address import is_git
 from webrag.ingestion.notes import listening
 from webrag.ingestion.versions import checked_version
-from webrag.orchestration.models import (
-    MAX_QUESTION_CHARS,
-    OrchestrationResult,
-    ProgressCallback,
-    QueryType,
-)
+from webrag.orchestration.models import OrchestrationResult, ProgressCallback
 from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
+from webrag.question import QueryType, Question, ResearchMode, check_question
 from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.retrieval.filters import ContentKind, SearchFilters
+from webrag.retrieval.models import RetrievalMode
 from webrag.settings import Settings, load_settings
 from webrag.settings.variables import nearest
 
@@ -120,7 +116,7 @@ if TYPE_CHECKING:
     from webrag.retrieval.version_changes import VersionComparison
     from webrag.wiring.components import Components
 
-__all__ = ["MAX_QUESTION_CHARS", "IngestReport", "WebRAG", "check_question"]
+__all__ = ["IngestReport", "WebRAG"]
 
 logger = logging.getLogger(__name__)
 
@@ -350,8 +346,8 @@ class WebRAG:
         known_context: str | None = None,
         constraints: Sequence[str] | None = None,
         expansion_budget: int | None = None,
-        research_mode: Literal["fast", "deep"] = "fast",
-        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        research_mode: ResearchMode = "fast",
+        retrieval_mode: RetrievalMode = "chunk",
         max_pages: int | None = None,
         as_of: datetime | None = None,
         on_progress: ProgressCallback | None = None,
@@ -361,7 +357,7 @@ class WebRAG:
         Args:
             url: Page, or pages, to start from; fetched and indexed when the corpus lacks them. A
                 file or folder of this machine, by its path, is read with all below it.
-            question: At most `MAX_QUESTION_CHARS` characters.
+            question: At most 8,000 characters.
             wordings: At most 5 other wordings, each of at most 500 characters: words that
                 the page may use, names of options or functions, a sentence one expects there.
                 Guesses may be wrong; the question itself counts double.
@@ -386,24 +382,12 @@ class WebRAG:
             FetchError: The only page named could not be obtained.
             StorageError: The database failed.
         """
-        check_question(question)
-        moment = None if as_of is None else checked_moment(as_of)
-        named = await self._named(url) if moment is None else NamedSources(named_urls(url))
-        if not (named.urls or named.folders or named.empty):
+        urls = self._addresses(url)
+        if not urls:
             raise InputError("No URL was given: name at least one page to start from.")
-        if expansion_budget is not None:
-            checked_count("expansion_budget", expansion_budget, minimum=0)
-        _check_words(known_context, constraints)
-        parts = await self._current_parts()
-        if moment is None:
-            stored, missing = await self._stored_files(named, on_progress)
-        else:
-            stored, missing = await self._held(named.urls, moment)
-        engine = await asyncio.to_thread(lambda: parts.engine)
-        result = await engine.run(
-            named.urls,
+        asked = Question.of(
             question,
-            stored=stored,
+            urls=urls,
             wordings=wordings,
             intent=intent,
             known_context=known_context,
@@ -412,10 +396,9 @@ class WebRAG:
             research_mode=research_mode,
             retrieval_mode=retrieval_mode,
             max_pages=max_pages,
-            as_of=moment,
-            on_progress=on_progress,
+            as_of=as_of,
         )
-        return result.model_copy(update={"warnings": (*missing, *result.warnings)})
+        return await self.evidence_for(asked, on_progress=on_progress)
 
     async def search(
         self,
@@ -429,7 +412,7 @@ class WebRAG:
         has: ContentKind | Sequence[ContentKind] = (),
         intent: QueryType | None = None,
         top_k: int | None = None,
-        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        retrieval_mode: RetrievalMode = "chunk",
         as_of: datetime | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> OrchestrationResult:
@@ -439,7 +422,7 @@ class WebRAG:
         nothing that the filters leave.
 
         Args:
-            question: At most `MAX_QUESTION_CHARS` characters.
+            question: At most 8,000 characters.
             wordings: As for `answer`.
             source_urls: Only these pages.
             sites: Only pages of these hosts (`host` or `host:port`).
@@ -461,39 +444,46 @@ class WebRAG:
                 held as of the moment; the message says since when there is something.
             StorageError: The database failed.
         """
-        check_question(question)
-        if top_k is not None:
-            checked_count("top_k", top_k, minimum=1)
-        filters = SearchFilters.of(
+        asked = Question.of(
+            question,
+            wordings=wordings,
             source_urls=source_urls,
             sites=sites,
             years=years,
             fetched_since=fetched_since,
             has=has,
-            as_of=as_of,
-        )
-        missing: tuple[str, ...] = ()
-        if filters.as_of is not None:
-            found, missing = await self._held(filters.source_urls or (), filters.as_of)
-            filters = replace(filters, source_urls=found or filters.source_urls)
-        parts = await self._current_parts()
-        engine = await asyncio.to_thread(lambda: parts.engine)
-        result = await engine.search(
-            question,
-            wordings=wordings,
-            filters=filters,
             intent=intent,
             top_k=top_k,
             retrieval_mode=retrieval_mode,
-            on_progress=on_progress,
+            as_of=as_of,
         )
-        if missing:
-            result = result.model_copy(update={"warnings": (*missing, *result.warnings)})
-        if result.corpus_stats.total_parent_chunks:
-            return result
-        stored = (await parts.corpus.status(include_urls=False)).documents
-        warning = _why_nothing_was_searched(stored, filters, self.settings.collection)
-        return result.model_copy(update={"warnings": (*result.warnings, warning)})
+        return await self.evidence_for(asked, on_progress=on_progress)
+
+    async def evidence_for(
+        self, question: Question, *, on_progress: ProgressCallback | None = None
+    ) -> OrchestrationResult:
+        """Find evidence as `answer` does for a question that names pages, else as `search` does.
+
+        Args:
+            question: What is asked and where to look.
+            on_progress: Told what is being done.
+
+        Raises:
+            InputError: The question is empty or too long, or nothing is held as of its moment.
+            FetchError: The only page named could not be obtained.
+            StorageError: The database failed.
+        """
+        check_question(question.text)
+        question, missing = await self._located(question, on_progress)
+        parts = await self._current_parts()
+        engine = await asyncio.to_thread(lambda: parts.engine)
+        result = await engine.run(question, on_progress=on_progress)
+        warnings = (*missing, *result.warnings)
+        if question.is_search and not result.corpus_stats.total_parent_chunks:
+            stored = (await parts.corpus.status(include_urls=False)).documents
+            why = _why_nothing_was_searched(stored, question.filters, self.settings.collection)
+            warnings = (*warnings, why)
+        return result.model_copy(update={"warnings": warnings})
 
     async def compare_versions(
         self,
@@ -507,7 +497,7 @@ class WebRAG:
         """Tell what two stored versions of a library say differently about a question.
 
         Args:
-            question: At most `MAX_QUESTION_CHARS` characters.
+            question: At most 8,000 characters.
             old: A version, such as "1.4", or `library@version`.
             new: Another one.
             library: Whose versions they are: its host, or its name in a note on versions.
@@ -547,7 +537,7 @@ class WebRAG:
         `fail` with a polite reply.
 
         Args:
-            question: At most `MAX_QUESTION_CHARS` characters.
+            question: At most 8,000 characters.
             wordings: As for `answer`.
             url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
                 stored when there is none. Files and folders of this machine as for `answer`.
@@ -565,30 +555,41 @@ class WebRAG:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        from webrag.answering.planning import answer_request
-
-        moment = None if as_of is None else checked_moment(as_of)
-        urls: tuple[str, ...] = ()
-        if moment is None:
-            named = await self._named(url)
-            urls = named.urls
-            stored, missing = await self._stored_files(named)
-        else:
-            stored, missing = await self._held(named_urls(url), moment)
-        request = answer_request(
+        asked = Question.of(
             question,
             wordings=wordings,
-            url=urls,
-            as_of=moment,
-            sites=sites,
-            years=years,
-            deep=deep,
+            urls=self._addresses(url),
+            sites=sites or None,
+            years=years or None,
+            research_mode="deep" if deep else "fast",
             expansion_budget=expansion_budget,
-            stored=stored,
+            as_of=as_of,
         )
+        return await self.answer_to(asked, on_event=on_event)
+
+    async def answer_to(
+        self, question: Question, *, on_event: "EventListener | None" = None
+    ) -> "ManagerResult":
+        """Answer in sentences as `ask` does.
+
+        Args:
+            question: What is asked and where to look.
+            on_event: Told of each step, and of each sentence as soon as it is checked.
+
+        Raises:
+            InputError: A year or `expansion_budget` cannot be used, or links are to be followed
+                from no page, or nothing is held as of its moment.
+            FetchError: None of the pages could be obtained.
+            ProviderError: The question could not be embedded.
+            StorageError: The database failed.
+        """
+        from webrag.answering.planning import check_answerable
+
+        check_answerable(question)
+        question, missing = await self._located(question)
         parts = await self._current_parts()
         manager = await asyncio.to_thread(lambda: parts.manager)
-        result = await manager.run(request, on_event=on_event)
+        result = await manager.run(question, on_event=on_event)
         return result.model_copy(update={"degraded": (*missing, *result.degraded)})
 
     def evidence(
@@ -704,7 +705,7 @@ class WebRAG:
             InputError: A URL or the version cannot be used; nothing was fetched.
         """
         label = "" if version is None else checked_version(version)
-        named = await self._named(urls, refresh=refresh)
+        named = await self._named(self._addresses(urls), refresh=refresh)
         if on_found is not None:
             on_found(len(named.every))
         report = await self._ingested(
@@ -815,13 +816,35 @@ class WebRAG:
             degraded=tuple(notes),
         )
 
-    async def _named(
-        self, given: Named | Sequence[Named], *, refresh: bool = False
-    ) -> NamedSources:
+    def _addresses(self, given: Named | Sequence[Named]) -> tuple[str, ...]:
+        return named_urls(given, takes_names=self._files.takes_names)
+
+    async def _located(
+        self, question: Question, on_progress: ProgressCallback | None = None
+    ) -> tuple[Question, tuple[str, ...]]:
+        """The question with folders taken apart, or with the pages that are held as of its moment.
+
+        Returns:
+            The question, and a sentence for everything that could not be used.
+
+        Raises:
+            InputError: Nothing is held as of its moment.
+            FetchError: There are folders, and none holds a file that can be read.
+        """
+        if question.as_of is not None:
+            where = "stored" if question.urls else "source_urls"
+            named = question.urls or question.source_urls or ()
+            held, missing = await self._held(named, question.as_of)
+            return question.model_copy(update={where: held} if held else {}), missing
+        sources = await self._named(question.urls)
+        stored, missing = await self._stored_files(sources, on_progress)
+        update = {"urls": sources.urls, "stored": stored}
+        return question.model_copy(update=update), missing
+
+    async def _named(self, addresses: Sequence[str], *, refresh: bool = False) -> NamedSources:
         """What a caller named, folders taken apart."""
-        several = [given] if isinstance(given, (str, Path)) else list(given)
         limit = self.settings.fetching.max_decoded_bytes
-        named = await expand_named(several, self._files, max_bytes=limit)
+        named = await expand_named(addresses, self._files, max_bytes=limit)
         repositories = [url for url in named.urls if is_git(url) and url.endswith("/")]
         notes: dict[str, None] = {}
         for url in repositories:
@@ -1454,7 +1477,7 @@ class WebRAG:
         years: int | Sequence[int] | None = None,
         fetched_since: datetime | None = None,
         has: ContentKind | Sequence[ContentKind] = (),
-        retrieval_mode: Literal["chunk", "full_context", "auto"] = "chunk",
+        retrieval_mode: RetrievalMode = "chunk",
         top_k: int | None = None,
         similarity_top_k: int | None = None,
     ) -> "WebRAGRetriever":
@@ -1490,7 +1513,7 @@ class WebRAG:
         self,
         url: str | Sequence[str] | None = None,
         *,
-        research_mode: Literal["fast", "deep"] = "fast",
+        research_mode: ResearchMode = "fast",
         expansion_budget: int | None = None,
         max_quotes: int = 3,
         llm: "LLM | None" = None,
@@ -1511,10 +1534,9 @@ class WebRAG:
         """
         from webrag.llamaindex.query_engine import WebRAGQueryEngine
 
-        named = [url] if isinstance(url, str) else url
         return WebRAGQueryEngine(
             self._open_parts.engine,
-            urls=None if named is None else [canonical_url(each) for each in named],
+            urls=url,
             research_mode=research_mode,
             expansion_budget=expansion_budget,
             max_quotes=max_quotes,
@@ -1658,28 +1680,6 @@ def checked_detail(detail: Literal["brief", "full"]) -> Literal["brief", "full"]
     if detail not in ("brief", "full"):
         raise InputError(f"detail is {shown_value(detail)}; use 'brief' or 'full'.")
     return detail
-
-
-def check_question(question: str) -> None:
-    """Refuse what cannot be a question.
-
-    Raises:
-        InputError: It is no text, empty or too long, or holds what is no character.
-    """
-    if not check_text("The question", question).strip():
-        raise InputError("The question is empty: ask something.")
-    if len(question) > MAX_QUESTION_CHARS:
-        raise InputError(
-            f"The question has {len(question):,} characters; "
-            f"at most {MAX_QUESTION_CHARS:,} are allowed."
-        )
-
-
-def _check_words(known_context: str | None, constraints: Sequence[str] | None) -> None:
-    if known_context is not None:
-        check_text("known_context", known_context)
-    for each in constraints or ():
-        check_text("A constraint", each)
 
 
 def _failures(failed: Mapping[str, str]) -> tuple[str, ...]:

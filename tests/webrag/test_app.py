@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from webrag import WebRAG
-from webrag.app import MAX_QUESTION_CHARS
 from webrag.errors import ConfigurationError, InputError, WebRAGError
+from webrag.question import MAX_QUESTION_CHARS
 from webrag.settings import Settings, load_settings
 
 AT_SEED = "When does the ferry leave the island?"

@@ -12,6 +12,7 @@ from workflows.errors import WorkflowCancelledByUser, WorkflowTimeoutError
 from webrag import WebRAG
 from webrag.errors import InputError
 from webrag.postgres.database import Database
+from webrag.question import Question
 from webrag.settings import Settings
 
 QUESTION = "At which cone do glazes mature in salt kilns?"
@@ -75,7 +76,7 @@ class Report(Workflow):
 
     @step
     async def research(self, ctx: Context, ev: StartEvent) -> StopEvent:
-        handler = self._rag.engine.start(ev.url, QUESTION, research_mode="deep")
+        handler = self._rag.engine.start(Question.of(QUESTION, urls=ev.url, research_mode="deep"))
         try:
             async for event in handler.stream_events():
                 ctx.write_event_to_stream(event)
@@ -136,7 +137,9 @@ async def test_events_that_nobody_reads_any_more(rag: WebRAG, manual: Manual, ca
 async def test_cancelled_wait(rag: WebRAG, manual: Manual, capfd: Any, handled: bool) -> None:
     async def ask() -> object:
         if handled:
-            return await rag.engine.start(manual.url, QUESTION, research_mode="deep")
+            return await rag.engine.start(
+                Question.of(QUESTION, urls=manual.url, research_mode="deep")
+            )
         return await rag.answer(manual.url, QUESTION, research_mode="deep")
 
     asking = asyncio.create_task(ask())
@@ -149,7 +152,7 @@ async def test_cancelled_wait(rag: WebRAG, manual: Manual, capfd: Any, handled: 
 
 
 async def test_closing_while_a_run_goes_on(rag: WebRAG, manual: Manual, capfd: Any) -> None:
-    handler = rag.engine.start(manual.url, QUESTION, research_mode="deep")
+    handler = rag.engine.start(Question.of(QUESTION, urls=manual.url, research_mode="deep"))
     asking = asyncio.create_task(rag.answer(manual.url, QUESTION, research_mode="deep"))
     await manual.wait_for_links()
 

@@ -9,7 +9,7 @@ from llama_index.postprocessor.webrag.selection import age_years
 
 from webrag.answering.config import AnswerConfig
 from webrag.answering.english.screening import UnquotableSpan, unquotable_spans
-from webrag.answering.models import AnswerRequest, ExecutionPlan, RetrieveStep
+from webrag.answering.models import ExecutionPlan, RetrieveStep
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.ingestion.notes import listening
@@ -20,7 +20,8 @@ from webrag.orchestration.models import ProgressCallback, RankedChunk, ScoreProf
 from webrag.orchestration.ranking.merger import union
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.orchestration.steps.research import acquire_seeds
-from webrag.retrieval.filters import SearchFilters
+from webrag.question import Question
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RetrievalConfig, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
@@ -160,41 +161,25 @@ class EvidenceFinder:
         self._config = config
 
     async def retrieve(
-        self,
-        plan: ExecutionPlan,
-        *,
-        urls: Sequence[str] | None,
-        years: Sequence[int],
-        sites: Sequence[str] = (),
-        wordings: Sequence[str] = (),
-        as_of: datetime | None = None,
+        self, plan: ExecutionPlan, filters: SearchFilters = NO_FILTERS
     ) -> Candidates:
         """Candidates for each need of a plan.
 
         Args:
             plan: A coherent one.
-            urls: Only these pages; None for all.
-            years: Only pages published in them; empty for any.
-            sites: Only pages of these hosts; empty for any.
-            wordings: Other wordings of the whole question.
-            as_of: The texts that pages had at this moment; None for those they have.
+            filters: What may be returned.
 
         Raises:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        filters = SearchFilters(
-            source_urls=None if urls is None else tuple(urls),
-            sites=tuple(sites) or None,
-            years=tuple(years) or None,
-            as_of=as_of,
-        )
         queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
         results = await all_of(
-            self._searcher.retrieve(query, wordings=() if place else wordings, filters=filters)
+            self._searcher.retrieve(query, wordings=() if place else plan.wordings, filters=filters)
             for place, query in enumerate(queries)
         )
-        found = Candidates(tuple(zip(queries, results, strict=True)), tuple(years))
+        years = tuple(sorted(filters.years or ()))
+        found = Candidates(tuple(zip(queries, results, strict=True)), years)
         words = found.also_searched
         return replace(found, parts=tuple((respelled(q, words), each) for q, each in found.parts))
 
@@ -304,12 +289,12 @@ class NamedPages:
         self._engine = engine
 
     async def __call__(
-        self, request: AnswerRequest, progress: ProgressCallback
+        self, question: Question, progress: ProgressCallback
     ) -> tuple[Sequence[str] | None, tuple[str, ...]]:
         """Addresses to search, None for all that is stored, and what did not work as configured.
 
         Args:
-            request: The pages, and whether their links are followed.
+            question: Its pages, and whether their links are followed.
             progress: Told which page is obtained, and of each round.
 
         Raises:
@@ -318,35 +303,26 @@ class NamedPages:
             StorageError: None of them could be stored.
             DatabaseUnavailableError: The database cannot be reached.
         """
-        if request.as_of is not None:
-            return (*request.urls, *request.stored) or None, ()
-        if not request.urls:
-            if request.stored and not request.deep:
-                return request.stored, ()
-            if not request.stored:
-                return None, ()
-        if request.deep:
-            return await self._deep(request, progress)
-        for url in request.urls:
+        if question.is_search:
+            return question.source_urls, ()
+        if question.as_of is not None:
+            return (*question.urls, *question.stored), ()
+        if question.is_deep:
+            return await self._deep(question, progress)
+        if not question.urls:
+            return question.stored, ()
+        for url in question.urls:
             await progress("ingestion", f"Checking if {url} is indexed...")
         notes: dict[str, None] = {}
         with listening(lambda sentence: notes.update({sentence: None})):
-            seeds = await acquire_seeds(self._acquirer, request.urls)
+            seeds = await acquire_seeds(self._acquirer, question.urls)
         pages = (page.url for page in seeds.pages)
-        return [*pages, *request.stored], (*notes, *seeds.warnings)
+        return [*pages, *question.stored], (*notes, *seeds.warnings)
 
     async def _deep(
-        self, request: AnswerRequest, progress: ProgressCallback
+        self, question: Question, progress: ProgressCallback
     ) -> tuple[Sequence[str], tuple[str, ...]]:
-        found = await self._engine.run(
-            request.urls,
-            request.query,
-            wordings=request.wordings,
-            research_mode="deep",
-            expansion_budget=request.expansion_budget,
-            stored=request.stored,
-            on_progress=progress,
-        )
+        found = await self._engine.run(question, on_progress=progress)
         matched = [ranked.chunk.source_url for ranked in found.chunks]
-        urls = dict.fromkeys((*found.seed_urls, *request.stored, *found.urls_fetched, *matched))
+        urls = dict.fromkeys((*found.seed_urls, *question.stored, *found.urls_fetched, *matched))
         return list(urls), (*found.degraded, *found.warnings)

@@ -9,7 +9,7 @@ from webrag.answering.evidence import Evidence
 from webrag.answering.models import AnswerPart
 from webrag.argument_checks import shown_value
 from webrag.errors import GuardrailsViolationError, InputError
-from webrag.orchestration.models import MAX_QUESTION_CHARS
+from webrag.question import MAX_QUESTION_CHARS
 
 Stage = Literal["input", "retrieval", "output"]
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
@@ -82,12 +82,6 @@ class InputGuard:
                 "input",
                 f"the question has {len(checked.query):,} characters",
                 f"Please ask in at most {self.max_chars:,} characters.",
-            )
-        if "\x00" in checked.query:
-            raise GuardrailsViolationError(
-                "input",
-                "the question holds a NUL character",
-                "Please ask without control characters.",
             )
 
 

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
@@ -25,7 +25,6 @@ from webrag.answering.models import (
     AnswerCitation,
     AnswerEvent,
     AnswerPart,
-    AnswerRequest,
     CitationTally,
     EventListener,
     ExecutionPlan,
@@ -41,6 +40,7 @@ from webrag.concurrency import all_of
 from webrag.corpus.models import CorpusStatus
 from webrag.errors import GuardrailsViolationError
 from webrag.orchestration.models import ProgressCallback
+from webrag.question import Question
 
 _INCOHERENT = (
     "Sorry, I cannot make out what is asked, so nothing was searched. {reason} Please put it in"
@@ -85,7 +85,7 @@ def _longest_run(text: str, char: str) -> int:
 class Run:
     """What is known of one run so far."""
 
-    request: AnswerRequest
+    question: Question
     listener: EventListener | None
     started: float = field(default_factory=time.monotonic)
     states: list[ManagerState] = field(default_factory=list)
@@ -145,8 +145,8 @@ class Run:
         return ManagerResult(
             state=state,
             states=tuple(self.states),
-            query=self.request.query,
-            as_of=self.request.as_of,
+            query=self.question.text,
+            as_of=self.question.as_of,
             answer=answer,
             confidence=confidence,
             final_reason=final_reason,
@@ -273,10 +273,10 @@ class PastReader(Protocol):
 
 
 PageScope = Callable[
-    [AnswerRequest, ProgressCallback], Awaitable[tuple[Sequence[str] | None, tuple[str, ...]]]
+    [Question, ProgressCallback], Awaitable[tuple[Sequence[str] | None, tuple[str, ...]]]
 ]
 
-"""Gets the pages of a request and tells which to search, None for all, and what did not work."""
+"""Gets the pages of a question and tells which to search, None for all, and what did not work."""
 
 
 class Manager:
@@ -284,7 +284,7 @@ class Manager:
 
     Args:
         planner: Plans, and recognises what cannot be answered.
-        scope: Gets the pages a request names.
+        scope: Gets the pages a question names.
         finder: Retrieves and reranks.
         synthesizer: Writes.
         reflector: Judges.
@@ -318,12 +318,12 @@ class Manager:
         self._tracer = tracer or Tracer()
 
     async def run(
-        self, request: AnswerRequest, *, on_event: EventListener | None = None
+        self, question: Question, *, on_event: EventListener | None = None
     ) -> ManagerResult:
         """Answer a question.
 
         Args:
-            request: The question and where to look.
+            question: What is asked and where to look.
             on_event: Told of states, steps and each checked sentence as soon as it is known.
 
         Returns:
@@ -335,8 +335,8 @@ class Manager:
             ProviderError: The question could not be embedded.
             StorageError: The database failed.
         """
-        run = Run(request, on_event)
-        inputs = {"query": request.query, "urls": list(request.urls)}
+        run = Run(question, on_event)
+        inputs = {"query": question.text, "urls": list(question.urls)}
         return await self._tracer.step("answer", lambda: self._guarded(run), inputs)
 
     async def _guarded(self, run: Run) -> ManagerResult:
@@ -348,13 +348,9 @@ class Manager:
             return stopped_result(run, error)
 
     async def _execute(self, run: Run) -> ManagerResult:
-        request = run.request
-        check_stage("input", Checked(request.query), self._guardrails)
+        check_stage("input", Checked(run.question.text), self._guardrails)
         run.step("plan")
-        plan, problem = await self._tracer.step(
-            "plan",
-            lambda: self._planner.plan(request.query, request.requested_years, request.wordings),
-        )
+        plan, problem = await self._tracer.step("plan", lambda: self._planner.plan(run.question))
         run.plan = plan
         run.note(problem)
         if plan.coherence == "incoherent":
@@ -388,33 +384,27 @@ class Manager:
         return self._answered(run, desk, draft, reflection, stored)
 
     async def _retrieve(self, run: Run, plan: ExecutionPlan) -> Candidates:
-        request = run.request
-        if request.urls:
+        question = run.question
+        if question.urls and question.as_of is None:
             run.step("read pages")
-        urls, problems = await self._scope(request, run.progress)
+        urls, problems = await self._scope(question, run.progress)
         run.step("retrieve")
         run.note(*problems)
-        candidates = await self._finder.retrieve(
-            plan,
-            urls=urls,
-            years=request.requested_years,
-            sites=request.sites,
-            wordings=plan.wordings,
-            as_of=request.as_of,
-        )
+        filters = replace(question.filters, source_urls=None if urls is None else tuple(urls))
+        candidates = await self._finder.retrieve(plan, filters)
         run.note(*candidates.warnings)
         return candidates
 
     async def _rank(self, run: Run, plan: ExecutionPlan, candidates: Candidates) -> Gathered:
         gathered = run.gathered = await self._finder.rank(plan, candidates)
         run.note(*gathered.degraded)
-        check_stage("retrieval", Checked(run.request.query, gathered.evidence), self._guardrails)
+        check_stage("retrieval", Checked(run.question.text, gathered.evidence), self._guardrails)
         return gathered
 
     async def _desk(self, run: Run, gathered: Gathered) -> CitationDesk:
         # Read again, after retrieval: what is cited must be what is stored now.
         urls = list(dict.fromkeys(each.chunk.source_url for each in gathered.evidence))
-        texts = await all_of(self._text(url, run.request.as_of) for url in urls)
+        texts = await all_of(self._text(url, run.question.as_of) for url in urls)
         stored = {url: text for url, text in zip(urls, texts, strict=True) if text is not None}
 
         def accepted(part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
@@ -435,7 +425,7 @@ class Manager:
         self, run: Run, parts: tuple[AnswerPart, ...], texts: tuple[str, ...] = ()
     ) -> None:
         assert run.gathered is not None
-        checked = Checked(run.request.query, run.gathered.evidence, parts, texts)
+        checked = Checked(run.question.text, run.gathered.evidence, parts, texts)
         check_stage("output", checked, self._guardrails)
 
     async def _stored_pages(self, step: RetrieveStep) -> int:

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from webrag.frozen import FrozenModel
-from webrag.orchestration.models import QueryType
+from webrag.question import QueryType
 from webrag.retrieval.models import CitationSpan
 
 ManagerState = Literal["execute_plan", "success", "fail"]
@@ -26,31 +26,6 @@ FinalReason = Literal[
     "guardrail_retrieval",
     "guardrail_output",
 ]
-
-
-class AnswerRequest(FrozenModel):
-    """What the manager is asked.
-
-    Attributes:
-        wordings: Other wordings of the question, to search with.
-        urls: Canonical addresses of the pages to answer from; empty for all that is stored.
-        stored: Those of stored pages that count as named and are not asked for again.
-        sites: Hosts to answer from; empty for any.
-        requested_years: Publication years to answer from; empty for any.
-        deep: Follow links of `urls` where the evidence is too thin.
-        expansion_budget: Rounds of that at most; None for the configured number.
-        as_of: Answer from the texts that pages had at this moment; None for those they have.
-    """
-
-    query: str
-    wordings: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-    stored: tuple[str, ...] = ()
-    sites: tuple[str, ...] = ()
-    requested_years: tuple[int, ...] = ()
-    deep: bool = False
-    expansion_budget: int | None = None
-    as_of: datetime | None = None
 
 
 class ExecutionPlan(FrozenModel):

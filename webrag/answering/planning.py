@@ -1,24 +1,15 @@
 """Checks what the answer manager is asked and plans how it is answered; no search."""
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from webrag.answering.english.coherence import incoherence
-from webrag.answering.models import AnswerRequest, ExecutionPlan
-from webrag.argument_checks import (
-    check_text,
-    checked_count,
-    checked_moment,
-    checked_wordings,
-    shown_value,
-)
+from webrag.answering.models import ExecutionPlan
+from webrag.argument_checks import checked_count
 from webrag.errors import InputError
-from webrag.ingestion.addresses import page_address
 from webrag.orchestration.question.analyzer import QueryAnalyzer
-from webrag.orchestration.request import check_no_research
-from webrag.retrieval.filters import SearchFilters
+from webrag.question import Question
 
 _GREETING: Final = re.compile(
     r"^(?:(?:hi|hello|hey|dear|good\s+(?:morning|afternoon|evening))\b(?:\s+(?:all|there|everyone"
@@ -52,26 +43,27 @@ class Planner:
     def __init__(self, analyzer: QueryAnalyzer | None = None) -> None:
         self._analyzer = analyzer
 
-    async def plan(
-        self, query: str, requested_years: Sequence[int] = (), wordings: Sequence[str] = ()
-    ) -> tuple[ExecutionPlan, str | None]:
+    async def plan(self, question: Question) -> tuple[ExecutionPlan, str | None]:
         """The plan, and a sentence naming what did not work, or None.
 
         An incoherent question is not analysed any further: its plan costs no request.
         """
+        query, wordings = question.text, question.wordings
         text = revised(query)
-        reason = incoherence(query, requested_years)
+        reason = incoherence(query, question.years or ())
         plan = ExecutionPlan(
             original_query=query,
             revised_query=text,
             coherence="coherent" if reason is None else "incoherent",
             coherence_reason=reason,
             sub_queries=(text,),
-            wordings=tuple(wordings),
+            wordings=wordings,
         )
         if reason is not None or self._analyzer is None:
             return plan, None
-        analysis, degraded = await self._analyzer.analyze(text, wordings=wordings)
+        analysis, degraded = await self._analyzer.analyze(
+            question.model_copy(update={"text": text})
+        )
         update = {
             "sub_queries": analysis.sub_queries or (text,),
             "query_type": analysis.query_type,
@@ -91,58 +83,23 @@ def revised(query: str) -> str:
 
 _FIRST_YEAR: Final = 1000
 
-_MAX_URLS: Final = 20
 
+def check_answerable(question: Question) -> None:
+    """Refuse what says nothing about an answer in sentences.
 
-def answer_request(
-    question: str,
-    *,
-    wordings: str | Sequence[str] | None = None,
-    url: str | Sequence[str] = (),
-    sites: str | Sequence[str] = (),
-    years: int | Sequence[int] = (),
-    deep: bool = False,
-    expansion_budget: int | None = None,
-    stored: Sequence[str] = (),
-    as_of: datetime | None = None,
-) -> AnswerRequest:
-    """The request, with canonical addresses, and with each year once, in order.
-
-    The question itself is left to the guardrails and the planner, which answer politely.
+    The text itself is left to the guardrails and the planner, which answer politely.
 
     Raises:
-        InputError: The question is no text, a wording, an address, a year or a moment cannot be
-            used, or `deep` has no page to start from or a moment, or rounds are given without it.
+        InputError: A year cannot be one of publication, links are to be followed from no page, or
+            rounds of it are given without it.
     """
-    check_text("The question", question)
-    named = [url] if isinstance(url, str) else list(url)
-    urls = tuple(dict.fromkeys(page_address(each) for each in named))
-    if len(urls) > _MAX_URLS:
-        raise InputError(f"{len(urls)} URLs were given; at most {_MAX_URLS} are allowed.")
-    if deep and not (urls or stored):
+    if question.is_deep and question.is_search:
         raise InputError("deep follows the links of a page: give a URL to start from.")
-    if expansion_budget is not None:
-        checked_count("expansion_budget", expansion_budget, minimum=1)
-        if not deep:
+    if question.expansion_budget is not None:
+        checked_count("expansion_budget", question.expansion_budget, minimum=1)
+        if not question.is_deep:
             raise InputError("expansion_budget limits rounds of link following: it needs deep.")
-    if as_of is not None:
-        as_of = checked_moment(as_of)
-        check_no_research(deep)
-    wanted = [years] if isinstance(years, int) else list(years)
     latest = datetime.now(UTC).year + 1
-    for year in wanted:
-        if isinstance(year, bool) or not isinstance(year, int) or not _FIRST_YEAR <= year <= latest:
-            raise InputError(
-                f"The year {shown_value(year)} cannot be used; give years up to {latest}."
-            )
-    return AnswerRequest(
-        query=question,
-        wordings=checked_wordings(question, wordings),
-        urls=urls,
-        stored=tuple(stored),
-        sites=SearchFilters.of(sites=sites or None).sites or (),
-        requested_years=tuple(sorted(set(wanted))),
-        deep=deep,
-        expansion_budget=expansion_budget,
-        as_of=as_of,
-    )
+    for year in question.years or ():
+        if not _FIRST_YEAR <= year <= latest:
+            raise InputError(f"The year {year} cannot be used; give years up to {latest}.")

@@ -1,19 +1,20 @@
 """`webrag ask`: a question in, an answer in sentences out, as soon as each is checked."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from webrag.cli.options import (
+    Reading,
     as_of_option,
+    asked_question,
+    deep_option,
     json_option,
     reading_options,
     run_options,
     site_option,
     url_option,
     version_option,
-    versioned_sites,
     with_settings,
     wordings_option,
     year_option,
@@ -23,7 +24,6 @@ from webrag.cli.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
     from webrag.answering.models import AnswerEvent, ManagerResult
     from webrag.settings import Settings
@@ -38,26 +38,11 @@ if TYPE_CHECKING:
 @version_option
 @year_option
 @as_of_option
-@click.option("--deep", is_flag=True, help="Follow links of --url where the evidence is too thin.")
+@deep_option("Follow links of --url where the evidence is too thin.")
 @reading_options
 @json_option
 @click.pass_context
-def ask_command(
-    ctx: click.Context,
-    /,
-    question: str,
-    wordings: tuple[str, ...],
-    url: tuple[str, ...],
-    site: tuple[str, ...],
-    version: str | None,
-    year: tuple[int, ...],
-    as_of: "datetime | None",
-    deep: bool,
-    full: bool,
-    top_k: int | None,
-    max_tokens: int | None,
-    no_pager: bool,
-) -> None:
+def ask_command(ctx: click.Context, /, question: str, **given: Any) -> None:
     """Answer QUESTION from the pages stored so far, or from --url.
 
     \b
@@ -66,41 +51,33 @@ def ask_command(
     webrag ask "What changed in the release?" --year 2025 --year 2026
     webrag ask "How is a task cancelled?" --wording "Task.cancel()" --wording "CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
-    options = run_options(ctx)
+    options, reading = run_options(ctx), Reading.taken_from(given)
     # What is shortened or paged is known at the end only.
-    streams = not options.json and max_tokens is None
+    streams = not options.json and reading.max_tokens is None
     writer = _Writer(quiet=options.quiet, streams=streams)
-    sites = versioned_sites(site, version)
-    asked = {"wordings": wordings, "url": url, "sites": sites, "years": year, "deep": deep}
-    asked["as_of"] = as_of
-    result, count_tokens = run(_ask(ctx.obj, question, writer, **asked))
+    result, count_tokens = run(_ask(ctx.obj, question, given, writer))
     if options.json:
         from webrag.presentation.answer import answer_document
 
-        print_json(answer_document(_shortened(result, top_k)).model_dump(mode="json"))
+        print_json(answer_document(_shortened(result, reading.top_k)).model_dump(mode="json"))
     else:
-        writer.finish(result, _Length(full, top_k, max_tokens, count_tokens), pager=not no_pager)
+        writer.finish(result, reading, count_tokens)
     if result.state == "fail":
         ctx.exit(1)
 
 
 async def _ask(
-    settings: "Settings",
-    question: str,
-    writer: "_Writer",
-    **asked: Any,
+    settings: "Settings", text: str, given: dict[str, Any], writer: "_Writer"
 ) -> "tuple[ManagerResult, Callable[[str], int]]":
-    from webrag.answering.planning import answer_request
-    from webrag.app import WebRAG, check_question
+    from webrag.answering.planning import check_answerable
+    from webrag.app import WebRAG
     from webrag.ingestion.files.naming import check_named, named_address
 
-    # Refuses what cannot be used before anything is started for it.
-    check_question(question)
-    check = check_named if asked["as_of"] is None else named_address
-    named = tuple(map(check, asked["url"]))
-    answer_request(question, **asked | {"url": named})
+    check = check_named if given["as_of"] is None else named_address
+    question = asked_question(text, given, urls=tuple(map(check, given["urls"])))
+    check_answerable(question)
     async with WebRAG(settings) as rag:
-        return await rag.ask(question, **asked, on_event=writer.tell), rag.count_tokens
+        return await rag.answer_to(question, on_event=writer.tell), rag.count_tokens
 
 
 def _shortened(result: "ManagerResult", top_k: int | None) -> "ManagerResult":
@@ -112,34 +89,21 @@ def _shortened(result: "ManagerResult", top_k: int | None) -> "ManagerResult":
     )
 
 
-@dataclass(frozen=True)
-class _Length:
-    """How much of an answer is printed beside its sentences.
+def _details(
+    result: "ManagerResult", said: str, reading: Reading, count_tokens: "Callable[[str], int]"
+) -> str:
+    """Citations and confidence, as many as there is room for."""
+    from webrag.presentation.answer import format_brief_details, format_details
 
-    Attributes:
-        full: Offsets, notes and diagnoses, too.
-        top_k: Citations at most.
-        max_tokens: Of everything.
-    """
-
-    full: bool
-    top_k: int | None
-    max_tokens: int | None
-    count_tokens: "Callable[[str], int]"
-
-    def details(self, result: "ManagerResult", said: str) -> str:
-        """Citations and confidence, as many as there is room for."""
-        from webrag.presentation.answer import format_brief_details, format_details
-
-        show = format_details if self.full else format_brief_details
-        left = len(result.citations) if self.top_k is None else self.top_k
+    show = format_details if reading.full else format_brief_details
+    left = len(result.citations) if reading.top_k is None else reading.top_k
+    text = show(_shortened(result, left))
+    while reading.max_tokens is not None and left > 1:
+        if count_tokens(f"{said}\n{text}") <= reading.max_tokens:
+            break
+        left -= 1
         text = show(_shortened(result, left))
-        while self.max_tokens is not None and left > 1:
-            if self.count_tokens(f"{said}\n{text}") <= self.max_tokens:
-                break
-            left -= 1
-            text = show(_shortened(result, left))
-        return text
+    return text
 
 
 class _Writer:
@@ -160,13 +124,15 @@ class _Writer:
             click.echo(f"{format_part(event.detail)}\n")
             self._has_written = True
 
-    def finish(self, result: "ManagerResult", length: _Length, *, pager: bool) -> None:
+    def finish(
+        self, result: "ManagerResult", reading: Reading, count_tokens: "Callable[[str], int]"
+    ) -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
         from webrag.presentation.answer import format_part
 
-        details = length.details(result, result.answer)
+        details = _details(result, result.answer, reading, count_tokens)
         if not self._has_written:
-            print_text(f"{format_part(result.answer)}\n\n{details}".rstrip(), pager=pager)
+            print_text(f"{format_part(result.answer)}\n\n{details}".rstrip(), pager=reading.pager)
             return
         if result.notice:
             click.echo(f"{format_part(result.notice)}\n")

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 import click
 
 from webrag.cli.answer_command import Shown, presented, print_result
-from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.options import Reading, json_option, run_options, with_settings
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
 from webrag.concurrency import in_background
@@ -108,7 +108,8 @@ async def _demo(ctx: click.Context) -> "tuple[str, Shown, list[EvidenceBlock]]":
             url = urljoin(base_url, START_PAGE)
             await progress("question", QUESTION)
             result = await rag.answer(url, QUESTION, research_mode="deep", on_progress=progress)
-            shown = await in_background(presented, rag, result, full=True)
+            reading = Reading(full=True, top_k=None, max_tokens=None, pager=False)
+            shown = await in_background(presented, rag, result, reading)
             return result.query, shown, await in_background(rag.evidence, result)
 
 

@@ -15,7 +15,9 @@ from webrag.argument_checks import LEAST_MAX_TOKENS
 from webrag.redaction import redacted_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from webrag.question import Question
 
 _KEY = "webrag.run_options"
 
@@ -77,10 +79,19 @@ wordings_option = click.option(
     " there. A wrong guess does little harm. Repeatable, up to 5.",
 )
 
-url_option = click.option("--url", multiple=True, metavar="URL", help="Only this page. Repeatable.")
+url_option = click.option(
+    "--url", "urls", multiple=True, metavar="URL", help="Only this page. Repeatable."
+)
+
+
+def deep_option(help: str) -> "Callable[[_Command], _Command]":
+    """The option that lets a question follow links."""
+    return click.option("--deep", "research_mode", flag_value="deep", default="fast", help=help)
+
 
 site_option = click.option(
     "--site",
+    "sites",
     multiple=True,
     metavar="HOST",
     help="Only this host; the address of its root will do. HOST@1.5 for one version of it."
@@ -109,6 +120,7 @@ def versioned_sites(sites: tuple[str, ...], version: str | None) -> tuple[str, .
 
 year_option = click.option(
     "--year",
+    "years",
     type=click.IntRange(1, 9999),
     multiple=True,
     metavar="YEAR",
@@ -125,6 +137,49 @@ def with_options(*options: "Callable[[_Command], _Command]") -> "Callable[[_Comm
         return command
 
     return decorated
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How much of a result is printed.
+
+    Attributes:
+        full: All there is, in sections.
+        top_k: Results at most.
+        max_tokens: Of everything.
+        pager: Page what is longer than a screen.
+    """
+
+    full: bool
+    top_k: int | None
+    max_tokens: int | None
+    pager: bool
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any]) -> "Reading":
+        """Take the values of `reading_options` out of those of a command."""
+        full, top_k, max_tokens = map(options.pop, ("full", "top_k", "max_tokens"))
+        return cls(full, top_k, max_tokens, pager=not options.pop("no_pager"))
+
+
+def asked_question(text: str, options: "Mapping[str, Any]", **more: Any) -> "Question":
+    """Check what a command asks before anything is started for it.
+
+    Args:
+        text: The question.
+        options: Those of the command, named as fields of a question, and `version`.
+        more: Further fields of the question.
+
+    Raises:
+        InputError: A value cannot be used.
+    """
+    from webrag.question import Question, check_question
+
+    given = {name: None if value == () else value for name, value in options.items()} | more
+    version = given.pop("version")
+    given["sites"] = versioned_sites(given["sites"] or (), version) or None
+    check_question(text)
+    return Question.of(text, **given)
 
 
 def reading_options(command: _Command) -> _Command:

@@ -38,9 +38,9 @@ def compare_versions_command(
     webrag compare-versions "How is a task cancelled?" 3.11 3.12 --site docs.python.org
     webrag compare-versions "How is a task cancelled?" docs.python.org@3.11 docs.python.org@3.12
     """  # noqa: D301  click takes the backspace for "do not rewrap"
-    from webrag.app import check_question
     from webrag.orchestration.version_comparison import versioned_name
     from webrag.presentation.versions import format_comparison
+    from webrag.question import check_question
 
     check_question(question)
     for version in (old, new):

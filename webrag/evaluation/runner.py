@@ -1,10 +1,10 @@
 """Asks WebRAG every question of a set and records what came back; judging is left to metrics."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 from urllib.parse import urljoin
 
 from webrag.answering.models import FinalReason, ManagerResult
@@ -16,6 +16,7 @@ from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, writ
 from webrag.ingestion.addresses import site_of
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.sections import cited_quotes
+from webrag.question import Question as Asked
 from webrag.retrieval.models import CitationSpan
 
 if TYPE_CHECKING:
@@ -113,13 +114,8 @@ class Evaluation:
         records = []
         for done, question in enumerate(questions, start=1):
             address = self._sites[question.site].base_url
-            sites = [site_of(address)] if address else ()
-            ask: Awaitable[OrchestrationResult | ManagerResult]
-            if answers:
-                ask = memory.ask(question.query, wordings=question.wordings, sites=sites)
-            else:
-                ask = memory.search(question.query, wordings=question.wordings, sites=sites or None)
-            records.append(await self._record(memory, question, ask))
+            sites = site_of(address) if address else None
+            records.append(await self._record(memory, question, answers=answers, sites=sites))
             self._on_progress("questions", done, len(questions))
         return records
 
@@ -141,19 +137,12 @@ class Evaluation:
             site = self._sites[question.site]
             async with self._open_fresh() as memory:
                 seed = urljoin(site.base_url, question.seed_url)
-                ask: Awaitable[OrchestrationResult | ManagerResult]
-                if answers:
-                    ask = memory.ask(
-                        question.query, wordings=question.wordings, url=[seed], deep=deep
+                mode = "deep" if deep else "fast"
+                records.append(
+                    await self._record(
+                        memory, question, answers=answers, urls=seed, research_mode=mode
                     )
-                else:
-                    ask = memory.answer(
-                        seed,
-                        question.query,
-                        wordings=question.wordings,
-                        research_mode="deep" if deep else "fast",
-                    )
-                records.append(await self._record(memory, question, ask))
+                )
             self._on_progress("questions", done, len(questions))
         return records
 
@@ -188,11 +177,15 @@ class Evaluation:
         self,
         memory: "WebRAG",
         question: Question,
-        ask: Awaitable[OrchestrationResult | ManagerResult],
+        *,
+        answers: bool,
+        **where: Any,
     ) -> RunRecord:
         started = time.perf_counter()
+        result: OrchestrationResult | ManagerResult
         try:
-            result = await ask
+            asked = Asked.of(question.query, wordings=question.wordings, **where)
+            result = await (memory.answer_to(asked) if answers else memory.evidence_for(asked))
         except WebRAGError as error:
             ms = (time.perf_counter() - started) * 1000
             record = RunRecord(id=question.id, ms=ms, abstained=True, error=str(error))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import (
@@ -23,7 +23,7 @@ from webrag.concurrency import in_background, run_in_loop
 from webrag.errors import InputError
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
-from webrag.orchestration.request import check_research
+from webrag.question import Question, ResearchMode
 from webrag.retrieval.citations import extract_citation, finest_quote
 from webrag.retrieval.models import CitationSpan
 
@@ -63,7 +63,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
         engine: OrchestratorEngine,
         *,
         urls: str | Sequence[str] | None = None,
-        research_mode: Literal["fast", "deep"] = "fast",
+        research_mode: ResearchMode = "fast",
         expansion_budget: int | None = None,
         max_quotes: int = 3,
         max_quote_chars: int = 400,
@@ -77,8 +77,8 @@ class WebRAGQueryEngine(BaseQueryEngine):
         Args:
             engine: Does the work; not closed here.
             urls: Pages to start every query from; None searches what is stored.
-            research_mode: As in `OrchestratorEngine.run`.
-            expansion_budget: As in `OrchestratorEngine.run`.
+            research_mode: As in `WebRAG.answer`.
+            expansion_budget: As in `WebRAG.answer`.
             max_quotes: Quotations in the response text.
             max_quote_chars: Length of each at most.
             llm: Writes the response text; None to quote.
@@ -88,9 +88,9 @@ class WebRAGQueryEngine(BaseQueryEngine):
             callback_manager: LlamaIndex's.
 
         Raises:
-            InputError: The mode is unknown, a number is too small, or `llm` is no LlamaIndex LLM.
+            InputError: A URL or the mode cannot be used, a number is too small, or `llm` is no
+                LlamaIndex LLM.
         """
-        check_research(research_mode, expansion_budget)
         if max_quotes < 1:
             raise InputError(f"max_quotes is {max_quotes}; it must be 1 or more.")
         if llm is not None and not isinstance(llm, LLM):
@@ -100,9 +100,11 @@ class WebRAGQueryEngine(BaseQueryEngine):
             )
         super().__init__(callback_manager)
         self._engine = engine
-        self._urls = urls
-        self._research_mode = research_mode
-        self._expansion_budget = expansion_budget
+        self._asked = Question.of(
+            "", urls=urls, research_mode=research_mode, expansion_budget=expansion_budget
+        )
+        if urls is not None and self._asked.is_search:
+            raise InputError("No URL was given: name at least one page to start from.")
         self._max_quotes = max_quotes
         self._max_quote_chars = max_quote_chars
         self._streaming = streaming
@@ -177,16 +179,8 @@ class WebRAGQueryEngine(BaseQueryEngine):
         return _Evidence(text or _NO_ANSWER, [_node(item) for item in matched], metadata)
 
     async def _research(self, query_bundle: QueryBundle) -> OrchestrationResult:
-        query, wordings = query_bundle.query_str, bundle_wordings(query_bundle)
-        if self._urls is None:
-            return await self._engine.search(query, wordings=wordings)
-        return await self._engine.run(
-            self._urls,
-            query,
-            wordings=wordings,
-            research_mode=self._research_mode,
-            expansion_budget=self._expansion_budget,
-        )
+        asked = {"text": query_bundle.query_str, "wordings": bundle_wordings(query_bundle)}
+        return await self._engine.run(Question(**dict(self._asked) | asked))
 
     def _quotes(
         self, result: OrchestrationResult, matched: Sequence[RankedChunk]

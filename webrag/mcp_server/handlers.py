@@ -4,9 +4,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -26,10 +27,7 @@ from webrag.mcp_server.schemas import (
     MAX_CITATIONS,
     MAX_FORGET_URLS,
     MAX_INGEST_URLS,
-    RESEARCH_MODES,
-    RETRIEVAL_MODES,
 )
-from webrag.orchestration.models import QueryType
 from webrag.presentation.reports import (
     SHOWN_CHARS,
     STATUS_PAGES,
@@ -43,8 +41,10 @@ from webrag.presentation.reports import (
     pages_with,
 )
 from webrag.presentation.untrusted import one_line
+from webrag.question import INTENTS, RESEARCH_MODES, Question
 from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
 from webrag.retrieval.filters import CONTENT_KINDS
+from webrag.retrieval.models import RETRIEVAL_MODES
 
 if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
@@ -55,7 +55,6 @@ logger = logging.getLogger(__name__)
 AskUser = Callable[[str], Awaitable[bool | None]]
 """Puts a yes-or-no question to the user; None when the client cannot."""
 
-_INTENTS: tuple[QueryType, ...] = get_args(QueryType)
 # Searches keep the processor busy, so more at once only wait for the 10 database connections, and
 # fail after 10 s: with 64 clients on a busy machine 4 of 93 did.
 SEARCHES_AT_ONCE = 5
@@ -95,30 +94,21 @@ class Handlers:
 
     async def answer(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
         """Fetch, index, and find evidence."""
-        urls = arguments.texts("url", required=True) or []
-        query = arguments.text("query")
-        wordings = arguments.texts("wordings")
-        intent = arguments.choice("intent", _INTENTS)
-        known_context = arguments.optional_text("known_context")
-        constraints = arguments.texts("constraints")
-        expansion_budget = arguments.integer("expansion_budget", minimum=0)
-        research_mode = arguments.choice("research_mode", RESEARCH_MODES) or "fast"
-        retrieval_mode = arguments.choice("retrieval_mode", RETRIEVAL_MODES) or "chunk"
+        question = _question(arguments, urls=arguments.texts("url", required=True))
+        return await self._evidence(arguments, question, progress)
+
+    async def search(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+        """Find evidence in what is stored."""
+        return await self._evidence(arguments, _question(arguments), progress)
+
+    async def _evidence(
+        self, arguments: Arguments, question: Question, progress: ProgressReporter
+    ) -> Reply:
         max_tokens = arguments.integer("max_tokens", minimum=LEAST_MAX_TOKENS)
         detail = arguments.choice("detail", DETAILS) or "brief"
         memory = await self._memory(progress)
-        result = await memory.answer(
-            urls,
-            query,
-            wordings=wordings,
-            intent=intent,
-            known_context=known_context,
-            constraints=constraints,
-            expansion_budget=expansion_budget,
-            research_mode=research_mode,
-            retrieval_mode=retrieval_mode,
-            on_progress=progress,
-        )
+        async with self._searches if question.is_search else nullcontext():
+            result = await memory.evidence_for(question, on_progress=progress)
         return await in_background(
             brief_reply,
             memory,
@@ -126,36 +116,6 @@ class Handlers:
             structured=self._structured,
             max_tokens=max_tokens,
             detail=detail,
-        )
-
-    async def search(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
-        """Find evidence in what is stored."""
-        query = arguments.text("query")
-        wordings = arguments.texts("wordings")
-        source_urls = arguments.texts("source_urls") or None
-        sites = arguments.texts("sites") or None
-        years = arguments.integers("years", minimum=1) or None
-        has = arguments.choices("has", CONTENT_KINDS)
-        as_of = arguments.moment("as_of")
-        intent = arguments.choice("intent", _INTENTS)
-        top_k = arguments.integer("top_k", minimum=1)
-        max_tokens = arguments.integer("max_tokens", minimum=LEAST_MAX_TOKENS)
-        memory = await self._memory(progress)
-        async with self._searches:
-            result = await memory.search(
-                query,
-                wordings=wordings,
-                source_urls=source_urls,
-                sites=sites,
-                years=years,
-                has=has,
-                as_of=as_of,
-                intent=intent,
-                top_k=top_k,
-                on_progress=progress,
-            )
-        return await in_background(
-            brief_reply, memory, result, structured=self._structured, max_tokens=max_tokens
         )
 
     async def read(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
@@ -333,6 +293,31 @@ class Handlers:
         if not self._runtime.is_ready:
             await progress("start", "Starting WebRAG (loading the index and the database)...")
         return await self._runtime.memory()
+
+
+def _question(arguments: Arguments, **where: Any) -> Question:
+    """The question that the arguments of `answer` or `search` ask.
+
+    Raises:
+        InputError: A value cannot be used.
+    """
+    return Question.of(
+        arguments.text("query"),
+        wordings=arguments.texts("wordings"),
+        source_urls=arguments.texts("source_urls") or None,
+        sites=arguments.texts("sites") or None,
+        years=arguments.integers("years", minimum=1) or None,
+        has=arguments.choices("has", CONTENT_KINDS),
+        as_of=arguments.moment("as_of"),
+        intent=arguments.choice("intent", INTENTS),
+        known_context=arguments.optional_text("known_context"),
+        constraints=arguments.texts("constraints"),
+        expansion_budget=arguments.integer("expansion_budget", minimum=0),
+        research_mode=arguments.choice("research_mode", RESEARCH_MODES),
+        retrieval_mode=arguments.choice("retrieval_mode", RETRIEVAL_MODES),
+        top_k=arguments.integer("top_k", minimum=1),
+        **where,
+    )
 
 
 def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:

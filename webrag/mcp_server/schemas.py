@@ -3,19 +3,13 @@
 Written by hand because every token of it is in the model's context in every conversation.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from webrag.argument_checks import MAX_WORDINGS
-from webrag.orchestration.models import QueryType
 from webrag.presentation.brief.models import DEFAULT_MAX_TOKENS
+from webrag.question import INTENTS, RESEARCH_MODES
 from webrag.retrieval.filters import CONTENT_KINDS
-
-RESEARCH_MODES: tuple[Literal["fast", "deep"], ...] = ("fast", "deep")
-RETRIEVAL_MODES: tuple[Literal["chunk", "full_context", "auto"], ...] = (
-    "chunk",
-    "full_context",
-    "auto",
-)
+from webrag.retrieval.models import RETRIEVAL_MODES
 
 DETAILS: tuple[Literal["brief", "full"], ...] = ("brief", "full")
 
@@ -66,10 +60,7 @@ DESCRIPTIONS = {
 FORMS = {"verify": 'For example {"citations": [{"url": "https://...", "quote": "..."}]}.'}
 """Tools whose arguments' names do not say how they are written, and a sentence that shows it."""
 
-_INTENT = {
-    "type": "string",
-    "enum": list(get_args(QueryType)),
-}
+_INTENT = {"type": "string", "enum": list(INTENTS)}
 _MAX_TOKENS = {"type": "integer", "default": DEFAULT_MAX_TOKENS}
 _QUERY = {"type": "string", "description": "In full words."}
 

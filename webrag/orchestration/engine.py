@@ -2,27 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
-
-from typing_extensions import Unpack
 
 from webrag.concurrency import all_of, settled
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
 from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.models import OrchestrationResult, ProgressCallback, QueryType
+from webrag.orchestration.models import OrchestrationResult, ProgressCallback
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer
-from webrag.orchestration.request import AnswerOptions, RunRequest
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.research import RunComponents
 from webrag.orchestration.steps.single_pass import run_once
-from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.models import RetrievalMode
+from webrag.question import Question, check_question
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
@@ -106,122 +102,32 @@ class OrchestratorEngine:
         return WebRAGWorkflow(self._components)
 
     async def run(
-        self,
-        url: str | Sequence[str],
-        query: str,
-        *,
-        on_progress: ProgressCallback | None = None,
-        **options: Unpack[AnswerOptions],
+        self, question: Question, *, on_progress: ProgressCallback | None = None
     ) -> OrchestrationResult:
-        """Find evidence for a question, starting from one or more pages.
+        """Find evidence for a question, starting from the pages it names or in what is stored.
 
         Cancelling the call cancels everything it started. At the soft deadline, or shortly before
         the hard one, the result is assembled from what is there and marked partial; the corpus
         keeps what was ingested, so that repeating the call goes on from there.
 
         Args:
-            url: Pages to start from, at most 20; those the corpus lacks are fetched.
-            query: The question.
+            question: Pages it names that the corpus lacks are fetched; where it names none,
+                nothing is fetched or expanded.
             on_progress: Awaited for each report, in order; its errors are logged, not raised.
-            options: See `AnswerOptions`.
 
         Raises:
-            InputError: A value cannot be used.
+            InputError: The question is empty or too long.
             FetchError: No named page could be obtained; with one URL the error says why.
             ProviderError: The question or every page could not be embedded.
             StorageError: The database failed.
             DeadlineError: Time ran out before there was anything to return.
         """
-        request = RunRequest.answer(url, query, config=self._components.config.expansion, **options)
-        return await self._execute(request, on_progress)
-
-    def start(
-        self,
-        url: str | Sequence[str],
-        query: str,
-        **options: Unpack[AnswerOptions],
-    ) -> "WorkflowHandler":
-        """Begin a run in the background, for callers that want its events.
-
-        Awaiting the handler gives the `OrchestrationResult`; `stream_events()` gives
-        `ProgressEvent` and `DecisionEvent`. The run ends early when the task that began it is
-        cancelled, when WebRAG is closed, and by `await handler.cancel_run()`; a hard deadline is
-        the caller's business.
-
-        The arguments are those of `run`.
-
-        Raises:
-            InputError: A value cannot be used.
-        """
-        request = RunRequest.answer(url, query, config=self._components.config.expansion, **options)
-        return self._bound(self._started(request))
-
-    async def aclose(self) -> None:
-        """End the runs that still go on, before what they work with is closed."""
-        await all_of(handler.cancel_run() for handler in list(self._handlers))
-        await settled(tuple(self._endings))
-
-    def _bound(self, handler: "WorkflowHandler") -> "WorkflowHandler":
-        """End a run early with the task that begins it, as the step of another workflow does."""
-
-        def end(beginner: "asyncio.Task[Any]") -> None:
-            if beginner.cancelled() and not handler.is_done():
-                ending = beginner.get_loop().create_task(handler.cancel_run())
-                self._endings.add(ending)
-                ending.add_done_callback(self._endings.discard)
-
-        beginner = asyncio.current_task()
-        assert beginner is not None
-        beginner.add_done_callback(end)
-        return handler
-
-    async def search(
-        self,
-        query: str,
-        *,
-        wordings: str | Sequence[str] | None = None,
-        filters: SearchFilters = NO_FILTERS,
-        intent: QueryType | None = None,
-        top_k: int | None = None,
-        retrieval_mode: RetrievalMode = "chunk",
-        on_progress: ProgressCallback | None = None,
-    ) -> OrchestrationResult:
-        """Find evidence in what is stored, reranked; nothing is fetched or expanded.
-
-        Args:
-            query: The question.
-            wordings: As in `run`.
-            filters: What may be returned; see `SearchFilters.of`.
-            intent: Kind of question, when the caller knows it.
-            top_k: Chunks at most, from 1; None for what the token budget holds. Of no effect where
-                everything is returned.
-            retrieval_mode: As in `run`, for everything the filters leave.
-            on_progress: Awaited for each report, in order; its errors are logged, not raised.
-
-        Raises:
-            InputError: A value cannot be used.
-            ProviderError: The question could not be embedded.
-            StorageError: The database failed.
-            DeadlineError: Time ran out.
-        """
-        request = RunRequest.search(
-            query,
-            wordings=wordings,
-            filters=filters,
-            intent=intent,
-            top_k=top_k,
-            retrieval_mode=retrieval_mode,
-        )
-        return await self._execute(request, on_progress)
-
-    async def _execute(
-        self, request: RunRequest, on_progress: ProgressCallback | None
-    ) -> OrchestrationResult:
+        state = self._begun(question)
         timeout_s = self._components.config.timeout_s
-        work = self._in_rounds if request.max_iterations else self._at_once
+        work = self._in_rounds if state.rounds else self._at_once
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                result = await work(request, on_progress)
+                result = await work(state, on_progress)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -241,11 +147,11 @@ class OrchestratorEngine:
         return result
 
     async def _in_rounds(
-        self, request: RunRequest, on_progress: ProgressCallback | None
+        self, state: RunState, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
         from workflows.errors import WorkflowCancelledByUser
 
-        handler = self._started(request)
+        handler = self._started(state)
         try:
             return await _result(handler, on_progress)
         except BaseException as error:
@@ -259,9 +165,8 @@ class OrchestratorEngine:
             raise
 
     async def _at_once(
-        self, request: RunRequest, on_progress: ProgressCallback | None
+        self, state: RunState, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
-        state = RunState.begin(request, self._components.config)
         if on_progress is None:
             return await run_once(self._components, state, lambda _phase, _detail: None)
         reports: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
@@ -282,8 +187,42 @@ class OrchestratorEngine:
         assert result is not None
         return result
 
-    def _started(self, request: RunRequest) -> "WorkflowHandler":
-        handler = self._workflow.run(state=RunState.begin(request, self._components.config))
+    def start(self, question: Question) -> "WorkflowHandler":
+        """Begin a run in the background, for callers that want its events.
+
+        Awaiting the handler gives the `OrchestrationResult`; `stream_events()` gives
+        `ProgressEvent` and `DecisionEvent`. The run ends early when the task that began it is
+        cancelled, when WebRAG is closed, and by `await handler.cancel_run()`; a hard deadline is
+        the caller's business.
+
+        Raises:
+            InputError: The question is empty or too long.
+        """
+        handler = self._started(self._begun(question))
+
+        def end(beginner: "asyncio.Task[Any]") -> None:
+            # As the step of another workflow does, which is given up.
+            if beginner.cancelled() and not handler.is_done():
+                ending = beginner.get_loop().create_task(handler.cancel_run())
+                self._endings.add(ending)
+                ending.add_done_callback(self._endings.discard)
+
+        beginner = asyncio.current_task()
+        assert beginner is not None
+        beginner.add_done_callback(end)
+        return handler
+
+    async def aclose(self) -> None:
+        """End the runs that still go on, before what they work with is closed."""
+        await all_of(handler.cancel_run() for handler in list(self._handlers))
+        await settled(tuple(self._endings))
+
+    def _begun(self, question: Question) -> RunState:
+        check_question(question.text)
+        return RunState.begin(question, self._components.config)
+
+    def _started(self, state: RunState) -> "WorkflowHandler":
+        handler = self._workflow.run(state=state)
         self._handlers.add(handler)
         return handler
 

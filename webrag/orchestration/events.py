@@ -12,7 +12,7 @@ class RunStarted(StartEvent):
     """Begins a run.
 
     Attributes:
-        state: The `RunState` of a request that wants rounds; the run changes it.
+        state: The `RunState` of a question that rounds are allowed for; the run changes it.
     """
 
     state: Any

@@ -7,14 +7,12 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from webrag.frozen import FrozenModel
+from webrag.question import QueryType
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 
 Action = Literal["stop", "expand_breadth", "expand_recall", "expand_intent"]
 ConfidenceBand = Literal["high", "medium", "low", "none"]
-QueryType = Literal["factual", "comparison", "how_to", "exploratory"]
 
-# Some two pages of print, chosen, not measured: a stack trace fits, a pasted document does not.
-MAX_QUESTION_CHARS = 8_000
 _SHOWN_PASSAGES = 5
 
 

@@ -21,7 +21,7 @@ from webrag.orchestration.models import (
     SubQueryResult,
 )
 from webrag.orchestration.ranking.merger import Merged
-from webrag.orchestration.request import RunRequest
+from webrag.question import Question
 from webrag.retrieval.filters import SearchFilters
 
 FAILURES_PER_PAGE: Final = 3
@@ -161,6 +161,7 @@ class RunState:
     """Everything a run has found out; changed by its steps, one at a time.
 
     Attributes:
+        rounds: Rounds of expansion that are allowed.
         pages: Canonical URLs of the pages named or fetched in this run, in that order.
         joined: Stored pages inside the scope, the nearest to a named page, not more than their
             links are wanted of.
@@ -178,10 +179,11 @@ class RunState:
         blocked: Why nothing more can be searched, a sentence; None while it can.
     """
 
-    request: RunRequest
+    question: Question
     clock: RunClock
     scope: LinkScope
     budget: PageBudget
+    rounds: int = 0
     analysis: QueryAnalysis | None = None
     pages: dict[str, None] = field(default_factory=dict)
     joined: tuple[str, ...] = ()
@@ -214,30 +216,34 @@ class RunState:
     warnings: dict[str, None] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, request: RunRequest, config: OrchestrationConfig) -> "RunState":
+    def begin(cls, question: Question, config: OrchestrationConfig) -> "RunState":
         """The state of a run that begins now, with full budgets."""
         now = time.monotonic()
         work_s = config.timeout_s - min(config.timeout_s * _RESERVE_SHARE, _MAX_RESERVE_S)
         if config.soft_deadline_s is not None:
             work_s = min(work_s, config.soft_deadline_s)
         expansion = config.expansion
+        rounds, warnings = _rounds(question, expansion.max_depth)
+        pages = expansion.max_pages_per_run if question.max_pages is None else question.max_pages
         return cls(
-            request=request,
+            question=question,
             clock=RunClock(started=now, work_until=now + work_s),
             scope=LinkScope.of(
-                expansion.scope, (*request.urls, *request.stored), expansion.allowed_domains
+                expansion.scope, (*question.urls, *question.stored), expansion.allowed_domains
             ),
-            budget=PageBudget.of(request.max_pages, expansion.max_bytes_per_run),
+            budget=PageBudget.of(0 if question.is_search else pages, expansion.max_bytes_per_run),
+            rounds=rounds,
+            warnings=dict.fromkeys(warnings),
         )
 
     @property
     def queries(self) -> tuple[str, ...]:
         """What is searched: the question's parts, itself when it has several, other wordings."""
-        parts = self.analysis.sub_queries if self.analysis else (self.request.query,)
+        parts = self.analysis.sub_queries if self.analysis else (self.question.text,)
         # A sentence that compares two things names both; searches for each alone miss it. A
         # language model's wording is not trusted to stand for the question.
         is_reworded = self.analysis is not None and self.analysis.method == "llm"
-        whole = (self.request.query,) if len(parts) > 1 or is_reworded else ()
+        whole = (self.question.text,) if len(parts) > 1 or is_reworded else ()
         return tuple(dict.fromkeys((*parts, *whole, *self.extra_queries)))
 
     def wordings_of(self, query: str) -> tuple[str, ...]:
@@ -246,11 +252,11 @@ class RunState:
         A wish adds words to the question, so the question as asked may not be among the queries;
         the first then stands for it.
         """
-        asked, queries = self.request.query, self.queries
+        asked, queries = self.question.text, self.queries
         whole = asked if asked in queries else queries[0]
         if query != whole:
             return ()
-        return (*self.request.wordings, *(self.analysis.wordings if self.analysis else ()))
+        return (*self.question.wordings, *(self.analysis.wordings if self.analysis else ()))
 
     @property
     def searched_urls(self) -> tuple[str, ...] | None:
@@ -265,15 +271,15 @@ class RunState:
     @property
     def filters(self) -> SearchFilters:
         """What is searched now."""
-        if self.request.is_search:
-            return self.request.filters
-        if not self.is_widened or self.request.as_of is not None:
-            return SearchFilters(source_urls=tuple(self.pages), as_of=self.request.as_of)
+        if self.question.is_search:
+            return self.question.filters
+        if not self.is_widened or self.question.as_of is not None:
+            return SearchFilters(source_urls=tuple(self.pages), as_of=self.question.as_of)
         if self.scope.stored_sites is None:
-            return SearchFilters(near=self.request.urls)
+            return SearchFilters(near=self.question.urls)
         # Links may have led to subdomains of an allowed host.
         sites = (*self.scope.stored_sites, *map(site_of, self.pages))
-        return SearchFilters(sites=tuple(dict.fromkeys(sites)), near=self.request.urls)
+        return SearchFilters(sites=tuple(dict.fromkeys(sites)), near=self.question.urls)
 
     def take(self, outcome: ExpansionOutcome) -> None:
         """Remember what following links brought; after new pages rephrasing is open again."""
@@ -296,3 +302,17 @@ class RunState:
     def warn(self, *sentences: str) -> None:
         """Remember sentences for the user; each once."""
         self.warnings.update(dict.fromkeys(sentences))
+
+
+def _rounds(question: Question, max_depth: int) -> tuple[int, tuple[str, ...]]:
+    """Rounds allowed; an explicit budget beats the mode, the safety ceiling beats both."""
+    budget = question.expansion_budget
+    if question.is_search:
+        return 0, ()
+    if budget is None:
+        return (max_depth if question.is_deep else 0), ()
+    if budget <= max_depth:
+        return budget, ()
+    return max_depth, (
+        f"expansion_budget {budget} was lowered to {max_depth}, the configured ceiling.",
+    )

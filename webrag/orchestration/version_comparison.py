@@ -8,7 +8,7 @@ from webrag.concurrency import all_of, in_background
 from webrag.errors import InputError
 from webrag.ingestion.versions import checked_version, edition_root
 from webrag.orchestration.models import OrchestrationResult
-from webrag.retrieval.filters import SearchFilters
+from webrag.question import Question
 from webrag.retrieval.version_changes import VersionComparison, blocks_of, changed_passages
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ async def compare_versions(
         StorageError: The database failed.
     """
     found = await all_of(
-        engine.search(question, filters=SearchFilters.of(sites=each), top_k=top_k)
-        for each in (old, new)
+        engine.run(Question.of(question, sites=each, top_k=top_k)) for each in (old, new)
     )
     urls = [[item.chunk.source_url for item in result.chunks] for result in found]
     # Of a page found in one version, the same page of the other.

@@ -157,7 +157,7 @@ async def _run(ctx: Context) -> ResearchRun:
 
 
 def _reporter(ctx: Context, run: ResearchRun, *, in_loop: bool = False) -> Report:
-    total = run.state.request.max_iterations if in_loop else None
+    total = run.state.rounds if in_loop else None
     iteration = run.state.iteration + 1 if in_loop else None
 
     def report(phase: str, detail: str) -> None:

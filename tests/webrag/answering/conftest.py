@@ -19,7 +19,7 @@ from webrag.answering.english.screening import unquotable_spans
 from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered
 from webrag.answering.judging import Reflector, TextSimilarity
 from webrag.answering.manager import Manager
-from webrag.answering.models import AnswerRequest, RetrieveStep
+from webrag.answering.models import RetrieveStep
 from webrag.answering.planning import Planner
 from webrag.answering.writing import ExtractiveSynthesizer, LanguageModelSynthesizer
 from webrag.corpus.indexer import Indexer
@@ -33,6 +33,7 @@ from webrag.orchestration.confidence import LOCAL
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.postgres.database import Database
+from webrag.question import Question
 from webrag.retrieval.models import ChildMatch, RetrievalConfig, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
@@ -178,8 +179,8 @@ async def desk(database: Database) -> Desk:
     return Desk(corpus, store, manager)
 
 
-async def everything(request: AnswerRequest, _: Any) -> tuple[Any, tuple[str, ...]]:
-    return request.urls or None, ()
+async def everything(question: Question, _: Any) -> tuple[Any, tuple[str, ...]]:
+    return question.urls or None, ()
 
 
 def page(url: str, markdown: str, *, published: datetime | None = None) -> NormalizedDocument:

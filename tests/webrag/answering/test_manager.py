@@ -6,8 +6,9 @@ from llama_index.llms.openai_like import OpenAILike
 
 from webrag.answering.config import AnswerConfig
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked
-from webrag.answering.models import AnswerEvent, AnswerRequest, ManagerResult
+from webrag.answering.models import AnswerEvent, ManagerResult
 from webrag.errors import GuardrailsViolationError
+from webrag.question import Question
 from webrag.retrieval.models import RetrievalConfig
 
 PORT = "The broker listens on TCP port 7411 unless another port is configured."
@@ -19,7 +20,7 @@ MANUAL = f"""# Turnip broker
 
 Backups are written every night and kept for thirty days by default.
 """
-QUESTION = AnswerRequest(query="Which TCP port does the broker listen on?")
+QUESTION = Question.of("Which TCP port does the broker listen on?")
 URL = "https://docs.test/turnip"
 QUOTE = "listens on TCP port 7411"
 
@@ -51,7 +52,7 @@ async def test_answer_without_a_model_is_made_of_cited_sentences(desk: Any) -> N
 async def test_misspelt_question_has_the_answer_of_the_right_one(desk: Any) -> None:
     await desk.store(URL, MANUAL)
     await desk.store("https://docs.test/queues", "# Queues\n\nQueues of the broker are lists.")
-    misspelt = AnswerRequest(query="Which TCP port does the brokre listen on?")
+    misspelt = Question.of("Which TCP port does the brokre listen on?")
 
     result = await checked(desk, await desk.manager().run(misspelt))
 
@@ -61,7 +62,7 @@ async def test_misspelt_question_has_the_answer_of_the_right_one(desk: Any) -> N
         (right := await ask(desk)).answer,
         right.confidence,
     )
-    assert result.query == misspelt.query
+    assert result.query == misspelt.text
 
 
 async def test_good_reply_of_a_model_becomes_the_answer(desk: Any, model: Any) -> None:
@@ -282,7 +283,7 @@ class Unfindable:
 async def test_incoherent_question_ends_politely_before_anything_is_retrieved(desk: Any) -> None:
     manager = desk.manager(finder=Unfindable(), scope=Unfindable())
 
-    result = await manager.run(AnswerRequest(query="asdfghjkl qwerqwer"))
+    result = await manager.run(Question.of("asdfghjkl qwerqwer"))
 
     assert (result.state, result.states) == ("fail", ("execute_plan", "fail"))
     assert result.final_reason == "incoherent_query"
@@ -291,9 +292,9 @@ async def test_incoherent_question_ends_politely_before_anything_is_retrieved(de
     assert result.plan.coherence == "incoherent"
 
 
-@pytest.mark.parametrize("query", ["", " \n", "x" * 9_000, "a\0b"])
+@pytest.mark.parametrize("query", ["", " \n", "x" * 9_000])
 async def test_unusable_question_ends_with_a_safe_reply(query: str, desk: Any) -> None:
-    result = await desk.manager(finder=Unfindable()).run(AnswerRequest(query=query))
+    result = await desk.manager(finder=Unfindable()).run(Question.of(query))
 
     assert (result.final_reason, result.plan) == ("guardrail_input", None)
     assert result.answer.startswith("Please ask")
@@ -329,7 +330,7 @@ async def test_empty_corpus_is_named_and_what_to_do_about_it(desk: Any) -> None:
 async def test_corpus_about_something_else_is_not_called_empty(desk: Any) -> None:
     await desk.store(URL, MANUAL)
 
-    result = await desk.manager().run(AnswerRequest(query="Wer gewann 1954 das Endspiel in Bern?"))
+    result = await desk.manager().run(Question.of("Wer gewann 1954 das Endspiel in Bern?"))
 
     assert "empty_corpus" not in result.diagnostics
     assert "Nothing is stored" not in result.answer
@@ -385,7 +386,7 @@ async def test_requested_years_leave_out_other_pages(desk: Any) -> None:
     await desk.store(URL, MANUAL, published=datetime(2025, 3, 1, tzinfo=UTC))
     old = MANUAL.replace("7411", "7000")
     await desk.store("https://docs.test/old", old, published=datetime(2019, 3, 1, tzinfo=UTC))
-    request = QUESTION.model_copy(update={"requested_years": (2019,)})
+    request = QUESTION.model_copy(update={"years": (2019,)})
 
     result = await desk.manager().run(request)
 
@@ -432,7 +433,7 @@ async def test_two_runs_give_the_same_answer(desk: Any) -> None:
 
 
 async def test_plan_is_always_complete(desk: Any) -> None:
-    result = await desk.manager().run(AnswerRequest(query="Hi, could you tell me what a port is?"))
+    result = await desk.manager().run(Question.of("Hi, could you tell me what a port is?"))
 
     assert result.plan is not None
     assert result.plan.original_query == "Hi, could you tell me what a port is?"

@@ -2,6 +2,7 @@ import pytest
 
 from webrag.answering.planning import Planner, revised
 from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.question import Question
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def test_query_is_revised_without_its_small_talk(query: str, expected: str) -> N
 
 async def test_question_that_holds_two_is_split() -> None:
     plan, degraded = await Planner(QueryAnalyzer(mode="rule_based")).plan(
-        "What is the default port, and how do I change the log level?"
+        Question.of("What is the default port, and how do I change the log level?")
     )
 
     assert len(plan.sub_queries) == 2
@@ -31,7 +32,7 @@ async def test_question_that_holds_two_is_split() -> None:
 
 async def test_wordings_of_the_caller_are_part_of_the_plan() -> None:
     plan, _ = await Planner(QueryAnalyzer(mode="rule_based")).plan(
-        "How do I rename a branch?", wordings=["git branch -m"]
+        Question.of("How do I rename a branch?", wordings=["git branch -m"])
     )
 
     assert plan.wordings == ("git branch -m",)

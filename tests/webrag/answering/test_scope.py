@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from webrag.answering.evidence import NamedPages
-from webrag.answering.planning import answer_request
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import (
     DatabaseUnavailableError,
@@ -14,6 +13,7 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.notes import note
+from webrag.question import Question
 
 A, B = "https://d.test/a", "https://d.test/b"
 DOWN = "The service is down. Pages were fetched by the built-in fetcher instead."
@@ -62,7 +62,7 @@ async def test_loss_of_the_database_ends_the_fetches_of_all_pages() -> None:
     acquirer = Acquirer({A: DatabaseUnavailableError("It is gone."), B: None})
 
     with pytest.raises(DatabaseUnavailableError, match="gone"):
-        await pages(acquirer)(answer_request("Where?", url=[A, B]), unheard)
+        await pages(acquirer)(Question.of("Where?", urls=[A, B]), unheard)
 
     assert acquirer.cancelled == [B]
 
@@ -79,13 +79,13 @@ async def test_loss_of_the_database_ends_the_fetches_of_all_pages() -> None:
 async def test_page_that_cannot_be_used_is_told_and_the_others_are(error: WebRAGError) -> None:
     acquirer = Acquirer({A: error})
 
-    found, problems = await pages(acquirer)(answer_request("Where?", url=[A, B]), unheard)
+    found, problems = await pages(acquirer)(Question.of("Where?", urls=[A, B]), unheard)
 
     assert found == [B]
     assert problems[-1] == f"{A} could not be used: {error}"
 
 
 async def test_what_page_sources_note_is_among_what_did_not_work() -> None:
-    _, problems = await pages(Acquirer({}))(answer_request("Where?", url=[A, B]), unheard)
+    _, problems = await pages(Acquirer({}))(Question.of("Where?", urls=[A, B]), unheard)
 
     assert problems == (DOWN,)

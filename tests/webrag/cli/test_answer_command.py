@@ -8,7 +8,7 @@ from click.testing import Result
 
 from webrag.cli import main
 from webrag.cli.answer_command import answer_command, search_command
-from webrag.orchestration.models import QueryType
+from webrag.question import QueryType
 from webrag.retrieval.filters import CONTENT_KINDS
 from webrag.retrieval.models import RetrievalMode
 
@@ -32,8 +32,9 @@ def manual(static_site: Callable[..., Any]) -> Any:
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (answer_command, {"intent": get_args(QueryType), "mode": get_args(RetrievalMode)}),
-        (search_command, {"intent": get_args(QueryType), "mode": get_args(RetrievalMode),
+        (answer_command, {"intent": get_args(QueryType),
+                          "retrieval_mode": get_args(RetrievalMode)}),
+        (search_command, {"intent": get_args(QueryType), "retrieval_mode": get_args(RetrievalMode),
                           "has": CONTENT_KINDS}),
     ],
     ids=["answer", "search"],

@@ -11,7 +11,7 @@ from webrag.cli.answer_command import answer_command, search_command
 from webrag.cli.jobs_commands import list_command
 from webrag.cli.options import with_settings
 from webrag.jobs.models import JobKind
-from webrag.orchestration.models import QueryType
+from webrag.question import QueryType
 from webrag.retrieval.filters import CONTENT_KINDS
 from webrag.retrieval.models import RETRIEVAL_MODES
 from webrag.settings import Settings
@@ -111,7 +111,7 @@ def test_logging_is_as_before_after_a_command(webrag: Run, seen: list[Settings])
     ("command", "option", "words"),
     [
         (answer_command, "intent", get_args(QueryType)),
-        (answer_command, "mode", RETRIEVAL_MODES),
+        (answer_command, "retrieval_mode", RETRIEVAL_MODES),
         (list_command, "kind", get_args(JobKind)),
         (search_command, "has", CONTENT_KINDS),
     ],

@@ -45,6 +45,7 @@ from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import http_app
 from webrag.orchestration.models import ProgressCallback
 from webrag.presentation.brief.models import EvidenceBlock
+from webrag.question import Question
 from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 from webrag.retrieval.reading import PageExcerpt, ReadingPlace, excerpt_at
 from webrag.settings import load_settings
@@ -101,7 +102,7 @@ class ScriptedMemory:
         self.finished += 1
         return SimpleNamespace(
             chunks=self.chunks,
-            query=given.get("question"),
+            query=given["question"].text if "question" in given else None,
             urls_fetched=self.urls_fetched,
             next_links=(),
             mode="chunk",
@@ -117,13 +118,9 @@ class ScriptedMemory:
             warnings=(),
         )
 
-    async def answer(self, url: Any, question: str, **options: Any) -> Any:
-        progress = options.pop("on_progress")
-        return await self._work("answer", progress, url=url, question=question, **options)
-
-    async def search(self, question: str, **options: Any) -> Any:
-        progress = options.pop("on_progress")
-        return await self._work("search", progress, question=question, **options)
+    async def evidence_for(self, question: Question, *, on_progress: ProgressCallback) -> Any:
+        name = "search" if question.is_search else "answer"
+        return await self._work(name, on_progress, question=question)
 
     async def read(self, url: str | None, **options: Any) -> PageExcerpt:
         await self._work("read", None, url=url, **options)

@@ -366,7 +366,7 @@ async def test_long_message_passes_the_gate_whole(
     ):
         await client.call_tool("search", {"query": question})
 
-    assert memory.calls[0][1]["question"].strip() == question.strip()
+    assert memory.calls[0][1]["question"].text.strip() == question.strip()
 
 
 async def test_message_above_the_limit_is_refused_behind_the_gate(

@@ -17,6 +17,7 @@ from webrag.errors import InputError, PageGoneError
 from webrag.mcp_server.server import build_server
 from webrag.presentation.brief.models import EvidenceBlock
 from webrag.presentation.reports import STATUS_PAGES
+from webrag.question import Question
 from webrag.retrieval.models import CitationSpan
 from webrag.settings import Settings
 
@@ -132,16 +133,16 @@ async def test_answer_passes_every_parameter_on(call: Call, memory: Any) -> None
 
     await call("answer", arguments)
 
-    expected = {"question": arguments.pop("query"), **arguments}
-    assert memory.calls == [("answer", expected)]
+    expected = Question.of(arguments.pop("query"), urls=arguments.pop("url"), **arguments)
+    assert memory.calls == [("answer", {"question": expected})]
 
 
 async def test_answer_defaults_to_a_fast_chunked_pass(call: Call, memory: Any) -> None:
     await call("answer", QUESTION)
 
-    options = memory.calls[0][1]
-    assert (options["research_mode"], options["retrieval_mode"]) == ("fast", "chunk")
-    assert options["expansion_budget"] is None
+    question = memory.calls[0][1]["question"]
+    assert (question.research_mode, question.retrieval_mode) == ("fast", "chunk")
+    assert question.expansion_budget is None
 
 
 async def test_answer_is_text_with_guide_and_a_nonce_of_its_own(call: Call) -> None:
@@ -259,8 +260,8 @@ async def test_search_passes_every_parameter_on(call: Call, memory: Any) -> None
     await call("search", arguments)
 
     moment = datetime(2026, 5, 31, tzinfo=UTC)
-    expected = {"question": arguments.pop("query"), **arguments, "as_of": moment}
-    assert memory.calls == [("search", expected)]
+    expected = Question.of(arguments.pop("query"), **{**arguments, "as_of": moment})
+    assert memory.calls == [("search", {"question": expected})]
 
 
 async def test_what_is_no_date_is_not_searched_as_of(call: Call, memory: Any) -> None:
@@ -273,9 +274,7 @@ async def test_what_is_no_date_is_not_searched_as_of(call: Call, memory: Any) ->
 async def test_search_without_filters_covers_all_that_is_stored(call: Call, memory: Any) -> None:
     await call("search", {"query": "q", "sites": [], "years": None, "has": ""})
 
-    options = memory.calls[0][1]
-    assert (options["source_urls"], options["sites"], options["years"]) == (None, None, None)
-    assert options["has"] == []
+    assert memory.calls[0][1]["question"] == Question.of("q")
 
 
 async def test_status_reports_the_corpus(call: Call) -> None:

@@ -13,6 +13,7 @@ from llama_index.llms.openai_like import OpenAILike
 
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.postgres.database import Database
+from webrag.question import Question
 
 from .conftest import MANUAL, TWO_LINKS_AWAY, Lab
 from .fake_services import FakeServices, running_services
@@ -90,13 +91,13 @@ async def test_cancelled_runs_leave_no_task_connection_request_or_lock(
     )
     llm = OpenAILike(model="m", api_base=services.url, api_key="none", is_chat_model=True)
     engine = lab.engine(analyzer=QueryAnalyzer(llm=llm))
-    await engine.run(f"{site}/{RUNS}/", TWO_LINKS_AWAY, research_mode="deep")
+    await engine.run(Question.of(TWO_LINKS_AWAY, urls=f"{site}/{RUNS}/", research_mode="deep"))
     moments = random.Random(11)
     before = asyncio.all_tasks()
 
     async def cancelled(number: int) -> str:
         run = asyncio.create_task(
-            engine.run(f"{site}/{number}/", TWO_LINKS_AWAY, research_mode="deep")
+            engine.run(Question.of(TWO_LINKS_AWAY, urls=f"{site}/{number}/", research_mode="deep"))
         )
         await asyncio.wait([run], timeout=moments.uniform(0, LATEST_S))
         run.cancel()
@@ -116,5 +117,7 @@ async def test_cancelled_runs_leave_no_task_connection_request_or_lock(
     assert set(ended) <= {"CancelledError", "OrchestrationResult"}
     assert ended.count("CancelledError") > RUNS / 4
     assert await in_use(database) == {"busy backends": 0, "advisory locks": 0}
-    last = await engine.run(f"{site}/{RUNS}/", TWO_LINKS_AWAY, research_mode="deep")
+    last = await engine.run(
+        Question.of(TWO_LINKS_AWAY, urls=f"{site}/{RUNS}/", research_mode="deep")
+    )
     assert last.chunks

@@ -5,6 +5,7 @@ import pytest
 
 from webrag.errors import DeadlineError
 from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
+from webrag.question import Question
 
 from .conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab, held, texts
 
@@ -16,7 +17,9 @@ async def test_soft_deadline_gives_a_partial_result(lab: Lab, static_site: Any, 
     config = OrchestrationConfig(soft_deadline_s=0.7)
 
     started = time.monotonic()
-    result = await lab.engine(config=config).run(site + "/", "mascot", research_mode="deep")
+    result = await lab.engine(config=config).run(
+        Question.of("mascot", urls=site + "/", research_mode="deep")
+    )
 
     assert time.monotonic() - started < 10
     assert (result.partial, result.final_decision.rule) == (True, "deadline")
@@ -28,7 +31,7 @@ async def test_no_page_in_time_is_an_error(lab: Lab, static_site: Any, gate: Any
     config = OrchestrationConfig(soft_deadline_s=0.3)
 
     with pytest.raises(DeadlineError):
-        await lab.engine(config=config).run(site + "/", AT_SEED)
+        await lab.engine(config=config).run(Question.of(AT_SEED, urls=site + "/"))
 
 
 async def test_page_that_is_late_does_not_hold_up_the_others(
@@ -37,7 +40,9 @@ async def test_page_that_is_late_does_not_hold_up_the_others(
     site = static_site({**MANUAL, "/late.html": held(gate)})
     config = OrchestrationConfig(soft_deadline_s=1.5)
 
-    result = await lab.engine(config=config).run([site + "/late.html", site + "/"], AT_SEED)
+    result = await lab.engine(config=config).run(
+        Question.of(AT_SEED, urls=[site + "/late.html", site + "/"])
+    )
 
     assert "7411" in texts(result)
     assert result.partial
@@ -48,7 +53,7 @@ async def test_round_gives_up_on_slow_pages(lab: Lab, static_site: Any, gate: An
     expansion = ExpansionConfig(iteration_timeout_s=1.0)
 
     result = await lab.engine(config=OrchestrationConfig(expansion=expansion)).run(
-        site + "/", ONE_LINK_AWAY, expansion_budget=1
+        Question.of(ONE_LINK_AWAY, urls=site + "/", expansion_budget=1)
     )
 
     step = result.expansion_steps[-1]

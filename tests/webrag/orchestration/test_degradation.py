@@ -31,6 +31,7 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.presentation.brief.brief import format_brief
 from webrag.presentation.brief.models import BriefConfig
+from webrag.question import Question
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.search import Searcher
 
@@ -90,7 +91,7 @@ async def test_reranker_that_fails_is_named_and_replaced_by_similarity(
     )
     engine = lab.engine(reranker=ChunkReranker(reranker, JINA))
 
-    result = await engine.run(static_site(dict(MANUAL)) + "/", AT_SEED)
+    result = await engine.run(Question.of(AT_SEED, urls=static_site(dict(MANUAL)) + "/"))
 
     assert named(result, "keep the order of the search")
     assert "7411" in result.chunks[0].chunk.text
@@ -106,7 +107,9 @@ async def test_language_model_that_fails_is_named_and_replaced_by_patterns(
     )
     analyzer = QueryAnalyzer(llm=llm, timeout_s=0.5)
 
-    result = await lab.engine(analyzer=analyzer).run(static_site(dict(MANUAL)) + "/", AT_SEED)
+    result = await lab.engine(analyzer=analyzer).run(
+        Question.of(AT_SEED, urls=static_site(dict(MANUAL)) + "/")
+    )
 
     assert named(result, "patterns were used")
     assert result.query_analysis.method == "rule_based"
@@ -120,7 +123,9 @@ async def test_stored_page_is_given_whole_when_the_question_cannot_be_embedded(
     await embedding_by_service.acquirer.acquire(site + "/")
     services.faults["embeddings"] = fault
 
-    result = await embedding_by_service.engine.run(site + "/", AT_SEED, research_mode="deep")
+    result = await embedding_by_service.engine.run(
+        Question.of(AT_SEED, urls=site + "/", research_mode="deep")
+    )
 
     assert named(result, "given as they are, unranked")
     assert any("7411" in item.chunk.text for item in result.chunks)
@@ -138,7 +143,7 @@ async def test_pages_too_large_to_be_given_whole_are_searched_once(
     services.asked["embeddings"].clear()
 
     result = await embedding_by_service.engine.run(
-        site + "/", "How many rows has bed 37?", retrieval_mode="auto"
+        Question.of("How many rows has bed 37?", urls=site + "/", retrieval_mode="auto")
     )
 
     assert result.mode == "chunk"
@@ -155,7 +160,9 @@ async def test_pages_that_cannot_be_embedded_end_the_expansion(
     pages = {path: text for path, text in MANUAL.items() if path == "/"}
     site = static_site({**pages, **{path: route for path in MANUAL if path != "/"}})
 
-    result = await embedding_by_service.engine.run(site + "/", ONE_LINK_AWAY, research_mode="deep")
+    result = await embedding_by_service.engine.run(
+        Question.of(ONE_LINK_AWAY, urls=site + "/", research_mode="deep")
+    )
 
     assert named(result, "No more pages can be indexed")
     assert named(result, "The evidence is what was found before")
@@ -169,7 +176,7 @@ async def test_search_of_stored_pages_reports_the_embedding_that_failed(
     services.faults["embeddings"] = 500
 
     with pytest.raises(ProviderError, match="embedding model"):
-        await embedding_by_service.engine.search("anything")
+        await embedding_by_service.engine.run(Question.of("anything"))
 
 
 @pytest.fixture
@@ -210,7 +217,7 @@ async def test_database_that_is_killed_in_the_middle_of_a_run_is_started_again(
         config=OrchestrationConfig(),
     )
 
-    result = await engine.run(site + "/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await engine.run(Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep"))
 
     await ingestion.aclose()
     assert killed

@@ -10,7 +10,7 @@ from webrag.errors import FetchError, InputError, PageGoneError
 from webrag.orchestration.confidence import LOCAL
 from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.ranking.reranker import ChunkReranker
-from webrag.retrieval.filters import SearchFilters
+from webrag.question import Question
 
 from .conftest import (
     AT_SEED,
@@ -32,7 +32,7 @@ class Broken(BaseNodePostprocessor):
 
 
 async def test_fast_answer_reads_the_named_page_only(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(manual + "/", AT_SEED)
+    result = await lab.engine().run(Question.of(AT_SEED, urls=manual + "/"))
 
     assert "7411" in texts(result)
     assert manual.paths == ["/"]
@@ -40,7 +40,7 @@ async def test_fast_answer_reads_the_named_page_only(lab: Lab, manual: Any) -> N
 
 
 async def test_citations_are_verbatim(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(manual + "/", AT_SEED)
+    result = await lab.engine().run(Question.of(AT_SEED, urls=manual + "/"))
 
     markdown = await lab.corpus.markdown(manual + "/")
     assert result.citations
@@ -51,13 +51,15 @@ async def test_unobtainable_only_page_is_an_error(lab: Lab, static_site: Any) ->
     site = static_site({"/": failing})
 
     with pytest.raises(FetchError):
-        await lab.engine().run(site + "/", AT_SEED)
+        await lab.engine().run(Question.of(AT_SEED, urls=site + "/"))
     with pytest.raises(PageGoneError):
-        await lab.engine().run(site + "/missing.html", AT_SEED)
+        await lab.engine().run(Question.of(AT_SEED, urls=site + "/missing.html"))
 
 
 async def test_unobtainable_page_among_several_is_a_warning(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run([manual + "/missing.html", manual + "/"], AT_SEED)
+    result = await lab.engine().run(
+        Question.of(AT_SEED, urls=[manual + "/missing.html", manual + "/"])
+    )
 
     assert "7411" in texts(result)
     assert "/missing.html could not be used" in result.warnings[0]
@@ -65,12 +67,12 @@ async def test_unobtainable_page_among_several_is_a_warning(lab: Lab, manual: An
 
 async def test_several_unobtainable_pages_are_all_named(lab: Lab, manual: Any) -> None:
     with pytest.raises(FetchError, match=r"None of the 2 pages.*/a\.html.*/b\.html"):
-        await lab.engine().run([manual + "/a.html", manual + "/b.html"], AT_SEED)
+        await lab.engine().run(Question.of(AT_SEED, urls=[manual + "/a.html", manual + "/b.html"]))
 
 
 async def test_bad_input_is_refused_before_anything_is_fetched(lab: Lab, manual: Any) -> None:
     with pytest.raises(InputError):
-        await lab.engine().run(manual + "/", " ")
+        await lab.engine().run(Question.of(" ", urls=manual + "/"))
 
     assert manual.requests == []
 
@@ -78,7 +80,7 @@ async def test_bad_input_is_refused_before_anything_is_fetched(lab: Lab, manual:
 async def test_first_search_does_not_see_other_stored_pages(lab: Lab, manual: Any) -> None:
     await lab.acquirer.acquire(manual + "/replication.html")
 
-    result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY)
+    result = await lab.engine().run(Question.of(TWO_LINKS_AWAY, urls=manual + "/"))
 
     assert "512 megabytes" not in texts(result)
 
@@ -97,7 +99,10 @@ async def test_cancelling_the_caller_leaves_nothing_running(
             fetching.set()
 
     run = asyncio.create_task(
-        lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", on_progress=on_progress)
+        lab.engine().run(
+            Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep"),
+            on_progress=on_progress,
+        )
     )
     await asyncio.wait_for(fetching.wait(), 10)
     run.cancel()
@@ -111,7 +116,7 @@ async def test_cancelling_the_caller_leaves_nothing_running(
 async def test_failing_reranker_is_named_and_replaced_by_similarity(lab: Lab, manual: Any) -> None:
     engine = lab.engine(reranker=ChunkReranker(Broken(), LOCAL))
 
-    result = await engine.run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await engine.run(Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep"))
 
     assert len(result.degraded) == 1
     assert "no route to the service" in result.degraded[0]
@@ -124,7 +129,9 @@ async def test_progress_is_reported_in_order(lab: Lab, manual: Any) -> None:
     async def on_progress(phase: Any, detail: Any, iteration: Any = None, total: Any = None) -> Any:
         reports.append((phase, iteration, total))
 
-    await lab.engine().run(manual + "/", ONE_LINK_AWAY, expansion_budget=1, on_progress=on_progress)
+    await lab.engine().run(
+        Question.of(ONE_LINK_AWAY, urls=manual + "/", expansion_budget=1), on_progress=on_progress
+    )
 
     phases = list(dict.fromkeys(phase for phase, _, _ in reports))
     assert phases == [
@@ -144,7 +151,9 @@ async def test_listener_that_fails_costs_nothing(lab: Lab, manual: Any, caplog: 
         raise ConnectionResetError("gone")
 
     with caplog.at_level(logging.WARNING):
-        result = await lab.engine().run(manual + "/", AT_SEED, on_progress=on_progress)
+        result = await lab.engine().run(
+            Question.of(AT_SEED, urls=manual + "/"), on_progress=on_progress
+        )
 
     assert result.chunks
     assert "Progress could not be reported" in caplog.text
@@ -158,7 +167,7 @@ async def test_pages_that_do_not_fit_whole_are_searched_and_that_is_said(
     engine = lab.engine(config=OrchestrationConfig(context_budget=1_000))
 
     result = await engine.run(
-        site + "/", "How many rows has bed 137?", retrieval_mode="full_context"
+        Question.of("How many rows has bed 137?", urls=site + "/", retrieval_mode="full_context")
     )
 
     assert result.mode == "chunk"
@@ -167,7 +176,9 @@ async def test_pages_that_do_not_fit_whole_are_searched_and_that_is_said(
 
 
 async def test_whole_pages_are_returned_in_full_context_mode(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(manual + "/", AT_SEED, retrieval_mode="full_context")
+    result = await lab.engine().run(
+        Question.of(AT_SEED, urls=manual + "/", retrieval_mode="full_context")
+    )
 
     markdown = await lab.corpus.markdown(manual + "/")
     assert result.mode == "full_context"
@@ -180,7 +191,7 @@ async def test_search_finds_what_is_stored_and_fetches_nothing(lab: Lab, manual:
         await lab.acquirer.acquire(manual + path)
     before = len(manual.requests)
 
-    result = await lab.engine().search(TWO_LINKS_AWAY, top_k=1)
+    result = await lab.engine().run(Question.of(TWO_LINKS_AWAY, top_k=1))
 
     assert [item.chunk.source_url for item in result.chunks] == [manual + "/replication.html"]
     assert len(manual.requests) == before
@@ -192,8 +203,8 @@ async def test_search_gives_as_many_results_as_were_asked_for(lab: Lab, static_s
     site = static_site({"/": f"<title>Birds</title><main><h1>Birds</h1>{birds}</main>"})
     await lab.acquirer.acquire(f"{site}/")
 
-    few = await lab.engine().search("Where does a heron wait for fish?")
-    many = await lab.engine().search("Where does a heron wait for fish?", top_k=30)
+    few = await lab.engine().run(Question.of("Where does a heron wait for fish?"))
+    many = await lab.engine().run(Question.of("Where does a heron wait for fish?", top_k=30))
 
     assert len(few.chunks) <= 20 < len(many.chunks) <= 30
 
@@ -202,15 +213,15 @@ async def test_search_stays_on_the_pages_asked_for(lab: Lab, manual: Any) -> Non
     for path in ("/replication.html", "/backup.html"):
         await lab.acquirer.acquire(manual + path)
 
-    result = await lab.engine().search(
-        "backups", filters=SearchFilters(source_urls=(manual + "/replication.html",))
+    result = await lab.engine().run(
+        Question.of("backups", source_urls=manual + "/replication.html")
     )
 
     assert {item.chunk.source_url for item in result.chunks} <= {manual + "/replication.html"}
 
 
 async def test_search_of_an_empty_corpus_finds_nothing(lab: Lab) -> None:
-    result = await lab.engine().search("anything at all")
+    result = await lab.engine().run(Question.of("anything at all"))
 
     assert (result.chunks, result.confidence, result.confidence_band) == ((), 0.0, "none")
 
@@ -218,7 +229,9 @@ async def test_search_of_an_empty_corpus_finds_nothing(lab: Lab) -> None:
 async def test_question_with_two_parts_finds_both(lab: Lab, manual: Any) -> None:
     query = "What does the installer create on the local disk, and which TCP port is used?"
 
-    result = await lab.engine().run([manual + "/", manual + "/install.html"], query)
+    result = await lab.engine().run(
+        Question.of(query, urls=[manual + "/", manual + "/install.html"])
+    )
 
     assert len(result.query_analysis.sub_queries) == 2
     assert "7411" in texts(result)
@@ -230,9 +243,9 @@ async def test_runs_do_not_disturb_each_other(lab: Lab, manual: Any) -> None:
     engine = lab.engine()
 
     results = await asyncio.gather(
-        engine.run(manual + "/", AT_SEED),
-        engine.run(manual + "/", TWO_LINKS_AWAY, research_mode="deep"),
-        engine.run(manual + "/install.html", ONE_LINK_AWAY),
+        engine.run(Question.of(AT_SEED, urls=manual + "/")),
+        engine.run(Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep")),
+        engine.run(Question.of(ONE_LINK_AWAY, urls=manual + "/install.html")),
     )
 
     assert [result.query for result in results] == [AT_SEED, TWO_LINKS_AWAY, ONE_LINK_AWAY]
@@ -241,7 +254,12 @@ async def test_runs_do_not_disturb_each_other(lab: Lab, manual: Any) -> None:
 
 async def test_what_is_known_is_searched_for_as_wordings(lab: Lab, manual: Any) -> None:
     result = await lab.engine().run(
-        manual + "/", AT_SEED, wordings=["port option"], known_context="It listens on TCP. Yes."
+        Question.of(
+            AT_SEED,
+            urls=manual + "/",
+            wordings=["port option"],
+            known_context="It listens on TCP. Yes.",
+        )
     )
 
     assert list(result.wordings) == ["port option", "It listens on TCP."]
@@ -249,7 +267,12 @@ async def test_what_is_known_is_searched_for_as_wordings(lab: Lab, manual: Any) 
 
 async def test_wordings_count_beside_a_wish_that_adds_words(lab: Lab, manual: Any) -> None:
     result = await lab.engine().run(
-        manual + "/", AT_SEED, wordings=["port option"], constraints=["must include examples"]
+        Question.of(
+            AT_SEED,
+            urls=manual + "/",
+            wordings=["port option"],
+            constraints=["must include examples"],
+        )
     )
 
     assert list(result.wordings) == ["port option"]

@@ -18,6 +18,7 @@ from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.service import FallbackSource, IngestionService
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.question import Question
 
 from .conftest import ENCODER, MANUAL, TWO_LINKS_AWAY, InProcess, Lab
 
@@ -70,7 +71,7 @@ async def test_pages_come_through_firecrawl_and_the_result_says_so(
     site = static_site(MANUAL)
     through_firecrawl(firecrawl, str(site))
 
-    result = await make_engine().run(f"{site}/", TWO_LINKS_AWAY)
+    result = await make_engine().run(Question.of(TWO_LINKS_AWAY, urls=f"{site}/"))
 
     assert result.page_sources == {f"{site}/": "firecrawl"}
     assert result.degraded == ()
@@ -86,7 +87,9 @@ async def test_built_in_fetcher_serves_while_firecrawl_is_down_and_the_result_sa
     firecrawl.queue("scrape", BROKEN)
     firecrawl.queue("map", BROKEN)
 
-    result = await make_engine().run(f"{site}/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await make_engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=f"{site}/", research_mode="deep")
+    )
 
     assert set(result.page_sources.values()) == {"builtin"}
     assert any("512 megabytes" in item.chunk.text for item in result.chunks)
@@ -117,8 +120,8 @@ async def test_page_that_is_linked_from_nowhere_is_found_in_the_list_of_the_site
     engine = make_engine()
     question = "After how many seconds does the broker close an idle connection?"
 
-    result = await engine.run(f"{site}/", question, research_mode="deep")
-    await engine.run(f"{site}/", question, research_mode="deep")
+    result = await engine.run(Question.of(question, urls=f"{site}/", research_mode="deep"))
+    await engine.run(Question.of(question, urls=f"{site}/", research_mode="deep"))
 
     assert any("95 seconds" in item.chunk.text for item in result.chunks)
     assert [call.body["url"] for call in firecrawl.asked("map")].count(f"{site}/") == 1
@@ -134,7 +137,9 @@ async def test_run_goes_on_with_the_pages_own_links_when_the_site_cannot_be_list
     through_firecrawl(firecrawl, str(site))
     firecrawl.queue("map", *[failing(403, "Forbidden")] * 9)
 
-    result = await make_engine().run(f"{site}/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await make_engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=f"{site}/", research_mode="deep")
+    )
 
     assert any("512 megabytes" in item.chunk.text for item in result.chunks)
     assert result.degraded == (
@@ -152,10 +157,12 @@ async def test_reached_limit_of_requests_makes_the_round_smaller_and_the_result_
     site = static_site(MANUAL)
     through_firecrawl(firecrawl, str(site))
     engine = make_engine()
-    await engine.run(f"{site}/", TWO_LINKS_AWAY)
+    await engine.run(Question.of(TWO_LINKS_AWAY, urls=f"{site}/"))
     firecrawl.queue("scrape", *[failing(429, "Rate limit exceeded")] * 9)
 
-    result = await engine.run(f"{site}/", TWO_LINKS_AWAY, research_mode="deep", expansion_budget=1)
+    result = await engine.run(
+        Question.of(TWO_LINKS_AWAY, urls=f"{site}/", research_mode="deep", expansion_budget=1)
+    )
 
     assert "A limit of requests was reached" in " ".join(result.warnings)
     assert any("HTTP 429" in sentence for sentence in result.degraded)

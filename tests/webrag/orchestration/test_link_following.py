@@ -3,26 +3,31 @@ from typing import Any
 import pytest
 
 from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.question import Question
 
 from .conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, TWO_LINKS_AWAY, Lab, failing, html, texts
 
 
 async def test_deep_answer_stops_at_once_when_the_first_page_answers(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(manual + "/", AT_SEED, research_mode="deep")
+    result = await lab.engine().run(Question.of(AT_SEED, urls=manual + "/", research_mode="deep"))
 
     assert (result.final_decision.rule, result.confidence_band) == ("answered", "high")
     assert (manual.paths, result.expansion_steps) == (["/"], ())
 
 
 async def test_one_round_finds_what_is_one_link_away(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(manual + "/", ONE_LINK_AWAY, expansion_budget=1)
+    result = await lab.engine().run(
+        Question.of(ONE_LINK_AWAY, urls=manual + "/", expansion_budget=1)
+    )
 
     assert "system account" in texts(result)
     assert result.total_iterations == 1
 
 
 async def test_deep_answer_finds_what_is_two_links_away(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep")
+    )
 
     assert "512 megabytes" in texts(result)
     parents = {
@@ -33,7 +38,9 @@ async def test_deep_answer_finds_what_is_two_links_away(lab: Lab, manual: Any) -
 
 
 async def test_steps_tell_what_was_obtained(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep")
+    )
 
     last = [step for step in result.expansion_steps if step.decision == "expand_breadth"][-1]
     assert (last.decision, last.iteration, last.depth) == ("expand_breadth", 2, 2)
@@ -44,7 +51,9 @@ async def test_steps_tell_what_was_obtained(lab: Lab, manual: Any) -> None:
 
 
 async def test_budget_zero_beats_deep_mode(lab: Lab, manual: Any) -> None:
-    await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep", expansion_budget=0)
+    await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep", expansion_budget=0)
+    )
 
     assert manual.paths == ["/"]
 
@@ -52,7 +61,7 @@ async def test_budget_zero_beats_deep_mode(lab: Lab, manual: Any) -> None:
 @pytest.mark.parametrize("pages", [0, 1, 2])
 async def test_page_budget_is_never_exceeded(lab: Lab, manual: Any, pages: Any) -> None:
     result = await lab.engine().run(
-        manual + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=pages
+        Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep", max_pages=pages)
     )
 
     assert len(manual.paths) == 1 + pages
@@ -62,7 +71,9 @@ async def test_page_budget_is_never_exceeded(lab: Lab, manual: Any, pages: Any) 
 async def test_failed_page_is_replaced_by_the_next_candidate(lab: Lab, static_site: Any) -> None:
     site = static_site({**MANUAL, "/install.html": failing})
 
-    result = await lab.engine().run(site + "/", ONE_LINK_AWAY, expansion_budget=1, max_pages=2)
+    result = await lab.engine().run(
+        Question.of(ONE_LINK_AWAY, urls=site + "/", expansion_budget=1, max_pages=2)
+    )
 
     step = result.expansion_steps[-1]
     assert list(step.candidates_failed) == [site + "/install.html"]
@@ -73,7 +84,9 @@ async def test_run_survives_when_every_link_fails(lab: Lab, static_site: Any) ->
     dead = {path: failing for path in MANUAL if path != "/"}
     site = static_site({**MANUAL, **dead})
 
-    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep")
+    )
 
     assert result.final_decision.action == "stop"
     assert site.paths.count("/operations.html") == 1
@@ -86,9 +99,11 @@ async def test_question_the_site_does_not_answer_ends_in_low_confidence_with_wha
     lab: Lab, manual: Any
 ) -> None:
     result = await lab.engine().run(
-        manual + "/",
-        "Which sorting algorithm does the accounting ledger use?",
-        research_mode="deep",
+        Question.of(
+            "Which sorting algorithm does the accounting ledger use?",
+            urls=manual + "/",
+            research_mode="deep",
+        )
     )
 
     assert result.confidence_band in ("low", "none")
@@ -103,7 +118,9 @@ async def test_stored_pages_inside_the_scope_are_searched_without_a_fetch(
     await lab.acquirer.acquire(manual + "/replication.html")
     before = len(manual.paths)
 
-    result = await lab.engine().run(manual + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=0)
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep", max_pages=0)
+    )
 
     assert "512 megabytes" in texts(result)
     assert manual.paths[before:] == ["/"]
@@ -117,7 +134,7 @@ async def test_stored_pages_are_searched_when_there_is_no_other_wording_and_no_l
         await lab.acquirer.acquire(manual + path)
     engine = lab.engine(analyzer=QueryAnalyzer(mode="none"))
 
-    result = await engine.run(manual + "/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await engine.run(Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep"))
 
     assert "512 megabytes" in texts(result)
     assert len(manual.paths) == len(MANUAL)
@@ -132,7 +149,7 @@ async def test_links_off_the_site_are_not_followed(lab: Lab, static_site: Any) -
     )
     site = static_site({"/": page})
 
-    await lab.engine().run(site + "/", ONE_LINK_AWAY, research_mode="deep")
+    await lab.engine().run(Question.of(ONE_LINK_AWAY, urls=site + "/", research_mode="deep"))
 
     assert other.requests == []
 
@@ -142,7 +159,7 @@ async def test_result_says_how_many_rounds_were_allowed(
     lab: Lab, static_site: Any, mode: Any, rounds: int
 ) -> None:
     site = static_site(MANUAL)
-    result = await lab.engine().run(site + "/", "What is it?", research_mode=mode)
+    result = await lab.engine().run(Question.of("What is it?", urls=site + "/", research_mode=mode))
 
     assert (result.rounds_allowed, result.rounds_ceiling) == (rounds, 5)
 
@@ -163,7 +180,9 @@ def with_dead_links(count: int) -> dict[str, Any]:
 async def test_round_of_dead_links_does_not_end_link_following(lab: Lab, static_site: Any) -> None:
     site = static_site(with_dead_links(18))
 
-    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=8)
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep", max_pages=8)
+    )
 
     assert "512 megabytes" in texts(result)
     assert "10 links of one round were dead, so it brought no page." in result.warnings
@@ -172,7 +191,9 @@ async def test_round_of_dead_links_does_not_end_link_following(lab: Lab, static_
 async def test_links_that_end_a_run_are_named_as_dead(lab: Lab, static_site: Any) -> None:
     site = static_site(with_dead_links(40))
 
-    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=3)
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep", max_pages=3)
+    )
 
     assert result.final_decision.reason.endswith("too many links were dead (9 links).")
     assert "no link is left" not in result.final_decision.reason
@@ -183,7 +204,9 @@ async def test_dead_links_are_not_asked_for_again_by_the_next_question(
 ) -> None:
     site = static_site(with_dead_links(4))
     for question in (TWO_LINKS_AWAY, "How many megabytes may a replica fall behind?"):
-        result = await lab.engine().run(site + "/", question, research_mode="deep")
+        result = await lab.engine().run(
+            Question.of(question, urls=site + "/", research_mode="deep")
+        )
 
     asked = [path for path in site.paths if path.startswith("/falling-behind-")]
     assert len(asked) == len(set(asked)) == 4
@@ -199,7 +222,9 @@ async def test_page_that_only_links_to_the_topic_does_not_end_the_search(
     )
     site = static_site({**MANUAL, "/": html("Replica, leader, expelled", links=topics)})
 
-    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep")
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep")
+    )
 
     assert "512 megabytes" in texts(result)
     assert result.expansion_steps[0].rule != "answered"
@@ -215,7 +240,7 @@ async def test_default_of_an_identifier_is_not_answered_by_a_page_that_never_nam
     site = static_site({"/": html("Replica limit", said)})
 
     result = await lab.engine().run(
-        site + "/", "What is the default limit of a replica set by REPLICA_LIMIT?"
+        Question.of("What is the default limit of a replica set by REPLICA_LIMIT?", urls=site + "/")
     )
 
     assert result.confidence_band == band
@@ -226,15 +251,21 @@ async def test_question_whose_wording_no_passage_meets_is_looked_for_further(
 ) -> None:
     wordings = ["broker port", "replica expelled 512 megabytes behind the leader"]
 
-    one = await lab.engine().run(manual + "/", AT_SEED, wordings=wordings[:1], research_mode="deep")
-    both = await lab.engine().run(manual + "/", AT_SEED, wordings=wordings, research_mode="deep")
+    one = await lab.engine().run(
+        Question.of(AT_SEED, urls=manual + "/", wordings=wordings[:1], research_mode="deep")
+    )
+    both = await lab.engine().run(
+        Question.of(AT_SEED, urls=manual + "/", wordings=wordings, research_mode="deep")
+    )
 
     assert (one.final_decision.rule, one.total_iterations) == ("answered", 0)
     assert "512 megabytes" in texts(both)
 
 
 async def test_search_ends_in_the_round_that_finds_the_answer(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(manual + "/", ONE_LINK_AWAY, research_mode="deep")
+    result = await lab.engine().run(
+        Question.of(ONE_LINK_AWAY, urls=manual + "/", research_mode="deep")
+    )
 
     assert result.final_decision.rule == "answered"
     assert result.total_iterations == 1
@@ -258,7 +289,9 @@ async def test_links_that_promise_far_less_than_those_followed_are_left_alone(
 ) -> None:
     site = static_site(with_one_strong_link())
 
-    result = await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=10)
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep", max_pages=10)
+    )
 
     assert len(site.paths) == 1 + 5  # the named page and the first round
     assert "the links that are left promise too little" in result.final_decision.reason
@@ -268,7 +301,9 @@ async def test_links_that_promise_far_less_than_those_followed_are_left_alone(
 async def test_dead_link_does_not_make_the_others_weak(lab: Lab, static_site: Any) -> None:
     site = static_site({**with_one_strong_link(), "/lag.html": gone})
 
-    await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=10)
+    await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep", max_pages=10)
+    )
 
     assert len(site.paths) == 1 + 1 + len(TOPICS)
 
@@ -294,6 +329,8 @@ async def test_links_that_promise_less_are_left_alone_once_the_answer_seems_near
         }
     )
 
-    await lab.engine().run(site + "/", TWO_LINKS_AWAY, research_mode="deep", max_pages=10)
+    await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep", max_pages=10)
+    )
 
     assert len(site.paths) == fetched

@@ -9,6 +9,7 @@ from llama_index.core.llms.mock import MockLLM
 from typing_extensions import override
 
 from webrag.orchestration.question.analyzer import QueryAnalyzer, known_wordings, with_constraints
+from webrag.question import Question
 
 GOOD = {
     "sub_queries": ["how snapshots work", "when snapshots expire"],
@@ -49,20 +50,22 @@ def scripted(answer: Any, **options: Any) -> tuple[QueryAnalyzer, ScriptedLLM]:
 
 
 async def test_rules_split_and_name_the_kind() -> None:
-    analysis, degraded = await QueryAnalyzer(mode="rule_based").analyze("tabs vs spaces")
+    analysis, degraded = await QueryAnalyzer(mode="rule_based").analyze(
+        Question.of("tabs vs spaces")
+    )
 
     assert (analysis.sub_queries, analysis.query_type) == (("tabs", "spaces"), "comparison")
     assert (analysis.method, degraded) == ("rule_based", None)
 
 
 async def test_mode_none_never_splits() -> None:
-    analysis, _ = await QueryAnalyzer(mode="none").analyze("tabs vs spaces")
+    analysis, _ = await QueryAnalyzer(mode="none").analyze(Question.of("tabs vs spaces"))
 
     assert (analysis.sub_queries, analysis.method) == (("tabs vs spaces",), "none")
 
 
 async def test_mode_llm_without_a_model_silently_means_rules() -> None:
-    analysis, degraded = await QueryAnalyzer(mode="llm").analyze("tabs vs spaces")
+    analysis, degraded = await QueryAnalyzer(mode="llm").analyze(Question.of("tabs vs spaces"))
 
     assert (analysis.method, degraded) == ("rule_based", None)
 
@@ -70,7 +73,7 @@ async def test_mode_llm_without_a_model_silently_means_rules() -> None:
 async def test_model_answer_is_used() -> None:
     analyzer, _ = scripted(f"Sure!\n```json\n{json.dumps(GOOD)}\n```")
 
-    analysis, degraded = await analyzer.analyze("What about snapshots?")
+    analysis, degraded = await analyzer.analyze(Question.of("What about snapshots?"))
 
     assert analysis.sub_queries == ("how snapshots work", "when snapshots expire")
     assert (analysis.key_concepts, analysis.method) == (("snapshots", "expiry"), "llm")
@@ -80,7 +83,7 @@ async def test_model_answer_is_used() -> None:
 async def test_more_than_four_sub_queries_of_a_model_are_cut_to_four() -> None:
     analyzer, _ = scripted(json.dumps({**GOOD, "sub_queries": list("abcde")}))
 
-    analysis, degraded = await analyzer.analyze("What about snapshots?")
+    analysis, degraded = await analyzer.analyze(Question.of("What about snapshots?"))
 
     assert (analysis.sub_queries, analysis.method) == (tuple("abcd"), "llm")
     assert degraded is None
@@ -101,7 +104,7 @@ async def test_more_than_four_sub_queries_of_a_model_are_cut_to_four() -> None:
 async def test_unusable_model_answer_falls_back_to_rules_and_says_so(answer: Any) -> None:
     analyzer, _ = scripted(answer)
 
-    analysis, degraded = await analyzer.analyze("tabs vs spaces")
+    analysis, degraded = await analyzer.analyze(Question.of("tabs vs spaces"))
 
     assert (analysis.method, analysis.sub_queries) == ("rule_based", ("tabs", "spaces"))
     assert degraded is not None
@@ -111,7 +114,7 @@ async def test_unusable_model_answer_falls_back_to_rules_and_says_so(answer: Any
 async def test_slow_model_is_given_up() -> None:
     analyzer = QueryAnalyzer(mode="llm", llm=ScriptedLLM("{}", delay_s=60), timeout_s=0.01)
 
-    analysis, degraded = await analyzer.analyze("tabs vs spaces")
+    analysis, degraded = await analyzer.analyze(Question.of("tabs vs spaces"))
 
     assert analysis.method == "rule_based"
     assert degraded is not None
@@ -121,7 +124,7 @@ async def test_slow_model_is_given_up() -> None:
 async def test_model_is_told_what_is_known() -> None:
     analyzer, llm = scripted(json.dumps(GOOD))
 
-    await analyzer.analyze("What about snapshots?", known_context="they are copies")
+    await analyzer.analyze(Question.of("What about snapshots?", known_context="they are copies"))
 
     assert "they are copies" in llm.asked[0]
 
@@ -129,13 +132,13 @@ async def test_model_is_told_what_is_known() -> None:
 async def test_model_is_not_asked_when_seconds_count() -> None:
     analyzer, llm = scripted(json.dumps(GOOD))
 
-    analysis, _ = await analyzer.analyze("tabs vs spaces", use_model=False)
+    analysis, _ = await analyzer.analyze(Question.of("tabs vs spaces"), use_model=False)
 
     assert (analysis.method, llm.asked) == ("rule_based", [])
 
 
 async def test_intent_of_the_caller_is_taken_as_it_is() -> None:
-    analysis, _ = await QueryAnalyzer().analyze("tabs vs spaces", intent="exploratory")
+    analysis, _ = await QueryAnalyzer().analyze(Question.of("tabs vs spaces", intent="exploratory"))
 
     assert analysis.query_type == "exploratory"
 
@@ -168,7 +171,7 @@ def test_constraints_that_name_content_are_appended(constraint: Any, query: str)
     ],
 )
 async def test_complexity_grows_with_parts_and_words(query: str, complexity: Any) -> None:
-    analysis, _ = await QueryAnalyzer().analyze(query)
+    analysis, _ = await QueryAnalyzer().analyze(Question.of(query))
 
     assert analysis.complexity == complexity
 
@@ -176,19 +179,19 @@ async def test_complexity_grows_with_parts_and_words(query: str, complexity: Any
 async def test_rules_offer_the_bare_topic_and_the_question_without_its_scene() -> None:
     query = "The main machine died. What do I run on the replica?"
     analyzer = QueryAnalyzer()
-    analysis, _ = await analyzer.analyze(query)
+    analysis, _ = await analyzer.analyze(Question.of(query))
 
-    offered, _ = await analyzer.alternatives(query, analysis)
+    offered, _ = await analyzer.alternatives(Question.of(query), analysis)
 
     assert offered == ("main machine died run replica", "What do I run on the replica?")
 
 
 async def test_rules_offer_nothing_when_everything_was_tried() -> None:
     analyzer = QueryAnalyzer()
-    analysis, _ = await analyzer.analyze("How do I change the port?")
+    analysis, _ = await analyzer.analyze(Question.of("How do I change the port?"))
 
     offered, _ = await analyzer.alternatives(
-        "How do I change the port?", analysis, tried=["change  PORT"]
+        Question.of("How do I change the port?"), analysis, tried=["change  PORT"]
     )
 
     assert offered == ()
@@ -197,21 +200,22 @@ async def test_rules_offer_nothing_when_everything_was_tried() -> None:
 async def test_rules_have_nothing_to_add_to_wordings_of_the_caller() -> None:
     query = "The main machine died. What do I run on the replica?"
     analyzer = QueryAnalyzer()
-    analysis, _ = await analyzer.analyze(query)
+    analysis, _ = await analyzer.analyze(Question.of(query))
 
-    offered = await analyzer.alternatives(query, analysis, wordings=["promote a standby"])
+    offered = await analyzer.alternatives(
+        Question.of(query, wordings=["promote a standby"]), analysis
+    )
 
     assert offered == ((), None)
 
 
 async def test_model_may_add_to_wordings_of_the_caller_but_not_repeat_them() -> None:
     analyzer, _ = scripted(json.dumps(GOOD))
-    analysis, _ = await QueryAnalyzer().analyze("What about snapshots?")
+    analysis, _ = await QueryAnalyzer().analyze(Question.of("What about snapshots?"))
 
     offered, _ = await analyzer.alternatives(
-        "What about snapshots?",
+        Question.of("What about snapshots?", wordings=["How snapshots work?"]),
         analysis,
-        wordings=["How snapshots work?"],
         tried=["How snapshots work?"],
     )
 
@@ -220,17 +224,23 @@ async def test_model_may_add_to_wordings_of_the_caller_but_not_repeat_them() -> 
 
 async def test_mode_none_offers_no_alternatives() -> None:
     analyzer = QueryAnalyzer(mode="none")
-    analysis, _ = await analyzer.analyze("How do I change the port?")
+    analysis, _ = await analyzer.analyze(Question.of("How do I change the port?"))
 
-    assert await analyzer.alternatives("How do I change the port?", analysis) == ((), None)
+    assert await analyzer.alternatives(Question.of("How do I change the port?"), analysis) == (
+        (),
+        None,
+    )
 
 
 async def test_model_offers_only_what_is_new() -> None:
     analyzer, llm = scripted(json.dumps(GOOD))
-    analysis, _ = await QueryAnalyzer().analyze("What about snapshots?")
+    analysis, _ = await QueryAnalyzer().analyze(Question.of("What about snapshots?"))
 
     offered, _ = await analyzer.alternatives(
-        "What about snapshots?", analysis, tried=["How snapshots work?"], reason="Low scores."
+        Question.of("What about snapshots?"),
+        analysis,
+        tried=["How snapshots work?"],
+        reason="Low scores.",
     )
 
     assert offered == ("when snapshots expire",)
@@ -240,9 +250,9 @@ async def test_model_offers_only_what_is_new() -> None:
 async def test_patterns_offer_wordings_when_the_model_fails_and_it_is_named() -> None:
     analyzer, _ = scripted(RuntimeError("503"))
     query = "How do snapshots expire?"
-    analysis, _ = await QueryAnalyzer().analyze(query)
+    analysis, _ = await QueryAnalyzer().analyze(Question.of(query))
 
-    offered, degraded = await analyzer.alternatives(query, analysis)
+    offered, degraded = await analyzer.alternatives(Question.of(query), analysis)
 
     assert offered == ("snapshots expire",)
     assert degraded is not None
@@ -252,7 +262,7 @@ async def test_patterns_offer_wordings_when_the_model_fails_and_it_is_named() ->
 async def test_model_writes_wordings_in_the_same_answer() -> None:
     analyzer, llm = scripted(json.dumps(GOOD | {"wordings": ["indent_style", "Use soft tabs."]}))
 
-    analysis, _ = await analyzer.analyze("tabs vs spaces")
+    analysis, _ = await analyzer.analyze(Question.of("tabs vs spaces"))
 
     assert analysis.wordings == ("indent_style", "Use soft tabs.")
     assert len(llm.asked) == 1
@@ -275,7 +285,7 @@ async def test_wordings_of_a_model_are_fitted_and_cost_no_second_request(
 ) -> None:
     analyzer, llm = scripted(json.dumps(GOOD | {"wordings": offered}))
 
-    analysis, degraded = await analyzer.analyze("tabs vs spaces")
+    analysis, degraded = await analyzer.analyze(Question.of("tabs vs spaces"))
 
     assert (analysis.wordings, analysis.method, degraded) == (used, "llm", None)
     assert len(llm.asked) == 1
@@ -284,7 +294,7 @@ async def test_wordings_of_a_model_are_fitted_and_cost_no_second_request(
 async def test_wordings_of_the_caller_leave_no_room_for_those_of_a_model() -> None:
     analyzer, _ = scripted(json.dumps(GOOD | {"wordings": ["indent_style"]}))
 
-    analysis, _ = await analyzer.analyze("tabs vs spaces", wordings=["soft tabs"])
+    analysis, _ = await analyzer.analyze(Question.of("tabs vs spaces", wordings=["soft tabs"]))
 
     assert analysis.wordings == ()
 
@@ -293,7 +303,7 @@ KNOWN = "Python uses the off-side rule. Fine. Tabs count as eight columns; mixin
 
 
 async def test_what_is_known_counts_as_wordings_without_a_model() -> None:
-    analysis, _ = await QueryAnalyzer().analyze("tabs vs spaces", known_context=KNOWN)
+    analysis, _ = await QueryAnalyzer().analyze(Question.of("tabs vs spaces", known_context=KNOWN))
 
     assert analysis.wordings == (
         "Python uses the off-side rule.",
@@ -305,7 +315,7 @@ async def test_what_is_known_counts_as_wordings_without_a_model() -> None:
 async def test_what_is_known_counts_as_wordings_when_the_model_fails() -> None:
     analyzer, _ = scripted(ValueError("gone"))
 
-    analysis, _ = await analyzer.analyze("tabs vs spaces", known_context=KNOWN)
+    analysis, _ = await analyzer.analyze(Question.of("tabs vs spaces", known_context=KNOWN))
 
     assert len(analysis.wordings) == 3
 
@@ -313,7 +323,7 @@ async def test_what_is_known_counts_as_wordings_when_the_model_fails() -> None:
 async def test_what_is_known_is_no_wording_where_a_model_was_told_it() -> None:
     analyzer, _ = scripted(json.dumps(GOOD))
 
-    analysis, _ = await analyzer.analyze("tabs vs spaces", known_context=KNOWN)
+    analysis, _ = await analyzer.analyze(Question.of("tabs vs spaces", known_context=KNOWN))
 
     assert analysis.wordings == ()
 
@@ -325,7 +335,7 @@ async def test_what_is_known_takes_the_room_the_caller_left(given: int, room: in
     wordings = [f"wording {place}" for place in range(given)]
 
     analysis, _ = await QueryAnalyzer().analyze(
-        "tabs vs spaces", wordings=wordings, known_context=KNOWN * 3
+        Question.of("tabs vs spaces", wordings=wordings, known_context=KNOWN * 3)
     )
 
     assert len(analysis.wordings) == room

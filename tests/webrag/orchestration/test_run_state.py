@@ -1,20 +1,19 @@
 import time
 
+from tests.webrag.questions import URL, asked, searched
 from webrag.orchestration.links.candidates import ExpansionOutcome, ScoredCandidate
 from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import QueryAnalysis
-from webrag.orchestration.request import RunRequest
 from webrag.orchestration.state import PageBudget, RunClock, RunState
+from webrag.question import Question
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 
-from .run_requests import URL, asked, searched
 
-
-def state(request: RunRequest, scope: str = "same_site") -> RunState:
+def state(question: Question, scope: str = "same_site") -> RunState:
     return RunState(
-        request=request,
+        question=question,
         clock=RunClock(started=0, work_until=0),
-        scope=LinkScope.of(scope, request.urls),
+        scope=LinkScope.of(scope, question.urls),
         budget=PageBudget.of(1, 1),
     )
 
@@ -87,9 +86,9 @@ def test_scope_any_searches_everything_once_widened() -> None:
 
 
 def test_search_is_limited_to_what_was_asked_for() -> None:
-    filters = SearchFilters(source_urls=(URL,), has=("code",))
+    question = searched(source_urls=URL, has="code")
 
-    assert state(searched(filters=filters)).filters == filters
+    assert state(question).filters == SearchFilters(source_urls=(URL,), has=("code",))
     assert state(searched()).filters == NO_FILTERS
 
 

@@ -21,6 +21,7 @@ from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig, Si
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.site_maps import KnownMap, SiteMaps, rank_maps
 from webrag.process_pool.pool import WorkerPool
+from webrag.question import Question
 from webrag.wiring.rerankers import local_scorer
 
 from .conftest import Lab, html, texts
@@ -107,7 +108,9 @@ async def test_page_is_chosen_by_its_text_where_the_map_holds_it(
     config = OrchestrationConfig(expansion=ExpansionConfig(max_pages_per_run=1))
     engine = lab.engine(site_maps=make_maps, scorer=lambda: scorer, config=config)
 
-    result = await engine.run(f"{site}/index.html", QUESTION, research_mode="deep")
+    result = await engine.run(
+        Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+    )
 
     assert "95 seconds" in texts(result)
 
@@ -117,7 +120,9 @@ async def test_page_that_no_page_links_to_is_found_in_the_search_index(
 ) -> None:
     site = static_site(SITE)
 
-    result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+    result = await make_engine().run(
+        Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+    )
 
     assert "95 seconds" in texts(result)
     step = next(step for step in result.expansion_steps if step.candidates_expanded)
@@ -135,7 +140,9 @@ async def test_links_that_their_text_shows_to_be_poor_wait_for_a_later_round(
     site = static_site(mkdocs_site({"limits": [ANSWER], **clay}))
     engine = lab.engine(site_maps=make_maps, scorer=lambda: scorer)
 
-    result = await engine.run(f"{site}/index.html", QUESTION, research_mode="deep")
+    result = await engine.run(
+        Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+    )
 
     assert result.expansion_steps[0].candidates_expanded == (f"{site}/limits.html",)
 
@@ -146,7 +153,9 @@ async def test_map_is_asked_for_once_and_kept(
     site = static_site(SITE)
 
     for _ in range(2):
-        await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+        await make_engine().run(
+            Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+        )
 
     assert site.paths.count("/searchindex.js") == 1
 
@@ -158,7 +167,7 @@ async def test_old_map_is_read_again_and_kept_when_the_site_fails(
 ) -> None:
     routes: dict[str, Any] = dict(SITE)
     site = static_site(routes)
-    await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+    await make_engine().run(Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep"))
     store, url = SiteMapStore(database), f"{site}/searchindex.js"
     known = await store.read(url)
     assert known is not None
@@ -166,7 +175,9 @@ async def test_old_map_is_read_again_and_kept_when_the_site_fails(
     await store.write(old)
     del routes["/searchindex.js"]
 
-    result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+    result = await make_engine().run(
+        Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+    )
 
     assert site.paths.count("/searchindex.js") == 2
     kept = await store.read(url)
@@ -181,7 +192,9 @@ async def test_missing_map_is_no_event_and_is_not_asked_for_again_at_once(
     site = static_site({path: page for path, page in SITE.items() if path != "/searchindex.js"})
 
     for _ in range(2):
-        result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+        result = await make_engine().run(
+            Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+        )
 
     assert not result.degraded
     assert not result.warnings
@@ -201,7 +214,7 @@ async def test_map_that_a_run_had_no_time_for_is_read_by_the_next_run(
 
     site = static_site({**SITE, "/searchindex.js": slow})
     page = f"{site}/index.html"
-    await make_engine().run(page, QUESTION)
+    await make_engine().run(Question.of(QUESTION, urls=page))
     maps = make_maps()
 
     nothing, _ = await maps.known([page], timeout_s=0.3)
@@ -310,7 +323,7 @@ async def test_hostile_map_is_refused_in_a_sentence_and_links_are_followed_witho
     site = static_site({**SITE, "/index.html": linked, "/searchindex.js": index})
 
     result = await make_engine(**limits).run(
-        f"{site}/index.html", "Which colour is the mascot?", research_mode="deep"
+        Question.of("Which colour is the mascot?", urls=f"{site}/index.html", research_mode="deep")
     )
 
     assert any(said in warning and "searchindex.js" in warning for warning in result.warnings)
@@ -323,7 +336,7 @@ async def test_map_that_robots_txt_forbids_is_not_read(
     rules = {"/robots.txt": "User-agent: *\nDisallow: /searchindex.js\nDisallow: /objects.inv\n"}
     site = static_site({**SITE, **rules})
 
-    await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+    await make_engine().run(Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep"))
 
     assert "/searchindex.js" not in site.paths
 
@@ -334,7 +347,10 @@ async def test_runs_at_once_share_one_request_for_a_map(
     site = static_site(SITE)
     engine = make_engine()
 
-    await all_of(engine.run(f"{site}/index.html", QUESTION, research_mode="deep") for _ in range(3))
+    await all_of(
+        engine.run(Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep"))
+        for _ in range(3)
+    )
 
     assert site.paths.count("/searchindex.js") == 1
 
@@ -351,7 +367,9 @@ async def test_sitemap_that_robots_txt_names_is_read_where_no_page_names_a_map(
     address = f"{site}/limits-idle-connections.html"
     routes["/map.xml"] = f"<urlset><url><loc>{address}</loc></url></urlset>"
 
-    result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+    result = await make_engine().run(
+        Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+    )
 
     assert "95 seconds" in texts(result)
     step = next(step for step in result.expansion_steps if step.candidates_expanded)
@@ -398,7 +416,7 @@ async def test_of_links_that_promise_the_same_the_one_the_sitemap_calls_newer_is
     routes["/map.xml"] = f"<urlset>{rows}</urlset>"
 
     result = await lab.engine(site_maps=make_maps).run(
-        f"{site}/index.html", "What is new?", research_mode="deep", max_pages=1
+        Question.of("What is new?", urls=f"{site}/index.html", research_mode="deep", max_pages=1)
     )
 
     assert result.urls_fetched[1:] == (f"{site}/notes-",)
@@ -410,7 +428,9 @@ async def test_remembered_map_is_not_read_from_the_database_again(
     site = static_site(SITE)
     maps = make_maps()
     url, index = f"{site}/index.html", f"{site}/searchindex.js"
-    await lab.engine(site_maps=lambda: maps).run(url, QUESTION, research_mode="deep")
+    await lab.engine(site_maps=lambda: maps).run(
+        Question.of(QUESTION, urls=url, research_mode="deep")
+    )
     stored = await SiteMapStore(database).read(index)
     assert stored is not None
 
@@ -435,7 +455,9 @@ async def test_index_page_is_found_by_way_of_the_first_page_and_is_no_evidence(
         }
     )
 
-    result = await make_engine().run(f"{site}/index.html", QUESTION, research_mode="deep")
+    result = await make_engine().run(
+        Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+    )
 
     assert "95 seconds" in texts(result)
     step = next(step for step in result.expansion_steps if step.candidates_expanded)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from webrag.orchestration.models import RankedChunk
 from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes, without_effect
+from webrag.question import Question
 
 from .conftest import Lab, build_chunk, build_ranked
 
@@ -221,8 +222,8 @@ async def test_a_wish_for_code_puts_the_passage_with_code_first(
     site = static_site({"/hand": BY_HAND, "/command": BY_COMMAND})
     urls, question = [f"{site}/hand", f"{site}/command"], "restart the gannet server"
 
-    plain = await lab.engine().run(urls, question)
-    wished = await lab.engine().run(urls, question, constraints=["prefer code"])
+    plain = await lab.engine().run(Question.of(question, urls=urls))
+    wished = await lab.engine().run(Question.of(question, urls=urls, constraints=["prefer code"]))
 
     assert [max(each.chunks, key=lambda c: c.reranked_score).chunk.source_url
             for each in (plain, wished)] == urls  # fmt: skip
@@ -241,7 +242,9 @@ async def test_a_wish_for_code_puts_the_passage_with_code_first(
 async def test_a_result_names_the_wishes_nothing_came_of(
     lab: Lab, manual: Any, asked: dict[str, Any], named: list[str]
 ) -> None:
-    result = await lab.engine().run(manual + "/", "Which port does it listen on?", **asked)
+    result = await lab.engine().run(
+        Question.of("Which port does it listen on?", urls=manual + "/", **asked)
+    )
 
     (warning,) = result.warnings
     assert all(each in warning for each in named)

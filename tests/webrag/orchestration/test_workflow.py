@@ -14,12 +14,13 @@ from webrag.orchestration.events import DecisionEvent, ProgressEvent
 from webrag.orchestration.models import OrchestrationResult
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.orchestration.workflow import WebRAGWorkflow
+from webrag.question import Question
 
 from .conftest import AT_SEED, MANUAL, TWO_LINKS_AWAY, Lab, local_rerank
 
 
 async def events_of(engine: OrchestratorEngine, url: str, query: str, **values: Any) -> Any:
-    handler = engine.start(url, query, **values)
+    handler = engine.start(Question.of(query, urls=url, **values))
     events = [event async for event in handler.stream_events()]
     return events, await handler
 
@@ -27,7 +28,7 @@ async def events_of(engine: OrchestratorEngine, url: str, query: str, **values: 
 async def share_of_its_own(engine: OrchestratorEngine, url: str) -> float:
     """Share of a run's time that none of its phases accounts for."""
     started = time.perf_counter()
-    result = await engine.run(url, AT_SEED)
+    result = await engine.run(Question.of(AT_SEED, urls=url))
     elapsed_ms = (time.perf_counter() - started) * 1000
     return 1 - sum(result.timing.model_dump(exclude={"total_ms"}).values()) / elapsed_ms
 
@@ -75,14 +76,14 @@ async def test_a_run_without_rounds_gives_what_the_workflow_gives(
 ) -> None:
     site = static_site(dict(MANUAL))
     engine = lab.engine()
-    await engine.run(site + "/", AT_SEED)
+    await engine.run(Question.of(AT_SEED, urls=site + "/"))
     told: list[str] = []
 
     async def on_progress(_phase: Any, detail: str, *_: Any) -> None:
         told.append(detail)
 
     question = f"{AT_SEED} {TWO_LINKS_AWAY}"
-    at_once = await engine.run(site + "/", question, on_progress=on_progress)
+    at_once = await engine.run(Question.of(question, urls=site + "/"), on_progress=on_progress)
     events, stepwise = await events_of(engine, site + "/", question)
 
     assert at_once.model_dump(exclude={"timing"}) == stepwise.model_dump(exclude={"timing"})
@@ -92,7 +93,7 @@ async def test_a_run_without_rounds_gives_what_the_workflow_gives(
 async def test_steps_add_little_time_of_their_own(lab: Lab, static_site: Any) -> None:
     site = static_site(dict(MANUAL))
     engine = lab.engine()
-    await engine.run(site + "/", AT_SEED)
+    await engine.run(Question.of(AT_SEED, urls=site + "/"))
 
     shares = [await share_of_its_own(engine, site + "/") for _ in range(5)]
 
@@ -149,7 +150,7 @@ async def test_reranker_that_fails_in_a_larger_retrieval_leaves_no_score_behind(
         config=config, reranker=ChunkReranker(FailsLater(), CALM, fallback_profile=CALM)
     )
 
-    result = await engine.run(f"{boiler}/", VALVES, research_mode="deep")
+    result = await engine.run(Question.of(VALVES, urls=f"{boiler}/", research_mode="deep"))
 
     step = next(each for each in result.expansion_steps if each.decision == "expand_recall")
     assert step.top_score_before == 0.9
@@ -166,7 +167,7 @@ async def test_larger_retrieval_brings_passages_and_loses_none(lab: Lab, boiler:
     }
 
     found = {
-        mode: await engine.run(f"{boiler}/", VALVES, research_mode=mode)
+        mode: await engine.run(Question.of(VALVES, urls=f"{boiler}/", research_mode=mode))
         for mode, engine in engines.items()
     }
 

@@ -10,11 +10,10 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from webrag.answering.planning import answer_request
-from webrag.app import check_question
 from webrag.errors import InputError
 from webrag.llamaindex.store_filters import filter_condition
 from webrag.mcp_server.arguments import Arguments
+from webrag.question import Question, check_question
 from webrag.retrieval.citation_checks import Citation, check_citation
 from webrag.retrieval.filters import SearchFilters
 
@@ -58,13 +57,13 @@ def test_a_question_that_is_no_text_is_refused(text: Any) -> None:
     with pytest.raises(InputError, match="The question"):
         check_question(text)
     with pytest.raises(InputError, match="The question"):
-        answer_request(text)
+        Question.of(text)
 
 
 @pytest.mark.parametrize("years", [True, [True], [10**5000], ["2020"]])
 def test_years_of_an_answer_that_are_none_are_refused(years: Any) -> None:
     with pytest.raises(InputError, match="year"):
-        answer_request("What?", years=years)
+        Question.of("What?", years=years)
 
 
 @pytest.mark.parametrize("quote", ["a\x00", "\ud800", "x" * 10_001])

@@ -29,6 +29,7 @@ from webrag.mcp_server.replies import failure_text
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.question import Question
 from webrag.redaction import remember_secrets
 from webrag.wiring.served_language_model import ServedLanguageModel
 
@@ -116,7 +117,9 @@ def language_model(url: str) -> Any:
 async def test_analysis_that_fails_says_so_without_the_key(fault: str) -> None:
     with faulty_server(FAULTS[fault]) as url:
         model = language_model(url)
-        analysis, degraded = await QueryAnalyzer(llm=model, timeout_s=5).analyze("tabs vs spaces")
+        analysis, degraded = await QueryAnalyzer(llm=model, timeout_s=5).analyze(
+            Question.of("tabs vs spaces")
+        )
         await model._get_aclient().close()
 
     assert analysis.method == "rule_based"
@@ -153,7 +156,7 @@ async def test_analysis_of_a_model_that_repeats_the_key_is_cleaned() -> None:
     }
     with faulty_server(lambda handler: handler.send(200, saying(json.dumps(found)))) as url:
         model = language_model(url)
-        analysis, _ = await QueryAnalyzer(llm=model, timeout_s=5).analyze("why?")
+        analysis, _ = await QueryAnalyzer(llm=model, timeout_s=5).analyze(Question.of("why?"))
         await model._get_aclient().close()
 
     assert analysis.method == "llm"

@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -86,14 +86,20 @@ def named_address(given: str | Path) -> str:
     return file_url(Path(os.path.abspath(path)))  # noqa: PTH100 - links are resolved when read
 
 
-def named_urls(given: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+def named_urls(
+    given: str | Path | Sequence[str | Path], *, takes_names: bool = True
+) -> tuple[str, ...]:
     """The addresses of what was named, each once; nothing has to be there, nothing is read.
+
+    Args:
+        given: URLs, `file:` addresses and paths of this machine.
+        takes_names: Whether a text may be a path; else it is an address.
 
     Raises:
         InputError: One of them is neither a URL nor a path.
     """
     several = [given] if isinstance(given, (str, Path)) else given
-    return tuple(dict.fromkeys(map(named_address, several)))
+    return tuple(dict.fromkeys(map(named_address if takes_names else _address, several)))
 
 
 def check_named(given: str | Path) -> str:
@@ -115,20 +121,15 @@ def _is_path(text: str) -> bool:
 
 
 async def expand_named(
-    given: Iterable[str | Path], access: FileAccess, *, max_bytes: int
+    addresses: Sequence[str], access: FileAccess, *, max_bytes: int
 ) -> NamedSources:
     """Take apart what was named; what is named may be read from now on, where names are taken.
 
     Args:
-        given: URLs, `file:` addresses and, where names are taken, paths of this machine.
+        addresses: From `named_urls`.
         access: What may be read.
         max_bytes: Of a file in a folder.
-
-    Raises:
-        InputError: An address cannot be used.
     """
-    read = named_address if access.takes_names else _address
-    addresses = list(dict.fromkeys(map(read, given)))
     if not any(map(is_file, addresses)):
         return NamedSources(urls=tuple(addresses))
     for address in filter(is_file, addresses):
@@ -140,7 +141,7 @@ def _address(given: str | Path) -> str:
     return page_address(given if isinstance(given, str) else file_url(given))
 
 
-def _expanded(addresses: list[str], access: FileAccess, max_bytes: int) -> NamedSources:
+def _expanded(addresses: Sequence[str], access: FileAccess, max_bytes: int) -> NamedSources:
     urls: list[str] = []
     files: dict[str, None] = {}
     folders: list[str] = []

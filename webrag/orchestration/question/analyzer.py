@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from webrag.errors import ProviderError
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.sentences import sentences
-from webrag.orchestration.models import QueryAnalysis, QueryType
+from webrag.orchestration.models import QueryAnalysis
 from webrag.orchestration.question.patterns import classify, content_words, decompose, is_denial
+from webrag.question import QueryType, Question
 from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
 
 if TYPE_CHECKING:
@@ -91,6 +92,15 @@ class ModelAnswer(BaseModel):
     key_concepts: tuple[str, ...] = ()
     # Worth having, not worth asking again: an answer without them, or with others, is used.
     wordings: Any = ()
+
+
+def _request(question: Question, **more: Any) -> AnalysisRequest:
+    return AnalysisRequest(
+        question=question.text,
+        already_known=question.known_context,
+        wishes=question.constraints,
+        **more,
+    )
 
 
 async def ask_model(llm: "LLM", request: AnalysisRequest, *, timeout_s: float) -> ModelAnswer:
@@ -223,95 +233,75 @@ class QueryAnalyzer:
 
     async def analyze(
         self,
-        query: str,
+        question: Question,
         *,
-        intent: QueryType | None = None,
-        wordings: Sequence[str] = (),
-        known_context: str | None = None,
-        constraints: Sequence[str] | None = None,
         use_model: bool = True,
         timeout_s: float = math.inf,
     ) -> tuple[QueryAnalysis, str | None]:
         """What the question asks for, and a sentence naming what did not work, or None.
 
         Args:
-            query: The question.
-            intent: Its kind, when the caller knows; then it is not guessed.
-            wordings: The caller's own; a model's are used where there are none.
-            known_context: What the caller knows already. A model is told; without one its first
-                sentences count as wordings beside the caller's.
-            constraints: Wishes. Those that name content are appended to the sub-queries.
+            question: Its intent is not guessed where it is given, and a model's wordings are used
+                where it has none. A model is told what is known already; without one the first
+                sentences of that count as wordings. Constraints that name content are appended to
+                the sub-queries.
             use_model: Whether a language model may be asked; False when every second counts.
             timeout_s: What is left for it, if that is less than its own deadline.
         """
         degraded = None
         if self._mode == "none":
-            analysis = _plain(query)
+            analysis = _plain(question.text)
         elif self._llm is None or not use_model:
-            analysis = _by_rules(query)
+            analysis = _by_rules(question.text)
         else:
-            request = AnalysisRequest(
-                question=query,
-                kind=intent,
-                already_known=known_context,
-                wishes=tuple(constraints or ()),
-            )
+            request = _request(question, kind=question.intent)
             analysis, degraded = await self._by_model(self._llm, request, timeout_s)
-        parts = with_constraints(analysis.sub_queries, constraints or ())
+        parts = with_constraints(analysis.sub_queries, question.constraints)
         if analysis.method != "llm":
-            offered = known_wordings(known_context)
+            offered = known_wordings(question.known_context)
         else:
-            offered = () if wordings else analysis.wordings
-        found = fitted_wordings(query, offered, beside=wordings, at_most=_MAX_WORDINGS)
+            offered = () if question.wordings else analysis.wordings
+        found = fitted_wordings(
+            question.text, offered, beside=question.wordings, at_most=_MAX_WORDINGS
+        )
         update: dict[str, object] = {"sub_queries": parts, "wordings": found}
-        if intent is not None:
-            update["query_type"] = intent
+        if question.intent is not None:
+            update["query_type"] = question.intent
         return analysis.model_copy(update=update), degraded
 
     async def alternatives(
         self,
-        query: str,
+        question: Question,
         analysis: QueryAnalysis,
         *,
-        wordings: Sequence[str] = (),
         tried: Collection[str] = (),
         reason: str = "",
-        known_context: str | None = None,
-        constraints: Sequence[str] | None = None,
         timeout_s: float = math.inf,
     ) -> tuple[tuple[str, ...], str | None]:
         """Other wordings to search with; empty when nothing new can be offered.
 
         Args:
-            query: The question as asked.
+            question: Its wordings are searched with it in every round, held to what it finds;
+                patterns have nothing to add to them.
             analysis: What was found out about it.
-            wordings: The caller's own. They are searched with the question in every round, held to
-                what the question finds; patterns have nothing to add to them.
             tried: Queries that have been searched already.
             reason: Why another wording is wanted, for the model.
-            known_context: As in `analyze`.
-            constraints: As in `analyze`.
             timeout_s: As in `analyze`.
 
         Returns:
             New queries, none of them tried, and a sentence naming what did not work, or None.
         """
         degraded = None
-        offered = () if self._mode == "none" or wordings else _reworded(query)
+        offered = () if self._mode == "none" or question.wordings else _reworded(question.text)
         if self._llm is not None:
-            request = AnalysisRequest(
-                question=query,
-                kind=analysis.query_type,
-                already_known=known_context,
-                wishes=tuple(constraints or ()),
-                already_searched=tuple(tried),
-                why=reason,
+            request = _request(
+                question, kind=analysis.query_type, already_searched=tuple(tried), why=reason
             )
             try:
                 offered = (await self._ask(self._llm, request, timeout_s)).sub_queries
             except ProviderError as error:
                 degraded = _fallback_note(error)
-        offered = with_constraints(offered, constraints or ())
+        offered = with_constraints(offered, question.constraints)
         seen = {_normal(text) for text in (*tried, *analysis.sub_queries)}
         return tuple(text for text in offered if _normal(text) not in seen), degraded
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from webrag.lexical.stopwords import QUESTION_STOPWORDS
-from webrag.orchestration.models import QueryType
+from webrag.question import QueryType
 
 # The patterns are for texts whose white space is single spaces: `\s+` beside a part that takes
 # spaces too has as many readings as there are spaces.

@@ -13,9 +13,10 @@ from llama_index.postprocessor.webrag.selection import age_years
 
 from webrag.argument_checks import shown_value
 from webrag.errors import InputError
-from webrag.orchestration.models import QueryType, RankedChunk
+from webrag.orchestration.models import RankedChunk
 from webrag.orchestration.question.analyzer import names_content
 from webrag.orchestration.question.patterns import is_denial
+from webrag.question import QueryType
 from webrag.retrieval.filters import ContentKind, SearchFilters
 from webrag.retrieval.models import RetrievedChunk
 

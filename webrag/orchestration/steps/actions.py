@@ -59,26 +59,23 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
     assert state.analysis is not None, "the question is analysed before anything is decided"
     report("expansion", "Trying other wordings of the question...")
     offered, degraded = await run.components.analyzer.alternatives(
-        state.request.query,
+        state.question,
         state.analysis,
-        wordings=state.request.wordings,
-        tried=(*state.queries, *state.request.wordings),
+        tried=(*state.queries, *state.question.wordings),
         reason=pending.decision.reason,
-        known_context=state.request.known_context,
-        constraints=state.request.constraints,
         timeout_s=state.clock.left_s,
     )
     state.note_degraded(degraded)
     pending.new_queries = offered[: _MAX_EXTRA_QUERIES - len(state.extra_queries)]
     state.extra_queries += pending.new_queries
     if not pending.new_queries:
-        given = "besides those given " if state.request.wordings else ""
+        given = "besides those given " if state.question.wordings else ""
         report("expansion", f"No other wordings of the question {given}are known.")
 
 
 async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) -> None:
     state, config = run.state, run.components.config.expansion
-    rounds_left = state.request.max_iterations - state.iteration
+    rounds_left = state.rounds - state.iteration
     frontier = state.frontier or Frontier()
     size = state.budget.round_size(
         config.max_candidates_per_iteration,
@@ -86,7 +83,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         rounds_left=rounds_left,
     )
     scores = [candidate.score for candidate in frontier.candidates]
-    are_telling = bool(state.request.wordings) or frontier.knows_texts
+    are_telling = bool(state.question.wordings) or frontier.knows_texts
     worth = worth_now(scores, size, rounds_left=rounds_left, are_telling=are_telling)
     size = min(size, worth)
     if rounds_left > 1:

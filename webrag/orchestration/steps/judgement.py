@@ -47,7 +47,7 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
         state.previous = before
         _settle(run, state.pending, signals)
     may_go_on = not (state.clock.is_over or state.blocked)
-    if state.iteration < state.request.max_iterations and may_go_on:
+    if state.iteration < state.rounds and may_go_on:
         state.frontier = state.frontier or await _frontier(run, least)
     decision = decide(signals, _loop_state(run, signals))
     if decision.action != "stop" and not may_go_on:
@@ -118,9 +118,9 @@ def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
     # One part left unanswered leaves the question unanswered; another wording of a question that
     # is not split can only help.
     top = min(needs) if len(needs) > 1 else max(tops.values(), default=0.0)
-    if state.request.wordings and len(needs) > 1:
+    if state.question.wordings and len(needs) > 1:
         # Wordings are of the whole question; what its parts score without them is no measure.
-        top = tops.get(state.request.query, top)
+        top = tops.get(state.question.text, top)
     return confidence(
         [item for item in state.merged.chunks if str(item.chunk.chunk_id) not in left_out],
         top_score=top,
@@ -143,7 +143,7 @@ def _worst_wording_confidence(run: ResearchRun) -> float:
 
 async def _lists_of_links(run: ResearchRun) -> frozenset[str]:
     """The passages that are mostly words of links: they name a topic and say nothing of it."""
-    if run.state.request.as_of is not None:
+    if run.state.question.as_of is not None:
         return frozenset()  # links of earlier texts are not kept
     ranked = run.state.merged.chunks[:_PASSAGES_JUDGED]
     links = await run.components.corpus.links(
@@ -232,7 +232,7 @@ def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
     state = run.state
     return LoopState(
         iteration=state.iteration,
-        max_iterations=state.request.max_iterations,
+        max_iterations=state.rounds,
         previous=state.previous,
         open_actions=_open_actions(state, signals),
         tried=frozenset(state.tried),
@@ -297,11 +297,11 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
         found = await run.components.expander().frontier(
             [*state.pages, *matched, *state.joined],
             # A page is linked in its own words, which a wording may hit and the question not.
-            (*state.queries, *state.request.wordings),
-            seeds=state.request.urls,
+            (*state.queries, *state.question.wordings),
+            seeds=state.question.urls,
             scope=_link_scope(run, matched),
             known={
-                *state.request.urls,
+                *state.question.urls,
                 *state.pages,
                 *state.joined,
                 *state.failed,
@@ -316,7 +316,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
 
 def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:
     """Where links may lead; those of a search stay on the sites that matched."""
-    if not run.state.request.is_search:
+    if not run.state.question.is_search:
         return run.state.scope
     expansion = run.components.config.expansion
     return LinkScope.of(expansion.scope, matched, expansion.allowed_domains)

@@ -183,9 +183,9 @@ class ResearchRun:
     @property
     def wishes(self) -> tuple[Wish, ...]:
         """What the caller wishes of the evidence."""
-        request = self.state.request
+        question = self.state.question
         return read_wishes(
-            request.constraints, request.intent, named_sites=sorted(self.state.scope.sites)
+            question.constraints, question.intent, named_sites=sorted(self.state.scope.sites)
         )
 
     @property
@@ -195,12 +195,11 @@ class ResearchRun:
 
     async def prepare(self, report: Report) -> None:
         """Get the named pages; nothing to do for a search."""
-        state, request = self.state, self.state.request
-        state.warn(*request.warnings)
-        if request.is_search:
+        state, question = self.state, self.state.question
+        if question.is_search:
             return
-        if request.as_of is not None:
-            state.pages = dict.fromkeys((*request.urls, *request.stored))
+        if question.as_of is not None:
+            state.pages = dict.fromkeys((*question.urls, *question.stored))
             return
 
         def on_page(page: AcquiredPage) -> None:
@@ -208,22 +207,22 @@ class ResearchRun:
             counts = f"{page.chunk_count} chunks, {page.token_count} tokens"
             report("ingestion", f"{verb}: {page.url} ({counts})")
 
-        for url in request.urls:
+        for url in question.urls:
             report("ingestion", f"Checking if {url} is indexed...")
         seeds = Seeds((), (), is_complete=True)
-        if request.urls:
+        if question.urls:
             with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
                 seeds = await acquire_seeds(
                     self.components.acquirer,
-                    request.urls,
+                    question.urls,
                     timeout_s=state.clock.left_s,
                     on_page=on_page,
                 )
-        state.pages = dict.fromkeys((*(page.url for page in seeds.pages), *request.stored))
+        state.pages = dict.fromkeys((*(page.url for page in seeds.pages), *question.stored))
         # A named page may have moved to another site.
         expansion = self.components.config.expansion
         state.scope = LinkScope.of(
-            expansion.scope, (*request.urls, *state.pages), expansion.allowed_domains
+            expansion.scope, (*question.urls, *state.pages), expansion.allowed_domains
         )
         state.fetched.update((p.url, p.source) for p in seeds.pages if p.outcome != "stored")
         state.warn(*seeds.warnings)
@@ -231,15 +230,11 @@ class ResearchRun:
 
     async def analyse(self, report: Report) -> None:
         """Find out what the question asks for."""
-        state, request = self.state, self.state.request
+        state, question = self.state, self.state.question
         with state.clock.timed("query_analysis_ms"):
             state.analysis, degraded = await self.components.analyzer.analyze(
-                request.query,
-                intent=request.intent,
-                wordings=request.wordings,
-                known_context=request.known_context,
-                constraints=request.constraints,
-                use_model=not (request.is_search or state.clock.is_over),
+                question,
+                use_model=not (question.is_search or state.clock.is_over),
                 timeout_s=state.clock.left_s,
             )
         state.note_degraded(degraded)
@@ -276,7 +271,7 @@ class ResearchRun:
                 similarity_floor=floor if state.wants_recall else config.similarity_floor,
             )
         except ProviderError as error:
-            if state.request.is_search:
+            if state.question.is_search:
                 raise
             return None, str(error)
         return found, ""
@@ -311,7 +306,7 @@ class ResearchRun:
             state.note_degraded(f"{failure} The evidence is what was found before.")
             return
         state.note_degraded(f"{failure} The named pages are given as they are, unranked.")
-        query = state.request.query
+        query = state.question.text
         whole = await self.components.searcher.retrieve(
             query,
             filters=state.filters,
@@ -350,7 +345,7 @@ class ResearchRun:
         self, retrieved: Sequence[tuple[str, RetrievalResult]]
     ) -> list[tuple[RankedChunk, ...]]:
         state, reranker = self.state, self.components.reranker
-        top_n = max(self.components.config.reranker_top_n, state.request.top_k or 0)
+        top_n = max(self.components.config.reranker_top_n, state.question.top_k or 0)
         top_n *= self.scale
         if not state.scorer_failed:
             instruction = _instruction(state)
@@ -371,6 +366,6 @@ class ResearchRun:
 
 def _instruction(state: RunState) -> str | None:
     """What the caller wants, for rerankers that take instructions."""
-    intent, constraints = state.request.intent, state.request.constraints
+    intent, constraints = state.question.intent, state.question.constraints
     wishes = [f"Looking for {intent.replace('_', '-')} content"] if intent else []
     return ". ".join([*wishes, *constraints]) or None

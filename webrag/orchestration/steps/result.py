@@ -76,7 +76,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
 
     Matched evidence comes first into the token budget; neighbours take what is left.
     """
-    state, request = run.state, run.state.request
+    state, question = run.state, run.state.question
     assert state.analysis is not None, "a question is analysed before it is answered"
     assert state.decision is not None, "a run is judged before it is assembled"
     mode, matched, stats = await _evidence(run)
@@ -93,9 +93,9 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
     tokens = sum(item.chunk.token_count for item in chunks)
     report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
     return OrchestrationResult(
-        query=request.query,
-        as_of=request.as_of,
-        seed_urls=request.urls,
+        query=question.text,
+        as_of=question.as_of,
+        seed_urls=question.urls,
         chunks=chunks,
         citations=citations,
         query_analysis=state.analysis,
@@ -117,8 +117,8 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         urls_fetched=tuple(state.fetched),
         next_links=links,
         page_sources={url: source for url, source in state.fetched.items() if source},
-        expansion_budget=request.expansion_budget,
-        rounds_allowed=request.max_iterations,
+        expansion_budget=question.expansion_budget,
+        rounds_allowed=state.rounds,
         relevance_floor=run.profile.irrelevant_score,
         likely_floor=score_of(LOW, run.profile),
         rounds_ceiling=run.components.config.expansion.max_depth,
@@ -134,9 +134,9 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
     """Where to look next, for whoever may name the pages in another call."""
     state = run.state
     is_unsure = band(state.confidence) != "high"
-    if not (is_unsure or state.request.max_iterations) or state.clock.is_over:
+    if not (is_unsure or state.rounds) or state.clock.is_over:
         return ()
-    if state.request.as_of is not None:
+    if state.question.as_of is not None:
         return ()
     frontier = state.frontier
     if frontier is None or not frontier.candidates:
@@ -162,13 +162,13 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
 async def _evidence(
     run: ResearchRun,
 ) -> tuple[Literal["full_context", "chunk"], tuple[RankedChunk, ...], CorpusStats]:
-    state, request = run.state, run.state.request
-    if request.retrieval_mode != "chunk":
+    state, question = run.state, run.state.question
+    if question.retrieval_mode != "chunk":
         with state.clock.timed("retrieval_ms"):
             whole = await run.components.searcher.read_whole(
-                request.query,
+                question.text,
                 filters=state.filters,
-                mode=request.retrieval_mode,
+                mode=question.retrieval_mode,
                 context_budget=run.components.config.context_budget,
             )
         if whole is not None:
@@ -177,7 +177,7 @@ async def _evidence(
                 return "full_context", _whole(whole, state.merged.chunks), whole.corpus_stats
             state.warn(_too_large(whole.corpus_stats, run.components.config.context_budget))
     stats = next((r.retrieval.corpus_stats for r in state.results), None)
-    matched = state.merged.chunks if request.top_k is None else state.merged.chunks[: request.top_k]
+    matched = state.merged.chunks[: question.top_k]
     return (
         "chunk",
         matched,
@@ -227,7 +227,7 @@ async def _adjacent(
     run: ResearchRun, matched: Sequence[RankedChunk], report: Report
 ) -> tuple[RankedChunk, ...]:
     config, state = run.components.config, run.state
-    if not config.locality_enabled or state.request.is_search or not matched:
+    if not config.locality_enabled or state.question.is_search or not matched:
         return ()
     report("locality", "Grabbing adjacent context...")
     used = sum(item.chunk.token_count for item in matched)
@@ -238,7 +238,7 @@ async def _adjacent(
             radius=config.locality_radius,
             min_score=run.profile.mediocre_score_floor,
             token_budget=config.context_budget * run.scale - used,
-            as_of=state.request.as_of,
+            as_of=state.question.as_of,
         )
 
 

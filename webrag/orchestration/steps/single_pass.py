@@ -20,10 +20,10 @@ async def run_once(
 
     Args:
         components: What the run works with.
-        state: Of a request with `max_iterations` 0; changed.
+        state: Of a question that no rounds are allowed for; changed.
         report: Told what is being done.
     """
-    assert not state.request.max_iterations, "rounds need the workflow"
+    assert not state.rounds, "rounds need the workflow"
     run = ResearchRun(components, state)
     await run.prepare(report)
     await run.analyse(report)

@@ -5,7 +5,7 @@ import pytest
 from webrag.errors import InputError
 from webrag.ingestion.addresses import file_url
 from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.files.naming import expand_named, named_address
+from webrag.ingestion.files.naming import expand_named, named_address, named_urls
 
 
 def test_existing_path_is_a_file_and_everything_else_a_url(
@@ -30,7 +30,9 @@ async def test_folder_is_taken_apart_and_the_rest_kept(tmp_path: Path) -> None:
     (tmp_path / "b.md").write_text("b")
 
     named = await expand_named(
-        [tmp_path / "docs", tmp_path / "b.md", "https://example.com/"], FileAccess(), max_bytes=9
+        named_urls([tmp_path / "docs", tmp_path / "b.md", "https://example.com/"]),
+        FileAccess(),
+        max_bytes=9,
     )
 
     assert named.files == (file_url(tmp_path / "docs" / "a.md"),)
