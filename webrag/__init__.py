@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import OrchestrationResult
     from webrag.orchestration.workflow import WebRAGWorkflow
+    from webrag.question import Question
     from webrag.retrieval.citation_checks import Citation
     from webrag.settings import Settings, load_settings
     from webrag.tool_spec import WebRAGToolSpec
@@ -30,6 +31,7 @@ __all__ = [
     "ManagerResult",
     "OrchestrationResult",
     "OrchestratorEngine",
+    "Question",
     "ReaderSource",
     "Settings",
     "WebRAG",
@@ -60,6 +62,7 @@ _HOMES = {
     "ManagerResult": "webrag.answering.models",
     "OrchestrationResult": "webrag.orchestration.models",
     "OrchestratorEngine": "webrag.orchestration.engine",
+    "Question": "webrag.question",
     "ReaderSource": "webrag.ingestion.reader_source",
     "Settings": "webrag.settings",
     "WebRAG": "webrag.app",

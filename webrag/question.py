@@ -4,7 +4,7 @@ from datetime import datetime
 from operator import index
 from typing import Any, Final, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from webrag.argument_checks import check_choice, check_text, checked_count, checked_wordings
 from webrag.errors import InputError
@@ -39,40 +39,48 @@ class Question(FrozenModel):
 
     Whether its text is empty or too long is told by `check_question` where evidence is asked for;
     whoever answers in sentences replies to such a question politely.
+
+    Attributes:
+        wordings: Other wordings of it, at most 5 of at most 500 characters each.
+        urls: Pages to start from, at most 20; those that are not stored are fetched.
+        stored: Stored pages that count as named, as many as there are, and are not asked for again.
+        source_urls: Only these stored pages are searched; None for any.
+        sites: Only pages of these hosts; None for any.
+        years: Only pages published in these years; None for any.
+        fetched_since: Only pages that their site delivered or confirmed then or later.
+        has: Only passages that hold each of these kinds of content.
+        as_of: Answer from the texts that pages had at this moment; nothing is fetched.
+        intent: Kind of question, when the caller knows it.
+        known_context: What the caller knows already.
+        constraints: Preferences such as "must include code examples".
+        research_mode: `fast` reads the named pages only, `deep` follows their links where the
+            evidence is too thin.
+        expansion_budget: Rounds of that at most, 0 for none whatever the mode; None for the
+            default of the mode.
+        max_pages: Pages obtained after the named ones, 0 to 25; None for the configured number.
+        retrieval_mode: `chunk` selects passages, `full_context` returns everything that may be
+            searched up to the budget, `auto` decides by size.
+        top_k: Results of a search at most; None for what the token budget holds.
     """
 
     text: str
-    wordings: tuple[str, ...] = Field((), description="Other wordings, at most 5.")
-    urls: tuple[str, ...] = Field((), description="Pages to start from, fetched where missing.")
-    stored: tuple[str, ...] = Field(
-        (), description="Stored pages that count as named and are not asked for again."
-    )
-    source_urls: tuple[str, ...] | None = Field(None, description="Only these stored pages.")
-    sites: tuple[str, ...] | None = Field(None, description="Only pages of these hosts.")
-    years: tuple[int, ...] | None = Field(None, description="Only pages published in these years.")
-    fetched_since: datetime | None = Field(None, description="Only pages confirmed since then.")
-    has: tuple[ContentKind, ...] = Field((), description="Only passages that hold each of these.")
-    as_of: datetime | None = Field(
-        None, description="Answer from the texts that pages had then; nothing is fetched."
-    )
-    intent: QueryType | None = Field(None, description="Kind of question, when it is known.")
-    known_context: str | None = Field(None, description="What the caller knows already.")
-    constraints: tuple[str, ...] = Field(
-        (), description='Preferences such as "must include code examples".'
-    )
-    research_mode: ResearchMode = Field(
-        "fast", description="`deep` follows links where the evidence is too thin."
-    )
-    expansion_budget: int | None = Field(
-        None, description="Rounds of link following at most; None for the default of the mode."
-    )
-    max_pages: int | None = Field(
-        None, description="Pages obtained after the named ones; None for the configured number."
-    )
-    retrieval_mode: RetrievalMode = Field(
-        "chunk", description="Select passages, return whole pages, or decide by size."
-    )
-    top_k: int | None = Field(None, description="Results of a search at most.")
+    wordings: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
+    source_urls: tuple[str, ...] | None = None
+    sites: tuple[str, ...] | None = None
+    years: tuple[int, ...] | None = None
+    fetched_since: datetime | None = None
+    has: tuple[ContentKind, ...] = ()
+    as_of: datetime | None = None
+    intent: QueryType | None = None
+    known_context: str | None = None
+    constraints: tuple[str, ...] = ()
+    research_mode: ResearchMode = "fast"
+    expansion_budget: int | None = None
+    max_pages: int | None = None
+    retrieval_mode: RetrievalMode = "chunk"
+    top_k: int | None = None
 
     @classmethod
     def of(cls, text: str, **given: Any) -> Self:
@@ -93,7 +101,7 @@ class Question(FrozenModel):
     @classmethod
     def _checked(cls, given: dict[str, Any]) -> dict[str, Any]:
         values = {name: value for name, value in given.items() if value is not None}
-        text = check_text("The question", given["text"])
+        text = check_text("The question", given.get("text"))
         for name in _CHOICES.keys() & values:
             check_choice(name, values[name], _CHOICES[name])
         for name in _MINIMA.keys() & values:

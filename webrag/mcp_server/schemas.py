@@ -7,9 +7,7 @@ from typing import Any, Literal
 
 from webrag.argument_checks import MAX_WORDINGS
 from webrag.presentation.brief.models import DEFAULT_MAX_TOKENS
-from webrag.question import INTENTS, RESEARCH_MODES
-from webrag.retrieval.filters import CONTENT_KINDS
-from webrag.retrieval.models import RETRIEVAL_MODES
+from webrag.question import Question
 
 DETAILS: tuple[Literal["brief", "full"], ...] = ("brief", "full")
 
@@ -60,7 +58,6 @@ DESCRIPTIONS = {
 FORMS = {"verify": 'For example {"citations": [{"url": "https://...", "quote": "..."}]}.'}
 """Tools whose arguments' names do not say how they are written, and a sentence that shows it."""
 
-_INTENT = {"type": "string", "enum": list(INTENTS)}
 _MAX_TOKENS = {"type": "integer", "default": DEFAULT_MAX_TOKENS}
 _QUERY = {"type": "string", "description": "In full words."}
 
@@ -79,9 +76,14 @@ def _globs(description: str) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string"}, "description": description}
 
 
-def _wordings(description: str) -> dict[str, Any]:
-    texts = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_WORDINGS}
-    return {**texts, "description": description}
+_FIELDS = Question.model_json_schema()["properties"]
+
+
+def _field(name: str, description: str = "", **more: Any) -> dict[str, Any]:
+    """Give the schema of a field of a question, as short as it can be said."""
+    field = {**_FIELDS[name], **_FIELDS[name].get("anyOf", [{}])[0]}
+    shape = {key: field[key] for key in ("type", "items", "enum") if key in field}
+    return {**shape, **more, **({"description": description} if description else {})}
 
 
 def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
@@ -108,36 +110,21 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         {
             "url": _urls("URL or list to start from."),
             "query": _QUERY,
-            "wordings": _wordings(
+            "wordings": _field(
+                "wordings",
                 "Other words the page may use: terms, names of options or functions, one sentence "
                 "you expect to read there. Guesses may be wrong: they add, never displace. Always "
-                "give 3, unless the question uses the page's words."
+                "give 3, unless the question uses the page's words.",
+                maxItems=MAX_WORDINGS,
             ),
-            "intent": _INTENT,
-            "known_context": {
-                "type": "string",
-                "description": "What you know; counts as wordings.",
-            },
-            "constraints": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": 'As "must include code examples".',
-            },
-            "expansion_budget": {
-                "type": "integer",
-                "description": "Rounds of links.",
-            },
-            "research_mode": {
-                "type": "string",
-                "enum": list(RESEARCH_MODES),
-                "default": "fast",
-                "description": "deep: follow links, up to a minute.",
-            },
-            "retrieval_mode": {
-                "type": "string",
-                "enum": list(RETRIEVAL_MODES),
-                "description": "full_context: whole pages; auto: by size.",
-            },
+            "intent": _field("intent"),
+            "known_context": _field("known_context", "What you know; counts as wordings."),
+            "constraints": _field("constraints", 'As "must include code examples".'),
+            "expansion_budget": _field("expansion_budget", "Rounds of links."),
+            "research_mode": _field(
+                "research_mode", "deep: follow links, up to a minute.", default="fast"
+            ),
+            "retrieval_mode": _field("retrieval_mode", "full_context: whole pages; auto: by size."),
             "max_tokens": _MAX_TOKENS,
             "detail": {"type": "string", "enum": list(DETAILS)},
         },
@@ -147,26 +134,14 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "search": _schema(
         {
             "query": {"type": "string"},
-            "wordings": _wordings("As for answer."),
-            "source_urls": {"type": "array", "items": {"type": "string"}},
-            "sites": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Hosts; host@1.5.",
-            },
-            "years": {
-                "type": "array",
-                "items": {"type": "integer"},
-                "description": "Of publication.",
-            },
-            "has": {
-                "type": "array",
-                "items": {"type": "string", "enum": list(CONTENT_KINDS)},
-                "description": "Each of these.",
-            },
-            "as_of": {"type": "string"},
+            "wordings": _field("wordings", "As for answer.", maxItems=MAX_WORDINGS),
+            "source_urls": _field("source_urls"),
+            "sites": _field("sites", "Hosts; host@1.5."),
+            "years": _field("years", "Of publication."),
+            "has": _field("has", "Each of these."),
+            "as_of": _field("as_of"),
             "intent": {"type": "string", "description": "As for answer."},
-            "top_k": {"type": "integer"},
+            "top_k": _field("top_k"),
             "max_tokens": _MAX_TOKENS,
         },
         "query",
